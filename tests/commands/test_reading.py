@@ -117,7 +117,6 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
     "mbr-nmt": ("NC=2\na lamp\n\nNC=1\nNC=3\n", "", [(0, "a lamp", {}, None), (0, "", {}, None),
         (1, "NC=3", {}, None)], []),
     "mlm-scoring": (json.dumps(UTTERANCES), "", SPOKEN, []),
-    "mlm-scoring indented": (json.dumps(UTTERANCES, indent=1), "", SPOKEN, []),
     "cdec": (CDEC, "", [(0, "a lamp", {"LM": -3.5, "PhraseModel0": 1, "Glue": 0}, -2),
         (0, "lamp", {"LM": -4, "PhraseModel0": 0, "Glue": 2}, -3)],
         ["2 x hypothesis without some of the features, read as 0, first at list:1"]),
@@ -187,9 +186,6 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         "", [(0, "a", {"F0": 1.5}, 2), (0, "b", {"F0": -3}, 2)], [f"!{HINT}"]),
     "moses without labels with a zero": ("0 ||| a ||| 1.5 ||| 2\n0 ||| b ||| 0 ||| 2", "",
         [(0, "a", {"F0": 1.5}, 2), (0, "b", {"F0": 0}, 2)], [f"!{HINT}"]),
-    "moses with positive numbers under labels": (
-        "0 ||| a ||| F0= 1.5 ||| 2\n0 ||| b ||| F0= 1 ||| 2", "", [(0, "a", {"F0": 1.5}, 2),
-        (0, "b", {"F0": 1}, 2)], [f"!{HINT}"]),
     "marian without score breakdown": ("0 ||| a ||| F0=-1.5 F1=2 ||| -14", "",
         [(0, "a", {"F0": -1.5, "F1": 2}, -14)], ["no blank between label and value"]),
     "marian of old versions": ("0 ||| a ||| F0= -1.5 WordScores= -1 -.5 ||| -14", "",
@@ -222,15 +218,8 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         ["1 x hypothesis that contains '|||', kept"]),
     "moses with leading zeros of an id": (f"{'0' * 5000}1 ||| a ||| A= 1 ||| 0", "--first-id 1",
         [(1, "a", {"A": 1}, 0)], []),
-    **{
-        f"moses with an empty text, {len(blanks)} blanks": (
-            f"0 |||{blanks}||| A= 1 ||| 0",
-            "",
-            [(0, "", {"A": 1}, 0)],
-            ["1 x empty hypothesis, first at list:1"],
-        )
-        for blanks in ("", " ", "    ")
-    },
+    "moses with an empty text": ("0 |||||| A= 1 ||| 0", "", [(0, "", {"A": 1}, 0)],
+        ["1 x empty hypothesis, first at list:1"]),
     "moses clipped": ("0 ||| a ||| A= 1 B= 2 3 ||| 1\n0 ||| b ||| A= -inf B= 1e999 3 ||| inf",
         "--clip-inf 1e4", [(0, "a", {"A": 1, "B": [2, 3]}, 1),
         (0, "b", {"A": -1e4, "B": [1e4, 3]}, 1e4)],
@@ -365,15 +354,9 @@ def test_scores_of_other_tools_go_to_hypotheses_in_the_order_of_the_file(world: 
 
 
 def test_a_line_of_several_chunks_is_one_line(world: World) -> None:
-    text = "字 " * 1_000_000  # 4 MB
+    text = "字 " * 400_000  # 1.6 MB
     world.write("list", f"0 ||| {text}||| A= 1 ||| 0\n0 ||| b ||| A= 2 ||| 0\n")
     assert world.ok("convert --kbest list --to moses").out == world.text("list")
-
-
-def test_signs_of_language_models_that_are_spelled_out_are_counted(world: World) -> None:
-    texts = ["a <s>", "<unk>", "<s>a", "a </s> <pad>", "&lt;s&gt;"]
-    world.write("list", [f"0 ||| {text} ||| A= 1 ||| 0" for text in texts])
-    assert "3 x hypothesis that contains <s>" in world.ok("first --kbest list").err
 
 
 def test_empty_and_repeated_hypotheses_are_counted_list_by_list(world: World) -> None:
@@ -389,21 +372,6 @@ def test_of_an_output_of_all_sentences_the_ids_without_hypotheses_are_named(worl
     world.write("docs", "a\n" * 9)
     said = world.ok("first --kbest list --docs docs").err
     assert "8 x source line without hypotheses (ids 0, 1, 3, 4, 5, …), first at list" in said
-
-
-@pytest.mark.parametrize("option", ["", "--no-docs one", "--no-docs each"])
-def test_ids_may_begin_elsewhere(option: str, world: World) -> None:
-    content = world.lines("dev.kbest")
-    world.write("list", [f"{int(line[0]) + 5}{line[1:]}" for line in content])
-    command = f"first --kbest list --first-id 5 {option}"
-    assert world.ok(command).out == world.ok("first --kbest dev.kbest").out
-
-
-def test_the_last_line_and_blank_lines_do_not_count_as_sentences(world: World) -> None:
-    lines = ["", "0 ||| a ||| A= 1 ||| 0", " ", "1 ||| b ||| A= 1 ||| 0", "", ""]
-    world.write("list", lines)
-    run = world.ok("first --kbest list")
-    assert (run.out, "4 x blank line, skipped, first at list:1" in run.err) == ("a\nb\n", True)
 
 
 def test_a_format_is_recognised_after_a_thousand_blank_lines(world: World) -> None:

@@ -1,9 +1,6 @@
 """Damaged bytes of every format: a command reads them or refuses them in one line, never worse."""
 
-import json
 import re
-from itertools import groupby
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,25 +9,12 @@ from support.world import World
 
 PIECES = (
     *(b" ||| ", b"|||", b"\t", b"\n", b"\n\n", b"\r\n", b"\r", b"\0", b" ", b"=", b"_", b'"', b","),
-    *(
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b"<",
-        b">",
-        b"&",
-        b"\\",
-        b"\\n",
-        b"\\ud800",
-        b"\xff",
-        b"\xef\xbb\xbf",
-    ),
-    *(b"nan", b"-inf", b"1e400", b"-0", b"1_0", b"99999999999999999999", b"-1", b"\xd9\xa1"),
-    *(b"\xe2\x80\xa8", b"\xc2\xa0", b"null", b"true", b"F0= -1", b"<doc id='d'>", b"</seg>"),
-    *(b"S-0\t", b"H-0\t-1\t", b"<!ENTITY a 'b'>", b"[weight]", b"\\1-grams:", b"\\end\\"),
-    *(b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\xff\xfea\0"),
-)
+    *(b"{", b"}", b"[", b"]", b"<", b">", b"&", b"\\", b"\\n", b"\\ud800"),
+    *(b"\xff", b"\xef\xbb\xbf", b"nan", b"-inf", b"1e400", b"-0", b"1_0", b"9" * 20),
+    *(b"-1", b"\xd9\xa1", b"\xe2\x80\xa8", b"\xc2\xa0", b"null", b"true", b"F0= -1"),
+    *(b"<doc id='d'>", b"</seg>", b"S-0\t", b"H-0\t-1\t", b"<!ENTITY a 'b'>", b"[weight]"),
+    *(b"\\1-grams:", b"\\end\\", b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\xff\xfea\0"),
+)  # fmt: skip
 LISTS = {
     "moses": b"0 ||| a b ||| A= 1 B= 2 3 ||| -5\n",
     "fairseq": b"S-0\tx\nH-0\t-1\ta b\nD-0\t-1\ta b\nP-0\t-1 -1\n",
@@ -125,7 +109,7 @@ def three(world: World) -> World:
 
 @pytest.mark.parametrize("name", FILES)
 @settings(
-    max_examples=40,
+    max_examples=20,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
@@ -150,25 +134,3 @@ def test_the_files_that_are_damaged_are_sound_before(name: str, three: World) ->
     for content in examples if name in ("weights", "list of any format") else examples[:1]:
         three.write("file", content)
         three.ok(command)
-
-
-def cut(world: World, content: bytes, command: str, whole: bytes) -> list[str]:
-    """What a command says of a file that ends anywhere, in order and each only once."""
-    said = []
-    for size in range(len(content)):
-        world.write("file", content[:size])
-        run = world.run(command)
-        assert run.exit in (0, 3)
-        assert run.exit or run.stdout != whole
-        said.append(run.err)
-    return [message for message, _ in groupby(said)]
-
-
-@pytest.mark.parametrize("name", ["jsonl", "sockeye", "mlm-scoring"])
-def test_an_object_that_is_cut_off_is_never_a_shorter_one(name: str, three: World) -> None:
-    content = json.dumps(json.loads(LISTS[name])).encode()
-    command = f"convert --kbest file --kbest-format {name} --to jsonl -q"
-    three.write("file", content)
-    whole = three.ok(command).stdout
-    assert all("list" in said or "file" in said for said in cut(three, content, command, whole))
-    assert Path("file").stat().st_size == len(content) - 1

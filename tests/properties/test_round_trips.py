@@ -19,7 +19,7 @@ from support.world import World
 
 in_world = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=20,
+    max_examples=12,
 )
 LARGEST = 1e100
 Sentence = list[tuple[str, float, float]]  # text, log-probability, another score

@@ -51,18 +51,15 @@ def of_options(name: str, command: str, message: str, cure: str | None, code: in
 
 
 FAULTS = [
-    of_ids("field-missing", "a 1\na 2\nb\nb 2\n", "docs:3: expected a field 2 .*, found 1 in 'b'",
-           "--docs-field 1", "--docs-field 2"),
+    of_ids("field-missing", "a 1\na 2\nb\nb 2\n", "docs:3: expected a field 2 .*, found 1 in 'b'", "--docs-field 1", "--docs-field 2"),
     of_ids("field-of-a-blank-line", "a 1\n \nb 1\nb 2\n", "docs:2: expected a field 1 .*, found 0",
            "a 1\na 2\nb 1\nb 2\n", "--docs-field 1"),
     *(
-        Fault(f"--docs-field-{field}", f"{IDS} --docs-field={field}",
-              "expected the number of a field, from 1", {"docs": "a\na\nb\nb\n"}, 2,
+        Fault(f"--docs-field-{field}", f"{IDS} --docs-field={field}", "expected the number of a field, from 1", {"docs": "a\na\nb\nb\n"}, 2,
               f"{IDS} --docs-field 1")
-        for field in ("0", "01", "9999999")
+        for field in ("0", "9999999")
     ),
-    of_ids("resumes", "a\nb\na\nb\n", "docs:3: .*'a', which began on line 1, continues.*interleave",
-           "--allow-interleaved"),
+    of_ids("resumes", "a\nb\na\nb\n", "docs:3: .*'a', which began on line 1, continues.*interleave", "--allow-interleaved"),
     of_ids("resumes-after-a-long-id", f"{'x' * 5000}\nb\n{'x' * 5000}\n",
            "docs:3: expected each document in one run of lines, but .{,250}continues"),
     # JSON lines
@@ -70,25 +67,19 @@ FAULTS = [
         of_ids(f"json-{n}", JSON + line + "\n" + JSON * 2, f"docs:2: {message}", JSON * 4)
         for n, (line, message) in enumerate((
             ("{", "expected a JSON object with the key 'document', found '{'"),
-            ("[" * 100_000, "expected a JSON object"),
             ('{"document": ' + "1" * 5000 + "}", "expected a JSON object"),
-            ('["a"]', "expected a JSON object"),
             ('{"documents": "a"}', ".*found none; did you mean 'documents'.*--docs-field"),
             ('{"document": null}', "expected a text or whole number as 'document', found N"),
-            ('{"document": true}', "expected a text or whole number"),
-            ('{"document": "a\\nb"}', "expected one line as 'document'"),
             ('{"document": "\\ud800"}', "found half a surrogate pair in 'document'"),
             ('{"document": "a", "refs": [1]}', "expected texts in 'refs', found int"),
         ))
     ),
     # Numbered ids, sizes, ranges
     *(
-        of_ids(f"numbered-{n}", lines, message, "a_1\na_2\na_3\nb_1\n",
-               "--docs-format numbered-docids")
+        of_ids(f"numbered-{n}", lines, message, "a_1\na_2\na_3\nb_1\n", "--docs-format numbered-docids")
         for n, (lines, message) in enumerate((
             ("a_1\na_2\na\n", "docs:3: expected DOCID_NUMBER, found 'a'"),
             ("a_1\na_2\nb_1\na_3\n", "docs:4: .*'a', which began on line 1, continues"),
-            ("_1\n", "docs:1: expected DOCID_NUMBER"),
         ))
     ),
     *(
@@ -96,8 +87,6 @@ FAULTS = [
         for n, (lines, message) in enumerate((
             ("", "expected the size of each document, found none"),
             ("a 1\nb x\n", "docs:2: expected SIZE or DOCID SIZE, found 'b x'"),
-            ("a b 1\n", "docs:1: expected SIZE or DOCID SIZE"),
-            ("-1\n", "docs:1: expected SIZE or DOCID SIZE"),
             ("99999999999999999999\n", "docs:1: expected SIZE or DOCID SIZE"),
             ("999999999\n999999999\n", "docs:2: expected at most 999,999,999 sentences"),
             ("a 1\na 2\nb 1\n", "docs:2: expected .*found 'a' again; give each .*--docs-field 1"),
@@ -107,15 +96,13 @@ FAULTS = [
         of_ids(f"ranges-{n}", lines, message, "a 0 3\nb 3 4\n", "--docs-format spans")
         for n, (lines, message) in enumerate((
             ("a 0 3\nb 5 6\n", "docs:2: expected 'b' to start with sentence 3, .*found 5"),
-            ("a 0 3\nb 2 4\n", "docs:2: expected 'b' to start with sentence 3, .*found 2"),
             ("a 3 5\n", "docs:1: expected the first document to start with sentence 0 or 1, found"),
             ("a 0 3\na 3 4\n", "docs:2: .*found an id that comes twice"),
             ("a 1 3\nb 4 2\n", "docs:2: expected one range of sentences .*found 4 2"),
             ("a 0 3\nb\n", "docs:2: expected DOCID START END, found 'b'"),
         ))
     ),
-    of_ids("blank-lines-alone", "\n\n", "docs: expected one document id per source line, found non",
-           options="--docs-format blank-lines"),
+    of_ids("blank-lines-alone", "\n\n", "docs: expected one document id per source line, found non", options="--docs-format blank-lines"),
     *(
         Fault(f"47-ids-that-may-be-sizes-{n}", DECODE.replace("dev.docs", "docs"), (message, cure),
               {"docs": docs}, cure={"docs": "x 2\ny 2\n" if "ids and" in cure else "a\na\nb\nb\n"})
@@ -126,20 +113,14 @@ FAULTS = [
             ("x 2\ny 1\nx 2\n", "docs:3: expected each document in one run", "if these are ids an"),
         ))
     ),
-    Fault("47-export-with-ids-that-may-be-sizes", "export r=dev.ref --docs docs --out new",
-          "expected 2 lines .*--docs-format sizes", {"docs": "3\n1\n"},
-          cure="export r=dev.ref --docs docs --docs-format sizes --out new"),
     Fault("47-evaluation-with-lines-apart", "evaluate --ref dev.ref --baseline base.txt hyp.txt "
-          "--docs docs --allow-interleaved", "expected 3 lines as docs has, found 4; if these numb",
-          {"docs": "2\n1\n2\n"},
+          "--docs docs --allow-interleaved", "expected 3 lines as docs has, found 4; if these numb", {"docs": "2\n1\n2\n"},
           cure={"docs": "2\n1\n2\n1\n"}),
     Fault("--docs-format", f"{IDS} --docs-format size", "no document format 'size'; did you mean ",
           {"docs": "a 3\nb 1\n"}, 2, f"{IDS} --docs-format sizes"),
     Fault("--docs-field-of-sizes", f"{IDS} --docs-format sizes --docs-field 1",
-          "--docs-field 1: the format sizes has no fields", {"docs": "a 3\nb 1\n"}, 2,
-          f"{IDS} --docs-format sizes"),
-    Fault("92-many-document-ids", IDS, "docs:65538: expected at most 65,537 document ids",
-          {"docs": "a\n" * 70_000}),
+          "--docs-field 1: the format sizes has no fields", {"docs": "a 3\nb 1\n"}, 2, f"{IDS} --docs-format sizes"),
+    Fault("92-many-document-ids", IDS, "docs:65538: expected at most 65,537 document ids", {"docs": "a\n" * 70_000}),
     Fault("92-many-sentences-of-text", f"{IDS} --docs-format blank-lines",
           "docs.*: expected at most [0-9,]+ document ids", {"docs": "a b\n" * 70_000}),
     # Evaluation sets
@@ -158,41 +139,29 @@ FAULTS = [
          ":[1-4]: .*entities are not allowed: remove the <!DOCTYPE …>"),
         ("</doc>", "", ":7: expected valid XML, .*mismatched tag"),
         ("ii<", "&x;<", ":3: expected valid XML, .*undefined entity"),
-        ("</dataset>\n", "", ":[67]: expected valid XML, .*no element found"),
         ("<src>", "<p>" * 60 + "<src>", ":2: .*found too deep a nesting"),
-        ("<dataset>", "<?xml version='1.0'?>\n<rss><dataset>", ":2: expected <dataset>.*<rss>"),
         ('<doc id="d">', "<doc>", ":2: expected an id of the document, found none"),
         ("</doc>", '</doc>\n<doc id="d"/>', ":7: expected each document once .*'d' again, .* line"),
         ('<seg id="2">ii', '<seg id="x">ii', ":3: expected a number from 1 as id of a segment, fo"),
-        ('<seg id="2">ii', '<seg id="1">ii', ":3: expected one segment '1' of document 'd' in sou"),
-        (XML, "<dataset/>", ": expected segments of documents, found none"),
         ("ii<", "x" * (1 << 24) + "i<", ".*expected at most 16,777,216 characters in a segment|.*"),
     ]),
     # Texts of a set, by name
     of_options("text-of-several", "evaluate --ref t.xml --baseline t.xml one -m bleu",
-               "expected one system, found 2; give t.xml#X, t.xml#Y",
-               "evaluate --ref t.xml --baseline t.xml#X one -m bleu"),
+               "expected one system, found 2; give t.xml#X, t.xml#Y", "evaluate --ref t.xml --baseline t.xml#X one -m bleu"),
     of_options("text-of-a-plain-file", "evaluate --ref t.xml --baseline one#Z one -m bleu",
-               "one#Z: #Z chooses a text of WMT XML.*is a plain text",
-               "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
-    of_options("text-unknown", "evaluate --ref t.xml --baseline t.xml#Z one -m bleu",
-               "expected the system 'Z', found .*system 'X'", None, 3),
+               "one#Z: #Z chooses a text of WMT XML.*is a plain text", "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
     of_options("reference-of-a-system", "evaluate --ref s.sgm#q --baseline one one -m bleu",
                "expected the reference 'q', found reference", None, 3),
     of_options("documents-twice", "evaluate --no-docs one --ref t.xml --baseline one one -m bleu",
-               "--no-docs one: .* says what the documents are",
-               "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
+               "--no-docs one: .* says what the documents are", "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
     Fault("--set-of-other-documents", "evaluate --ref e.sgm --baseline t.xml#X t.xml#Y -m bleu",
           "t.xml#X: expected segments of these documents, found n",
           {"t.xml": XML, "e.sgm": SGML.replace('"d"', '"e"')}, cure={"e.sgm": SGML}),
     of_options("no-reference", f"{EVALUATE} --no-docs one", "expected a reference file, found none",
                f"{EVALUATE} --no-docs one --ref dev.ref"),
-    of_options("reference-and-test-set", f"{EVALUATE} -t wmt23 -l ru-en --ref dev.ref",
-               "expected --ref or --test-set, found both",
+    of_options("reference-and-test-set", f"{EVALUATE} -t wmt23 -l ru-en --ref dev.ref", "expected --ref or --test-set, found both",
                f"{EVALUATE} --no-docs one --ref dev.ref"),
     of_options("test-set-without-pair", f"{EVALUATE} -t wmt23", "expected both or none", None),
-    of_options("field-without-docs", f"{EVALUATE} --ref dev.ref --no-docs one --docs-field 1",
-               "--allow-interleaved: give --docs", f"{EVALUATE} --ref dev.ref --no-docs one"),
     of_options("test-set-as-translation", f"{EVALUATE} --ref dev.ref --no-docs one sacrebleu:wmt23",
                "expected a translation, found a test set; give a file", None),
     *(
@@ -206,37 +175,22 @@ FAULTS = [
     # References
     Fault("52-reference-of-other-documents", "tune-mert --kbest dev.kbest --ref r.jsonl --source "
           "s.jsonl --missing source --out new.json", "s.jsonl: expected the documents of .*documen",
-          {"r.jsonl": '{"document": "a", "ref": "x"}\n' * 4,
-           "s.jsonl": '{"document": "b", "source": "x"}\n' * 4}),
-    Fault("11-blank-lines-after-a-reference", EVALUATE + " --no-docs one --ref dev.ref --ref r",
-          "r: expected 4 lines as dev.ref has, found 6; 2 blank lines more at the end, remove them",
-          {"r": "a\nb\nc\nd\n\n \n"}, cure={"r": "a\nb\nc\nd\n"}),
+          {"r.jsonl": '{"document": "a", "ref": "x"}\n' * 4, "s.jsonl": '{"document": "b", "source": "x"}\n' * 4}),
     Fault("92-reference-of-many-lines", EVALUATE + " --docs dev.docs --ref dev.ref --ref r",
-          "r: expected 4 lines as dev.docs has, found 1004 or more; line i must translate",
-          {"r": "a\n" * 100_000}),
-    Fault("92-reference-of-many-blank-lines", EVALUATE + " --docs dev.docs --ref dev.ref --ref r",
-          "r: expected 4 lines .*, found 1004 or more; 1000 blank lines more",
-          {"r": "a\n" * 4 + "\n" * 1000}),
+          "r: expected 4 lines as dev.docs has, found 1004 or more; line i must translate", {"r": "a\n" * 100_000}),
     # Outputs of systems
-    of_options("systems-one", SYSTEMS, "expected two systems or more, found A; there is nothing",
-               f"{SYSTEMS} --systems B=hyp.txt"),
-    of_options("systems-of-one-name", f"{SYSTEMS} --systems A=hyp.txt", "two systems are named 'A'",
-               f"{SYSTEMS} --systems B=hyp.txt"),
-    of_options("systems-short", f"{SYSTEMS} --systems B=short", "short: expected 4 lines .* found ",
-               f"{SYSTEMS} --systems B=hyp.txt", 3),
-    of_options("systems-missing-file", f"{SYSTEMS} --systems B=none", "no file none", None),
-    of_options("systems-of-plain-text", f"{SYSTEMS} --systems hyp.txt",
-               "hyp.txt: expected outputs of systems .*give NAME=FILE",
+    of_options("systems-one", SYSTEMS, "expected two systems or more, found A; there is nothing", f"{SYSTEMS} --systems B=hyp.txt"),
+    of_options("systems-of-one-name", f"{SYSTEMS} --systems A=hyp.txt", "two systems are named 'A'", f"{SYSTEMS} --systems B=hyp.txt"),
+    of_options("systems-short", f"{SYSTEMS} --systems B=short", "short: expected 4 lines .* found ", f"{SYSTEMS} --systems B=hyp.txt", 3),
+    of_options("systems-of-plain-text", f"{SYSTEMS} --systems hyp.txt", "hyp.txt: expected outputs of systems .*give NAME=FILE",
                f"{SYSTEMS} --systems B=hyp.txt", 3),
     of_options("systems-name-of-xml", "score --systems X=one --systems t.xml",
                "two systems are named 'X'", "score --systems Z=one --systems t.xml"),
     of_options("systems-several-of-xml", "score --docs t.xml --systems A=one --systems B=t.xml",
-               "expected one system, found 2; give t.xml#X",
-               "score --docs t.xml --systems A=one --systems B=t.xml#X"),
+               "expected one system, found 2; give t.xml#X", "score --docs t.xml --systems A=one --systems B=t.xml#X"),
     of_options("systems-and-list", f"{SYSTEMS} --systems B=hyp.txt --kbest dev.kbest",
                "found both; give one of them", f"{SYSTEMS} --systems B=hyp.txt"),
-    of_options("no-list", "score --docs dev.docs --scores a=b", "--kbest FILE or --systems NAME=FI",
-               None),
+    of_options("no-list", "score --docs dev.docs --scores a=b", "--kbest FILE or --systems NAME=FI", None),
     *(
         of_options(f"systems-with-{option[2:]}", f"{SYSTEMS} --systems B=hyp.txt {option} {value}",
                    f"{option}: not for the lists of", f"{SYSTEMS} --systems B=hyp.txt")
@@ -258,15 +212,11 @@ FAULTS = [
     *(
         of_options(f"export-{n}", f"export {name}=text --docs dev.docs --out new", message, None)
         for n, (name, message) in enumerate((
-            ("../x", "choose another NAME"), ("a/b", "choose another NAME"), (".", "choose anothe"),
-            ("'a b'", "choose another NAME"), ("ours=dev.ref ours", "the NAME of two files"),
+            ("../x", "choose another NAME"), (".", "choose another"), ("ours=dev.ref ours", "the NAME of two files"),
         ))
     ),
     of_options("export-without-name", "export dev.ref --docs dev.docs --out new", "expected NAME=F",
                "export ours=dev.ref --docs dev.docs --out new"),
-    of_options("export-short", "export ours=dev.ref b=short --docs dev.docs --out new", "short: ex",
-               "export ours=dev.ref --docs dev.docs --out new", 3),
-    Fault("82-export-into-a-folder-in-use", "export ours=dev.ref --docs dev.docs --out used",
-          "new or empty folder", {"used/file": "x"}, 2,
+    Fault("82-export-into-a-folder-in-use", "export ours=dev.ref --docs dev.docs --out used", "new or empty folder", {"used/file": "x"}, 2,
           "export ours=dev.ref --docs dev.docs --out new"),
 ]  # fmt: skip

@@ -1,94 +1,46 @@
-"""Faults of options, standard input and compressed files."""
+"""Faults of options, standard input, compressed files and outputs."""
 
 from support.faults import RESTORED, Fault, around, both, packed
-from support.world import DECODE, EVALUATE, SOUND
+from support.world import DECODE, EVALUATE
 
 PAIR = b"evening\t0\t-\t0\t1.5"
+OUT = DECODE + " --out out.txt"
 FAULTS = [
-    Fault("00-missing-file", "decode --kbest dev.kbset --docs dev.docs --weights w.ini --out out.txt",
-        r"no file dev\.kbset; did you mean dev\.kbest\?",
-        cure=DECODE, exit=2,
-    ),
-    Fault("00-sound-diversity", "diversity --kbest dev.kbest --top 2 --diverse",
-        "!warning",
-        exit=0,
-    ),
-    Fault("00-sound-evaluate", EVALUATE,
-        "!warning",
-        exit=0,
-    ),
-    Fault("00-sound-piped", "decode --kbest - --docs dev.docs --weights w.ini --out -",
-        "!warning",
-        exit=0, stdin=SOUND["dev.kbest"].encode(),
-    ),
-    Fault("00-sound-scores", DECODE + " --scores qe=dev.qe --pair-scores dev.pairs",
-        ("!warning", r"qe: 2 documents from dev\.qe", r"pairs: 2 documents from dev\.pairs"),
-        {"w.ini": """\
-[weight]
-LM0= 0.5
-TM0= 0.25 0.125
-WP0= -0.125
-qe= 1
-pairs= 2
-"""},
-        exit=0,
-    ),
+    Fault("00-missing-file", "first --kbest dev.kbset", r"no file dev\.kbset; did you mean dev\.kbest\?", {}, 2, "first --kbest dev.kbest"),
     Fault("00-standard-input-twice", "evaluate --docs dev.docs --ref - --baseline - hyp.txt",
-        r"only one input can be - \(standard input\)",
-        cure=EVALUATE, exit=2,
-    ),
-    Fault("00-unknown-option", DECODE + " --wieghts w.ini",
-        ("(?i)no such option.*--wieghts", "--weights"),
-        cure=DECODE, exit=2,
-    ),
+          r"only one input can be - \(standard input\)", {}, 2, EVALUATE),
+    Fault("00-unknown-option", DECODE + " --wieghts w.ini", ("(?i)no such option.*--wieghts", "--weights"), {}, 2, DECODE),
     Fault("91-gzip-cut-short", DECODE,
-        r"dev\.kbest:\d+: expected the end of the gzip data, found the end of the file: it is truncated; copy the file again",
-        {"dev.kbest": both(packed, lambda old: old[:-20])},
-        cure={"dev.kbest": RESTORED},
+          r"dev\.kbest:\d+: expected the end of the gzip data, found the end of the file: it is truncated; copy the file "
+          "again", {"dev.kbest": both(packed, lambda old: old[:-20])}, cure={"dev.kbest": RESTORED}),
+    Fault("91-gzip-junk-after-the-end", DECODE, r"1 x bytes after the end of the gzip data, ignored, first at dev\.kbest",
+          {"dev.kbest": both(packed, around(end=b"junk"))}, 0),
+    Fault("91-gzip-wrong-checksum", DECODE, r"dev\.kbest:\d+: expected gzip data, found corrupt data \(.*\); copy the file again",
+          {"dev.kbest": both(packed, lambda old: old[:-8] + bytes(4) + old[-4:])}, cure={"dev.kbest": RESTORED}),
+    *(
+        Fault(f"92-gzip-bomb-for-{name}", DECODE + options, f"{file.replace('.', '[.]')}{message}, found",
+              {file: packed(content)}, cure={file: RESTORED})
+        for name, options, file, message, content in (
+            ("pair-scores", " --default-weight 1 --pair-scores qe=dev.pairs", "dev.pairs",
+             ":2: expected at most 1052 bytes in a line", (PAIR + b"\n") + (PAIR + b" " * (1 << 22) + b"\n")),
+            ("scores", " --default-weight 1 --scores qe=dev.qe", "dev.qe", ":10: expected 9 lines as dev.kbest has", b"0.5\n" * (1 << 20)),
+            ("weights", "", "w.ini", ": expected a file of at most 16,777,216 bytes, unpacked", b"LM0= 0.5\n" * (1 << 21)),
+        )
     ),
-    Fault("91-gzip-junk-after-the-end", DECODE,
-        r"1 x bytes after the end of the gzip data, ignored, first at dev\.kbest",
-        {"dev.kbest": both(packed, around(end=b"junk"))},
-        exit=0,
+    # Outputs
+    Fault("81-disk-full-for-the-summary", OUT + " --kbest-out scored.kbest --summary /dev/full", "no space left writing /dev/full", {}, 1),
+    *(
+        Fault(f"82-{name}", DECODE + options, message, {}, 2, OUT + " --kbest-out scored")
+        for name, options, message in (
+            ("folder-missing", " --out 'my no/out.txt'", r"output my no/out\.txt: no folder my no; make it with: mkdir -p 'my no'"),
+            ("output-below-a-file", " --out w.ini/a/out.txt", r"output w\.ini/a/out\.txt: w\.ini is not a folder; name another"),
+            ("output-is-a-folder", " --out .", r"output \. is a folder; name a file in it"),
+            ("outputs-are-one-file", " --out out.txt --kbest-out ./out.txt",
+             r"outputs out\.txt and \./out\.txt are the same file; name two"),
+            ("summary-in-no-folder", " --summary no/summary.json", r"output no/summary\.json: no folder no; make it with: mkdir -p no"),
+        )
     ),
-    Fault("91-gzip-wrong-checksum", DECODE,
-        r"dev\.kbest:\d+: expected gzip data, found corrupt data \(.*\); copy the file again",
-        {"dev.kbest": both(packed, lambda old: old[:-8] + bytes(4) + old[-4:])},
-        cure={"dev.kbest": RESTORED},
-    ),
-    Fault("92-gzip-bomb", DECODE,
-        r"dev\.kbest:10: expected at most 16777216 bytes in a line, found more",
-        {"dev.kbest": lambda old: packed(old) + packed(b" " * (1 << 27))},
-        cure={"dev.kbest": RESTORED},
-    ),
-    Fault("92-gzip-bomb-for-base", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --base w.ini --out out.ini",
-        r"w\.ini: expected a file of at most 16,777,216 bytes, unpacked, found more",
-        {"w.ini": packed(b"LM0= 0.5\n" * (1 << 22))},
-        cure={"w.ini": RESTORED},
-    ),
-    Fault("92-gzip-bomb-for-docs", DECODE,
-        r"dev\.docs:65538: expected at most 65,537 document ids for these translations, found more",
-        {"dev.docs": packed(b"town\n" * (1 << 22))},
-        cure={"dev.docs": RESTORED},
-    ),
-    Fault("92-gzip-bomb-for-pair-scores", DECODE + " --default-weight 1 --pair-scores qe=dev.pairs",
-        r"dev\.pairs:2: expected at most 1052 bytes in a line, found more",
-        {"dev.pairs": packed((PAIR + b"\n") + (PAIR + b" " * (1 << 22) + b"\n") * 8)},
-        cure={"dev.pairs": RESTORED},
-    ),
-    Fault("92-gzip-bomb-for-references", EVALUATE,
-        r"dev\.ref: expected 4 lines as dev\.docs has, found 1004 or more; line i must translate",
-        {"dev.ref": packed(b"the lamp is lit\n" * (1 << 21))},
-        cure={"dev.ref": RESTORED},
-    ),
-    Fault("92-gzip-bomb-for-scores", DECODE + " --default-weight 1 --scores qe=dev.qe",
-        r"dev\.qe:10: expected 9 lines as dev\.kbest has, found 1,009 or more",
-        {"dev.qe": packed(b"0.5\n" * (1 << 22))},
-        cure={"dev.qe": RESTORED},
-    ),
-    Fault("92-gzip-bomb-for-weights", DECODE,
-        r"w\.ini: expected a file of at most 16,777,216 bytes, unpacked, found more",
-        {"w.ini": packed(b"LM0= 0.5\n" * (1 << 22))},
-        cure={"w.ini": RESTORED},
-    ),
+    Fault("83-output-name-too-long", DECODE + " --out " + "a" * 300,
+          "'--out': a+… is too long for the file system: 300 bytes, 300 in one name; choose a shorter path", {}, 2,
+          OUT),
 ]

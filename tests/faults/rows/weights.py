@@ -25,7 +25,7 @@ NUMBERS = "weights are finite numbers up to 1e.100"
 KBMIRA = "weights kbmira --to dense --kbest"
 
 
-def of_lines(name: str, wrong: str, message: str, cure: str | None = SOUND) -> Fault:
+def of_lines(name: str, wrong: str, message: str | tuple[str, str], cure: str | None = SOUND) -> Fault:
     """A file of lines that is refused."""
     return Fault(f"--{name}", READ, message, {"w": wrong}, cure=cure and {"w": cure})
 
@@ -48,27 +48,20 @@ def unwritable(
 FAULTS = [
     of_lines("no-weights", "", "w: expected weights.*found none"),
     of_lines("no-section", "[ttable-limit]\n20\n", r"section \[weight\], found none"),
-    of_lines("weight-nan", "[weight]\nLM0= nan\n", "w:2: expected a decimal number for LM0, found"),
-    of_lines("weight-too-large", "[weight]\nLM0= 1e999\n", "w:2: expected a finite number"),
+    of_lines("weight-too-large", "[weight]\nLM0= 1e999\n", ("w:2: expected a finite number", "!clip-inf")),
     of_lines("weight-never-tuned", "[weight]\nTM0= UNTUNEABLECOMPONENT\n", "section .weight., fou"),
     of_lines("weight-without-number", "[weight]\nLM0=\n", "w:2: expected a number after 'LM0='"),
-    of_lines("weight-without-name", "[weight]\n=\n", "w:2: expected"),
     of_lines("sparse-weight-twice", "a_b= 1\na_b= 2\n", "w:2: expected one weight of 'a_b', found"),
     of_lines("not-used", "not used\n", "w: expected weights, found 'not used', which mert-moses.p"),
     of_lines("alpha-negative", "# alpha: -1\n[weight]\nLM0= 1\n", "w:1: expected alpha above 0, f"),
-    of_lines("alpha-infinite", "# alpha: 1e999\n[weight]\nLM0= 1\n", "w:1: expected alpha above 0"),
     of_lines("alpha-twice", "# alpha: 1\n# alpha: 2\nA= 1\n", "w:2: expected one comment '# alpha"),
     of_lines("spread-zero", "# mbr_spread: 0\n[weight]\nLM0= 1\n", "w:1: expected mbr_spread abov"),
-    of_lines("sparse-file-missing", "[x]\n1\n[weight-file]\nsparse.txt\n",
-             r"w:4: expected the file of \[weight-file\], found"),
+    of_lines("sparse-file-missing", "[x]\n1\n[weight-file]\nsparse.txt\n", r"w:4: expected the file of \[weight-file\], found"),
     of_lines("extractor-features", "FEATURES_BIN_BEGIN_0 0 2 3 a b c\n",
              "w:1: expected text, found the binary form of Moses' extractor features; run"),
-    of_lines("extractor-scores", "SCORES_BIN_BEGIN_0 0 2 3 a b c\n", "of Moses' extractor scores;"),
     # JSON
-    of_json("true", "0.25", "true", 8, f"'TM: .0.': True; {NUMBERS}"),
     of_json("infinite", "  1\n", "  1e999\n", 9, "'TM: .0.': inf; weights"),
     of_json("too-large", "  1\n", "  1e200\n", 9, r"'TM: .0.': 1e\+200; weights"),
-    of_json("nan", "0.5", "NaN", 5, "NaN"),
     of_json("word-infinity", "0.5", "-Infinity", 5, "-Infinity"),
     of_json("digits", "0.5", "9" * 5000, 5, "a number of 5000 digits"),
     of_json("nesting", "0.5", "[" * 90_000 + "]" * 90_000, 5, "too deep a nesting"),
@@ -77,64 +70,46 @@ FAULTS = [
     of_json("schema-2", '"schema": 1', '"schema": 2', 2, "schema 2; this version reads 1, try a n"),
     of_json("word", "1.5", '"x"', 12, "'a_b': 'x'; weights"),
     of_json("alpha-below-0", "null", "-1", 13, "alpha -1; alpha must be positive, or null"),
-    of_json("alpha-0", "null", "0", 13, "alpha 0"),
     of_json("spread-below-0", '"alpha": null', '"mbr_spread": -1', 13, "mbr_spread -1; mbr_spread"),
     of_json("alpha-list", "null", "[]", 13, r"'alpha': \[\]; weights"),
     of_json("key-unknown", '"alpha"', '"alhpa"', 13, "the key 'alhpa'; did you mean 'alpha'?"),
     of_json("sparse-list", '{"a_b": 1.5}', "[1]", 12, "no object at 'sparse'"),
-    of_json("names-list", '{"a_b": 1.5}', '{}, "decoder_names": []', 12, "no object at 'decoder_n"),
     of_json("names-number", '{"a_b": 1.5}', '{}, "decoder_names": {"a": 1}', 12, "'a': 1; the nam"),
     *(
-        Fault(f"68-other-{n}", READ, f"w:{line}: expected JSON{message}", {"w": content},
-              cure={"w": JSON})
+        Fault(f"68-other-{n}", READ, f"w:{line}: expected JSON{message}", {"w": content}, cure={"w": JSON})
         for n, (content, line, message) in enumerate((
-            ("{}", 1, " weights, found none; write names and numbers"),
             ('{\n"weights": {"LM0": [1]}}', 2, " weights, found 'weights' without 'schema'; add"),
-            ('{"alpha": 1,\n"sparse": {}}', 2, " weights, found 'sparse' without 'schema'; add"),
             ('{"LM0": 1,\n"TM0": {"a": 2}}', 2, " weights, found 'TM0': {'a': 2}; "),
             ('{"LM0": 1,\n"TM0": []}', 2, " weights, found no number for 'TM0'; write"),
-            ('{"LM0": 1,\n"TM0": [1,\n"x"]}', 3, " weights, found 'TM0': 'x'"),
             ('{"LM0": 1\n"TM0": 2}', 2, ": Expecting ',' delimiter"),
             ('{"LM0":' + "[" * 200_000, 1, ""),
         ))
     ),
     # Names that a format cannot hold
-    unwritable("name-with-blank-for-ini", "ini", '"sparse": {"a b": 1}'),
     unwritable("sparse-name-without-underscore", "ini", '"sparse": {"ab": 1}'),
     unwritable("name-with-sign-for-dense", "dense", '"sparse": {"#x": 1}'),
     unwritable("name-with-tab-for-cdec", "cdec", '"sparse": {"a\\tb": 1}'),
     unwritable("empty-name-for-travatar", "travatar", '"sparse": {"": 1}'),
-    unwritable("name-with-blank-for-kbmira", "kbmira", '"sparse": {"a b": 1}'),
     unwritable("two-weights-of-one-name", "cdec", '"sparse": {"tm_pt_0": 2}, "decoder_names": '
                '{"LM0": "tm_pt_0"}', "expected one weight of 'tm_pt_0', found two features"),
-    Fault("--value-and-feature-of-one-name", "weights w --to travatar",
-          "expected one weight of 'tm_0', found two features",
+    Fault("--value-and-feature-of-one-name", "weights w --to travatar", "expected one weight of 'tm_0', found two features",
           {"w": '{"schema": 1, "weights": {"tm": [1, 2]}, "sparse": {"tm_0": 2}}'}, 2, READ),
     # moses.ini to write into
     Fault("--base-without-section", "weights w.ini --to moses-ini --base m.ini --out o.ini",
-          r"m\.ini: expected a section \[weight\] to write into", {"m.ini": "LM0= 1\n"},
-          cure={"m.ini": "[weight]\nLM0= 1\n"}),
+          r"m\.ini: expected a section \[weight\] to write into", {"m.ini": "LM0= 1\n"}, cure={"m.ini": "[weight]\nLM0= 1\n"}),
     Fault("--base-of-other-width", "weights w.ini --to moses-ini --base m.ini --out o.ini",
           r"m\.ini:2: expected 2 weights of TM0 as tuned, found 3; is it",
           {"m.ini": "[weight]\nTM0= 1 2 3\n"}, cure={"m.ini": "[weight]\nTM0= 1 2\n"}),
     Fault("--base-with-empty-weight", "weights w.ini --to moses-ini --base m.ini --out o.ini",
           r"m\.ini:2: expected 1 weights of LM0 .*, found 0", {"m.ini": "[weight]\nLM0= #1\n"}),
-    Fault("--base-missing", "weights w.ini --to moses-ini --out o.ini",
-          "--to moses-ini and --base: expected both or none", exit=2,
+    Fault("--base-missing", "weights w.ini --to moses-ini --out o.ini", "--to moses-ini and --base: expected both or none", exit=2,
           cure="weights w.ini --to ini"),
-    Fault("--base-for-json", "weights w.ini --to json --base w.ini",
-          "--to moses-ini and --base: expected both or none", exit=2,
-          cure="weights w.ini --to json"),
-    Fault("--weights-onto-themselves", "weights w.ini --to json --out w.ini",
-          "output w.ini is also the input w.ini", exit=2, cure="weights w.ini --to json --out w.j"),
-    Fault("--weights-format", "weights w.ini --to jsn", "no weight format 'jsn'; did you mean jso",
-          exit=2, cure="weights w.ini --to json"),
+    Fault("--weights-format", "weights w.ini --to jsn", "no weight format 'jsn'; did you mean jso", exit=2, cure="weights w.ini --to json"),
     Fault("--weights-suffix", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out w.",
           "expected a weights file .json or .ini", exit=2),
     # Weights that do not fit a list
     Fault("66-name-near-another", DECODE.replace("w.ini", "w"),
-          "w: .*found one of 'LM'; did you mean 'LM0'", {"w": "LM= 1\nTM0= 1 1\nWP0= 1\n"},
-          cure={"w": "LM0= 1\nTM0= 1 1\nWP0= 1\n"}),
+          "w: .*found one of 'LM'; did you mean 'LM0'", {"w": "LM= 1\nTM0= 1 1\nWP0= 1\n"}, cure={"w": "LM0= 1\nTM0= 1 1\nWP0= 1\n"}),
     Fault("66-some-values-of-a-feature", DECODE.replace("w.ini", "w"),
           "w: expected weights of all 2 values of 'TM0', found TM0_1 and no TM0_0",
           {"w": "LM0= 1\nTM0_1= 1\nWP0= 1\n"}, cure={"w": "LM0= 1\nTM0_0= 1\nTM0_1= 1\nWP0= 1\n"}),
@@ -142,16 +117,12 @@ FAULTS = [
           "w.ini: .*; there are none", {"bare": "0 ||| a |||  ||| 1\n0 ||| b |||  ||| 1\n"}),
     *(
         Fault(f"66-without-names-{n}", DECODE.replace("w.ini", "w"),
-              f"w: expected 4 weights without names, F0 to F3, .* of LM0 TM0 WP0, found {n}",
-              {"w": text}, cure={"w": "1 2 3 4\n"})
-        for text, n in (("1 2\n", 2), ("F0 1\nF1 2\nF2 3\n", 3), ("1 2 3\n0 0 0\n1 1 -1\n", 9))
+              f"w: expected 4 weights without names, F0 to F3, .* of LM0 TM0 WP0, found {n}", {"w": text}, cure={"w": "1 2 3 4\n"})
+        for text, n in (("F0 1\nF1 2\nF2 3\n", 3), ("1 2 3\n0 0 0\n1 1 -1\n", 9))
     ),
     Fault("66-list-for-weights-with-names", "weights w.ini --to dense --kbest dev.kbest",
-          "--kbest dev.kbest: the weights have names of the", exit=2,
-          cure="weights w.ini --to dense"),
-    Fault("67-start-of-zeros",
-          "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start z --out o.json",
-          "z: expected .*, found all-zero weights; leave out",
-          {"z": '{"schema": 1, "weights": {"LM0": [0.0], "TM0": [0, 0], "WP0": [0]}}'},
+          "--kbest dev.kbest: the weights have names of the", exit=2, cure="weights w.ini --to dense"),
+    Fault("67-start-of-zeros", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start z --out o.json",
+          "z: expected .*, found all-zero weights; leave out", {"z": '{"schema": 1, "weights": {"LM0": [0.0], "TM0": [0, 0], "WP0": [0]}}'},
           cure="tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out o.json"),
 ]  # fmt: skip
