@@ -1,42 +1,30 @@
 """The loop of `recipes/estimators`: export, score outside, feed back."""
 
-import subprocess
-import sys
+from typing import Any
 
-from support.world import ROOT, World
+from support.world import World
 
-RECIPE = ROOT / "recipes" / "estimators"
 LISTS = [["the bank", "a bank"], ["it is", "the bank is", "no"], ["he goes"]]
 
 
-def script(world: World, name: str, *arguments: str, text: str | None = None) -> str:
-    return subprocess.run(
-        [sys.executable, str(RECIPE / name), *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=world.folder,
-        env={"PYTHONPATH": str(ROOT)},
-    ).stdout
-
-
-def test_numbers_of_an_estimator_come_back_as_features(world: World) -> None:
+def test_numbers_of_an_estimator_come_back_as_features(world: World, script: Any) -> None:
     lines = [f"{t} ||| {x} ||| TM0= 0 ||| 0" for t, own in enumerate(LISTS) for x in own]
     files = {"kbest": lines, "docs": [*"xxy"], "src": ["die bank", "sie ist", "er geht"]}
     for end, content in files.items():
         world.write(f"dev.{end}", content)
     world.weights("w.json", {"TM0": 1.0, "qe": 0.5, "pair": 1.0})
     lists = ["--kbest", "dev.kbest", "--docs", "dev.docs"]
-    script(world, "export.py", *lists, "--source", "dev.src", "--out", "work")
+    script("estimators/export.py", *lists, "--source", "dev.src", "--out", "work")
     assert world.lines("work/sentences.tsv")[:2] == ["die bank\tthe bank", "die bank\ta bank"]
     rows = [line.split("\t") for line in world.lines("work/pairs.tsv")]
     assert len(rows) == 2 + 2 * 3 + 1
     assert rows[3] == ["x", "1", "0", "1", "die bank", "sie ist", "the bank", "the bank is"]
     assert rows[-1][:4] == ["y", "0", "-", "0"]
-    world.write("qe.txt", script(world, "standin.py", text=world.text("work/sentences.tsv")))
+    world.write(
+        "qe.txt", script("estimators/standin.py", text=world.text("work/sentences.tsv")).out
+    )
     texts = "".join("\t".join(row[4:]) + "\n" for row in rows)
-    numbers = script(world, "standin.py", text=texts).splitlines()
+    numbers = script("estimators/standin.py", text=texts).out.splitlines()
     keys = ["\t".join(row[:4]) for row in rows]
     world.write("pairs", [f"{key}\t{n}" for key, n in zip(keys, numbers, strict=True)])
     scores = "--scores qe=qe.txt --pair-scores pair=pairs --weights w.json --search viterbi"

@@ -2,31 +2,19 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-RECIPE = Path(__file__).parents[2] / "recipes" / "load"
-
-
-def run(script: str, *arguments: str | int | Path) -> str:
-    command = [sys.executable, str(RECIPE / script), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPE.parents[1])}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_lists_have_their_size_and_the_totals_of_their_weights(tmp_path: Path) -> None:
+def test_lists_have_their_size_and_the_totals_of_their_weights(tmp_path: Path, script: Any) -> None:
     for name in ("a", "b"):
-        run("generate.py", tmp_path / name, 3, 4, 5, 4, 7, "--sparse", 50)
+        script("load/generate.py", tmp_path / name, 3, 4, 5, 4, 7, "--sparse", 50)
     made = bytes_of(tmp_path / "a")
     assert made == bytes_of(tmp_path / "b")  # the same seed, the same bytes
     weights = json.loads(made["weights.json"])
@@ -49,8 +37,8 @@ def test_lists_have_their_size_and_the_totals_of_their_weights(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_every_command_runs_and_is_in_the_table(tmp_path: Path) -> None:
-    rows = run("measure.py", tmp_path, "XS").splitlines()[-11:]
+def test_every_command_runs_and_is_in_the_table(tmp_path: Path, script: Any) -> None:
+    rows = script("load/measure.py", tmp_path, "XS").out.splitlines()[-11:]
     results = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert len(results) == len(rows) == 11
     assert all(one["exit"] == 0 and one["megabytes"] > one["private"] > 20 for one in results)

@@ -1,7 +1,5 @@
 """The maximum-entropy classifier of `recipes/coherence`."""
 
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,20 +43,12 @@ def test_training_ends_where_the_gradient_is_zero(recipe: Any) -> None:
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_documents_are_told_from_permutations_where_there_is_an_order(
-    ordered: bool, tmp_path: Path
+    ordered: bool, tmp_path: Path, script: Any
 ) -> None:
-    files = [
-        str(text(tmp_path / str(n), n, size, ordered=ordered))
-        for n, size in enumerate((300, 40, 40))
-    ]
-    command = [sys.executable, str(RECIPE / "maximum_entropy.py"), "--train", files[0]]
-    command += ["--valid", files[1], "--permutations", "5", files[2]]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(ROOT)},
+    train, valid, new = (
+        text(tmp_path / str(n), n, size, ordered=ordered) for n, size in enumerate((150, 25, 25))
     )
-    share = float(done.stdout.splitlines()[-1].split("|")[2].split()[0])
+    options = ["--train", train, "--valid", valid, "--permutations", 5]
+    lines = script("coherence/maximum_entropy.py", *options, new).out.splitlines()
+    share = float(lines[-1].split("|")[2].split()[0])
     assert share > 95 if ordered else 30 < share < 70

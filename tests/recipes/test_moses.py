@@ -1,6 +1,6 @@
 """`recipes/moses`: the decoder for mert-moses.pl, around a stand-in for Moses.
 
-What mert-moses.pl and extractor do is written here from a description. No Moses is run.
+What mert-moses.pl does is written here from a description. No Moses is run.
 """
 
 import gzip
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sacrebleu
 from support.world import ROOT, World
 
 RECIPE = ROOT / "recipes" / "moses"
@@ -206,71 +205,6 @@ def test_a_fault_is_a_message_and_no_list(
     with pytest.raises(SystemExit):
         moses.run(*ALL, ours=[*OURS, "--kbest=list"])
     assert "decoder.py itself gives this option" in moses.capture.readouterr().err
-
-
-def extracted(world: World, kbest: str, run: int) -> None:
-    """run<i>.features.dat and run<i>.scores.dat of a list, as extractor writes them."""
-    lists: dict[str, list[list[str]]] = {}
-    for line in world.lines(kbest):
-        fields = [field.strip() for field in line.split("|||")]
-        lists.setdefault(fields[0], []).append(fields)
-    features, scores, references = list[str](), list[str](), world.lines("ref")
-    for sentence, rows in lists.items():
-        columns = [re.sub(r"\S+_\S+= \S+", "", row[2]).split() for row in rows]
-        names = order("||||||" + " ".join(columns[0]))
-        numbered = [f"{name}_{names[:n].count(name)}" for n, name in enumerate(names)]
-        head = f"{sentence} {len(rows)}"
-        features.append(f"FEATURES_TXT_BEGIN_0 {head} {len(names)} {' '.join(numbered)} ")
-        features += [" ".join(x for x in row if not x.endswith("=")) + " " for row in columns]
-        features.append("FEATURES_TXT_END_0")
-        scores.append(f"SCORES_TXT_BEGIN_0 {head} 9 BLEU")
-        for row in rows:
-            both = row[1].split(), references[int(sentence)].split()
-            counts = []
-            for n in range(1, 5):
-                own, right = (
-                    Counter(tuple(x[i : i + n]) for i in range(len(x) - n + 1)) for x in both
-                )
-                counts += [(own & right).total(), own.total()]
-            scores.append(" ".join(map(str, [*counts, len(both[1])])) + " ")
-        scores.append("SCORES_TXT_END_0")
-    world.write(f"run{run}.features.dat", features)
-    world.write(f"run{run}.scores.dat", scores)
-
-
-def test_the_loop_of_mert_moses_tunes_our_feature(moses: Moses) -> None:
-    world = moses.world
-    features = featlist(moses.lines(*CONFIG, "-show-weights"))
-    names = [name for name, _ in features]
-    values = [weight if name != "used" else 0.0 for name, weight in features]
-    found, files = list[float](), list[str]()
-    for step in range(1, 4):
-        norm = sum(map(abs, values))
-        values = [value / norm for value in values]
-        parts = [
-            " ".join(
-                [f"{name}=", *(f"{v:.6f}" for n, v in zip(names, values, strict=True) if n == name)]
-            )
-            for name in reversed(dict.fromkeys(names))
-        ]
-        kbest = f"run{step}.best100.out"
-        lists = ["-n-best-list", kbest, "100", "distinct"]
-        out = moses.lines(*ALL, "-weight-overwrite", " ".join(parts), *lists)
-        found.append(sacrebleu.corpus_bleu(out, [world.lines("ref")], tokenize="none").score)
-        assert order(world.lines(kbest)[0]) == names
-        extracted(world, kbest, step)
-        files += ["--features", f"run{step}.features.dat", "--scores", f"run{step}.scores.dat"]
-        box: list[list[float]] = [values, [0] * len(values), [1] * len(values)]
-        world.write("init.opt", [" ".join(map(repr, own)) for own in box])
-        tune = "tune-moses --init init.opt --base moses.ini --select none --out tuned.ini"
-        world.ok(tune, *files)
-        tuned = [(n, value) for n, value in featlist(world.lines("tuned.ini")) if n in names]
-        values = [value for _, value in tuned]
-        assert [name for name, _ in tuned] == names
-    assert dict(features)["used"] == 0.25
-    assert values[-1] > 0.05
-    assert found[-1] > found[0] + 5
-    assert world.lines("tuned.ini")[-1].startswith("used= ")
 
 
 @pytest.mark.slow

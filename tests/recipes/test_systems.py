@@ -1,15 +1,12 @@
 """`recipes/systems` on a made-up WMT XML: both halves, every row, and what consensus gives."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
+from support.world import World
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "systems" / "run.py"
 SENTENCES = ("the lamp is lit in the old house", "she sees it from the bridge at night")
 ERRORS = {"A": ("old", "new"), "B": ("lit", "light"), "C": ("sees", "sees a"), "D": ("the", "a")}
 
@@ -50,37 +47,20 @@ def xml(
     return "\n".join([*parts, "</dataset>"])
 
 
-def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    file = folder / "made.xml"
-    file.write_text(text)
-    command = [sys.executable, str(RECIPE), "--xml", str(file), "--work", str(folder / "work")]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPE.parents[2])}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+def options(world: World, text: str) -> list[object]:
+    return ["--xml", world.write("made.xml", text), "--work", "work"]
 
 
-@pytest.mark.parametrize(
-    ("text", "notes"),
-    [
-        pytest.param(xml(8), [], id="complete"),
-        pytest.param(
-            xml(6, unreferenced=(1, 4)),
-            ["2 of 6 documents left out, without reference"],
-            id="test suites",
-        ),
-        pytest.param(xml(4, second=(1,)), ["reference 'A', of 'A', 'B'"], id="second reference"),
-        pytest.param(
-            xml(4, missing={"D": 2}),
-            ["system 'D' left out, without 1 of these documents"],
-            id="missing documents",
-        ),
-    ],
-)
-def test_both_halves_are_tuned_on_and_tested(text: str, notes: list[str], tmp_path: Path) -> None:
-    done = run(text, tmp_path)
-    assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if line.startswith("made.xml: ")]
-    assert said == [f"made.xml: {note}" for note in notes]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+def test_both_halves_are_tuned_on_and_tested(world: World, script: Any) -> None:
+    text = xml(8, unreferenced=(1, 4), second=(2,), missing={"D": 3})
+    done = script("systems/run.py", *options(world, text))
+    said = [line for line in done.err.splitlines() if line.startswith("made.xml: ")]
+    assert said == [
+        "made.xml: reference 'A', of 'A', 'B'",
+        "made.xml: 2 of 8 documents left out, without reference",
+        "made.xml: system 'D' left out, without 1 of these documents",
+    ]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.out.splitlines()]
     assert [row[:2] for row in rows[2:]] == [["made.0", "made.1"]] * 4 + [["made.1", "made.0"]] * 4
     for best, *consensus, tuned in (rows[2:6], rows[6:10]):
         assert best[2].startswith("best system there: ")
@@ -89,7 +69,7 @@ def test_both_halves_are_tuned_on_and_tested(text: str, notes: list[str], tmp_pa
         assert float(tuned[3]) >= float(best[3]) - 0.1
 
 
-def test_a_file_of_one_complete_system_is_refused(tmp_path: Path) -> None:
-    done = run(xml(2, missing={"A": 0, "B": 1, "C": 1}), tmp_path)
-    assert done.returncode == 1
-    assert "two systems that translate all of them, found 2 and 1" in done.stderr
+def test_a_file_of_one_complete_system_is_refused(world: World, script: Any) -> None:
+    text = xml(2, missing={"A": 0, "B": 1, "C": 1})
+    with pytest.raises(SystemExit, match=r"two systems that translate all .*, found 2 and 1"):
+        script("systems/run.py", *options(world, text))

@@ -32,33 +32,15 @@ MISUSED = (
     ("model-without-folder", f"{DECODE} --lm codclm", f"{MODEL} 'codclm'", DECODE),
     ("model-without-name", f"{DECODE} --lm =lm", f"{MODEL} '=lm'", DECODE),
     ("model-of-no-folder", f"{DECODE} --lm codclm=", f"{MODEL} 'codclm='", DECODE),
-    (
-        "scores-without-file",
-        f"{DECODE} --scores n=",
-        r"\[NAME=\]FILE, for example scores=F",
-        DECODE,
-    ),
+    ("scores-without-file", f"{DECODE} --scores n=", r"\[NAME=\]FILE, for example scores=F", DECODE),
     ("pairs-without-file", f"{DECODE} --pair-scores n=", "for example pairs=FILE", DECODE),
     ("ngram-without-file", f"{DECODE} --ngram n=", "for example ngram=FILE", DECODE),
-    (
-        "model-misspelt",
-        f"{TRAIN} codclmm",
-        r"no model 'codclmm'; did you mean codclm\? there",
-        None,
-    ),
+    ("model-misspelt", f"{TRAIN} codclmm", r"no model 'codclmm'; did you mean codclm\? there", None),
     ("family-misspelt", f"{TRAIN} rlm-bow-fl-4", f"did you mean {FAMILY}", None),
     ("family-of-zero", f"{TRAIN} rlm-bow-lf-0", f"did you mean {FAMILY}", None),
     ("family-of-101", f"{TRAIN} rlm-bow-lf-101", f"did you mean {FAMILY}", None),
     ("pairs-class-unknown", f"{PAIRS} --class pronoun", "did you mean 'pronouns'", None),
-    *(
-        (
-            f"training-{option}",
-            f"{TRAIN} rnnlm --{option} {x}",
-            f"Invalid value for '--{option}'",
-            None,
-        )
-        for option, x in SIZES.items()
-    ),
+    *((f"training-{option}", f"{TRAIN} rnnlm --{option} {x}", f"Invalid value for '--{option}'", None) for option, x in SIZES.items()),
 )
 LM_EVAL = (
     ("without-model", "contrastive set.jsonl", "Missing option '--lm'", 2),
@@ -83,32 +65,8 @@ LM_EVAL = (
 
 FAULTS = [
     *(Fault(f"--{name}", given, told, {}, 2, cure) for name, given, told, cure in MISUSED),
-    *(
-        Fault(
-            f"--lm-eval-{name}",
-            f"lm-eval {given}",
-            told,
-            {**ITEMS, "wrong": '{"context": []}\n', "t": "it\n"},
-            exit,
-        )
-        for name, given, told, exit in LM_EVAL
-    ),
-    Fault(
-        "--pairs-without-items",
-        f"{PAIRS} --class own --word-list own=list",
-        r"dev\.kbest: expected candidates that differ in one",
-        {"list": "zebra\n"},
-    ),
-    Fault(
-        "71-metric-misspelt",
-        "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out o.json --objective bleuu",
-        r"bleuu",
-        exit=2,
-    ),
-    Fault(
-        "--warning-before-an-error",
-        DECODE,
-        (r"warning: 1 x CRLF line ends", r"rerank: dev\.kbest:2:"),
-        {"dev.kbest": "0 ||| it ||| LM0= 1 TM0= 1 1 WP0= 1 ||| 1\r\nnone\n"},
-    ),
+    *(Fault(f"--lm-eval-{name}", f"lm-eval {given}", told, {**ITEMS, "wrong": '{"context": []}\n', "t": "it\n"}, exit) for name, given, told, exit in LM_EVAL),
+    Fault("--pairs-without-items", f"{PAIRS} --class own --word-list own=list", r"dev\.kbest: expected candidates that differ in one", {"list": "zebra\n"}),
+    Fault("71-metric-misspelt", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out o.json --objective bleuu", r"bleuu", exit=2),
+    Fault("--warning-before-an-error", DECODE, (r"warning: 1 x CRLF line ends", r"rerank: dev\.kbest:2:"), {"dev.kbest": "0 ||| it ||| LM0= 1 TM0= 1 1 WP0= 1 ||| 1\r\nnone\n"}),
 ]

@@ -34,21 +34,11 @@ OPTIONS = (
     ("detruecase-alone", "--detruecase", "add --detokenize", "--detruecase --detokenize en"),
     ("frequencies-alone", "--word-frequencies c", "c: they divide .*; add it", ""),
     ("test-set-without-pair", "--test-set wmt23", "expected both or none; give both", ""),
-    (
-        "test-set-and-references",
-        "-t wmt23 -l ru-en",
-        "expected --ref or --test-set, found both",
-        "",
-    ),
+    ("test-set-and-references", "-t wmt23 -l ru-en", "expected --ref or --test-set, found both", ""),
     ("metric-misspelt", "-m chrff", "no metric 'chrff'; did you mean chrf", "-m chrf"),
     ("scores-unknown", "--scores comet=other:f", HYPOTHESIS, COMET),
     ("scores-no-file", "--scores comet=base.txt:", HYPOTHESIS, COMET),
-    (
-        "scores-missing",
-        "--scores c=base.txt:f",
-        r"none of hyp\.txt; add --scores c=hyp\.txt",
-        COMET,
-    ),
+    ("scores-missing", "--scores c=base.txt:f", r"none of hyp\.txt; add --scores c=hyp\.txt", COMET),
     ("scores-twice", "--scores c=base.txt:f --scores c=base.txt:g", "two files for base", COMET),
     ("scores-taken", "--scores ter=base.txt:f", "ter is a metric of rerank; take anoth", COMET),
 )
@@ -61,188 +51,60 @@ VALUES = (
     ("long", "1\n0\n1\n0\n\n1\n", r"hyp\.comet:5: expected 4 lines as hyp\.txt has, found 6"),
     ("very-long", "1\n" * 9999, r"expected 4 lines as hyp\.txt has, found 1,004 or more"),
 )
-# files of words, and sound ones
+# files of words
+CLASSES = "--word-classes --word-frequencies f"
 WORDS = (
     ("two-words", "a\nb c\n", "--word-list own=f", "f:2: expected one word a line, found 2: 'b c'"),
     ("no-word", "\n", "--word-list own=f", "f: expected a word a line, found no word"),
-    *(
-        (
-            f"count-{name}",
-            f"a 1\n{line}\n",
-            "--word-classes --word-frequencies f",
-            "f:2: expected a w",
-        )
-        for name, line in (("missing", "the"), ("third", "the 3 4"), ("negative", "the -1"))
-    ),
+    ("count-missing", "a 1\nthe\n", CLASSES, "f:2: expected a w"),
+    ("count-third", "a 1\nthe 3 4\n", CLASSES, "f:2: expected a w"),
+    ("count-negative", "a 1\nthe -1\n", CLASSES, "f:2: expected a w"),
 )
 TRACES = (
-    (
-        "sentence-too-large",
-        "".join(CHOICE % ("evening", t) for t in range(3)),
-        "t: expected sentences of the documents, each once, found sentence 2 of 'evening'",
-    ),
+    ("sentence-too-large", "".join(CHOICE % ("evening", t) for t in range(3)), "t: expected sentences of the documents, each once, found sentence 2 of 'evening'"),
     ("text-that-is-a-number", TRACE.replace('"it"', "7", 1), "t:1: expected a line of a trace"),
     ("number-that-is-a-text", TRACE.replace(": null,", ': "x",', 9), "t:1: expected a line of a"),
     ("sentence-that-is-a-text", TRACE.replace(": 0,", ': "0",', 1), "t:1: expected a line of a"),
     ("sentence-twice", TRACE + CHOICE % PLACES[0], "t: expected sentences of the documents, each"),
-    (
-        "other-documents",
-        TRACE.replace("town", "sea"),
-        "found sentence 0 of 'sea'; give the document",
-    ),
+    ("other-documents", TRACE.replace("town", "sea"), "found sentence 0 of 'sea'; give the document"),
 )
+SUMMARIES = (
+    ("of-other-documents", '"town"', '"sea"', "found a document 'sea'"),
+    ("of-texts", '"gap": 0.5', '"gap": "0.5"', "found something else"),
+    ("without-exact", '"exact"', '"other"', "found something else"),
+    ("that-is-cut-off", "]}", "", "found something else"),
+)
+PLAIN = "evaluate --no-docs one --ref ref --baseline ref out"
+OBJECTIVE = r"tuned\.json: expected weights whose provenance names the objective of tuning"
+OTHERS = r"s: expected a summary of the same documents, %s; write it with rerank decode"
 
 FAULTS = [
-    *(
-        Fault(f"--evaluate-{name}", f"{EVALUATE} {given}", told, NUMBERS, 2, f"{EVALUATE} {cure}")
-        for name, given, told, cure in OPTIONS
-    ),
-    *(
-        Fault(
-            f"--evaluate-values-{name}",
-            f"{EVALUATE} {COMET}",
-            told,
-            {**NUMBERS, "hyp.comet": content},
-            cure=NUMBERS,
-        )
-        for name, content, told in VALUES
-    ),
-    *(
-        Fault(
-            f"--evaluate-words-{name}",
-            f"{EVALUATE} {given}",
-            told,
-            {"f": content},
-            cure={"f": "the 3\n" if "classes" in given else "it\n"},
-        )
-        for name, content, given, told in WORDS
-    ),
-    *(
-        Fault(
-            f"--evaluate-weights-{name}",
-            f"{EVALUATE} --weights tuned.json",
-            r"tuned\.json: expected weights whose provenance names the objective of tuning",
-            {"tuned.json": TUNED % made},
-            cure={"tuned.json": TUNED % '{"objective": "corpus BLEU"}'},
-        )
-        for name, made in (("without", "{}"), ("unknown", '{"objective": "some"}'))
-    ),
-    Fault(
-        "--evaluate-lengths-before-the-list",
-        f"{EVALUATE} --kbest broken.gz",
-        r"hyp\.txt: expected 4 lines as dev\.docs has, found 1;",
-        {"hyp.txt": "it\n", "broken.gz": ""},
-        cure=({"hyp.txt": "it\n" * 4}, EVALUATE),
-    ),
-    Fault(
-        "--evaluate-nothing",
-        "evaluate --no-docs one --ref dev.ref --baseline base.txt hyp.txt",
-        r"found none",
-        {"dev.ref": "", "base.txt": "", "hyp.txt": ""},
-    ),
-    Fault(
-        "--evaluate-oracle-from-id-1",
-        f"{EVALUATE} --kbest one.kbest",
-        r"--first-id 1",
-        {"one.kbest": LISTED},
-        cure=f"{EVALUATE} --kbest one.kbest --first-id 1",
-    ),
-    Fault(
-        "--evaluate-identical-to-a-reference",
-        EVALUATE,
-        r"1 x hypotheses identical to reference 1, first at hyp\.txt",
-        {"hyp.txt": "the lamp is lit\nit gives a light\nthe café is closed\nnobody is coming\n"},
-        exit=0,
-        cure={"hyp.txt": "it\n" * 4},
-    ),
-    Fault(
-        "--evaluate-detokenised-text",
-        "evaluate --no-docs one --ref ref --baseline ref out",
-        r"12 x line that looks detokenised, .* give --tokenize 13a, first at out:1",
-        {"out": "It is lit.\n" * 12, "ref": "it is lit .\n" * 12},
-        exit=0,
-        cure="evaluate --no-docs one --ref ref --baseline ref out --tokenize 13a",
-    ),
-    *(
-        Fault(f"--report-{name}", REPORT, told, {"t": content}, cure={"t": TRACE})
-        for name, content, told in TRACES
-    ),
-    Fault(
-        "--report-sentences-that-the-trace-has-not",
-        REPORT,
-        r"2 x sentence that the trace has not",
-        {"t": "".join(CHOICE % place for place in PLACES[:2])},
-        exit=0,
-        cure={"t": TRACE},
-    ),
-    *(
-        Fault(
-            f"--report-baseline-{name}",
-            f"{REPORT} --baseline b",
-            told,
-            {"t": TRACE, "b": content},
-            cure={"b": TRACE},
-        )
-        for name, content, told in (
-            ("shorter", TRACE.partition("\n")[2], r"b: expected the sentences of t in their order"),
-            ("longer", TRACE * 2, r"b: expected as many sentences as t has, found more"),
-        )
-    ),
-    Fault(
-        "--report-of-standard-input",
-        "report --trace - --docs dev.docs --ref dev.ref",
-        r"-: a trace is read twice; give the name of a file",
-        exit=2,
-        stdin=TRACE.encode(),
-        cure=({"t": TRACE}, REPORT),
-    ),
-    Fault(
-        "--report-curve-without-figures",
-        f"{REPORT} --curve lm=c",
-        r"--figures DIR; give it",
-        {"t": TRACE, "c": "update\tepoch\n"},
-        exit=2,
-        cure=REPORT,
-    ),
-    *(
-        Fault(
-            f"--report-summary-{name}",
-            f"{REPORT} --summary s",
-            rf"s: expected a summary of the same documents, {told}; write it with rerank decode",
-            {"t": TRACE, "s": SUMMARY.replace(old, new)},
-            cure={"s": SUMMARY},
-        )
-        for name, old, new, told in (
-            ("of-other-documents", '"town"', '"sea"', "found a document 'sea'"),
-            ("of-texts", '"gap": 0.5', '"gap": "0.5"', "found something else"),
-            ("without-exact", '"exact"', '"other"', "found something else"),
-            ("that-is-cut-off", "]}", "", "found something else"),
-        )
-    ),
+    *(Fault(f"--evaluate-{name}", f"{EVALUATE} {given}", told, NUMBERS, 2, f"{EVALUATE} {cure}") for name, given, told, cure in OPTIONS),
+    *(Fault(f"--evaluate-values-{name}", f"{EVALUATE} {COMET}", told, {**NUMBERS, "hyp.comet": content}, cure=NUMBERS) for name, content, told in VALUES),
+    *(Fault(f"--evaluate-words-{name}", f"{EVALUATE} {given}", told, {"f": content}, cure={"f": "the 3\n" if given == CLASSES else "it\n"}) for name, content, given, told in WORDS),
+    *(Fault(f"--evaluate-weights-{name}", f"{EVALUATE} --weights tuned.json", OBJECTIVE, {"tuned.json": TUNED % made}, cure={"tuned.json": TUNED % '{"objective": "corpus BLEU"}'})
+      for name, made in (("without", "{}"), ("unknown", '{"objective": "some"}'))),
+    Fault("--evaluate-lengths-before-the-list", f"{EVALUATE} --kbest broken.gz", r"hyp\.txt: expected 4 lines as dev\.docs has, found 1;",
+          {"hyp.txt": "it\n", "broken.gz": ""}, cure=({"hyp.txt": "it\n" * 4}, EVALUATE)),
+    Fault("--evaluate-nothing", "evaluate --no-docs one --ref dev.ref --baseline base.txt hyp.txt", r"found none", {"dev.ref": "", "base.txt": "", "hyp.txt": ""}),
+    Fault("--evaluate-oracle-from-id-1", f"{EVALUATE} --kbest one.kbest", r"--first-id 1", {"one.kbest": LISTED}, cure=f"{EVALUATE} --kbest one.kbest --first-id 1"),
+    Fault("--evaluate-identical-to-a-reference", EVALUATE, r"1 x hypotheses identical to reference 1, first at hyp\.txt",
+          {"hyp.txt": "the lamp is lit\nit gives a light\nthe café is closed\nnobody is coming\n"}, exit=0, cure={"hyp.txt": "it\n" * 4}),
+    Fault("--evaluate-detokenised-text", PLAIN, r"12 x line that looks detokenised, .* give --tokenize 13a, first at out:1",
+          {"out": "It is lit.\n" * 12, "ref": "it is lit .\n" * 12}, exit=0, cure=f"{PLAIN} --tokenize 13a"),
+    *(Fault(f"--report-{name}", REPORT, told, {"t": content}, cure={"t": TRACE}) for name, content, told in TRACES),
+    Fault("--report-sentences-that-the-trace-has-not", REPORT, r"2 x sentence that the trace has not", {"t": "".join(CHOICE % place for place in PLACES[:2])}, exit=0, cure={"t": TRACE}),
+    Fault("--report-baseline-shorter", f"{REPORT} --baseline b", r"b: expected the sentences of t in their order", {"t": TRACE, "b": TRACE.partition("\n")[2]}, cure={"b": TRACE}),
+    Fault("--report-baseline-longer", f"{REPORT} --baseline b", r"b: expected as many sentences as t has, found more", {"t": TRACE, "b": TRACE * 2}, cure={"b": TRACE}),
+    Fault("--report-of-standard-input", "report --trace - --docs dev.docs --ref dev.ref", r"-: a trace is read twice; give the name of a file", exit=2, stdin=TRACE.encode(), cure=({"t": TRACE}, REPORT)),
+    Fault("--report-curve-without-figures", f"{REPORT} --curve lm=c", r"--figures DIR; give it", {"t": TRACE, "c": "update\tepoch\n"}, 2, REPORT),
+    *(Fault(f"--report-summary-{name}", f"{REPORT} --summary s", OTHERS % told, {"t": TRACE, "s": SUMMARY.replace(old, new)}, cure={"s": SUMMARY}) for name, old, new, told in SUMMARIES),
     Fault("--explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),
-    *(
-        Fault(f"--explain-{name}", f"explain t {place}", told, {"t": TRACE}, 2, "explain t town:1")
-        for name, place, told in (
-            ("no-such-sentence", "town:7", "t has no sentence 7 of 'town'"),
-            ("document-unknown", "q", "expected DOC or DOC:SENT"),
-            ("sentence-negative", "town:-1", "expected DOC or DOC:SENT"),
-            ("sentence-empty", "town:", "expected DOC or DOC:SENT"),
-        )
-    ),
+    Fault("--explain-no-such-sentence", "explain t town:7", "t has no sentence 7 of 'town'", {"t": TRACE}, 2, "explain t town:1"),
+    *(Fault(f"--explain-{name}", f"explain t {place}", "expected DOC or DOC:SENT", {"t": TRACE}, 2, "explain t town:1")
+      for name, place in (("document-unknown", "q"), ("sentence-negative", "town:-1"), ("sentence-empty", "town:"))),
     Fault("--explain-in-decode", f"{EXPLAIN}:5", "has 2 sentences", {}, 2, f"{EXPLAIN}:1"),
-    Fault(
-        "--ablate-pair-scores",
-        "ablate --kbest dev.kbest --docs dev.docs --ref dev.ref --weights w.ini --default-weight 1 "
-        "--pair-scores p",
-        r"--pair-scores pairs: a file has no scores in other contexts; leave it out",
-        {"p": ""},
-        exit=2,
-    ),
-    Fault(
-        "--export-outputs-of-other-length",
-        "export --docs dev.docs --out folder ours=hyp.txt",
-        r"hyp\.txt: expected 4 lines",
-        {"hyp.txt": put(2, "one more")},
-        cure={"hyp.txt": replaced("one more\n", "")},
-    ),
+    Fault("--ablate-pair-scores", "ablate --kbest dev.kbest --docs dev.docs --ref dev.ref --weights w.ini --default-weight 1 --pair-scores p",
+          r"--pair-scores pairs: a file has no scores in other contexts; leave it out", {"p": ""}, 2),
+    Fault("--export-outputs-of-other-length", "export --docs dev.docs --out folder ours=hyp.txt", r"hyp\.txt: expected 4 lines", {"hyp.txt": put(2, "one more")}, cure={"hyp.txt": replaced("one more\n", "")}),
 ]
