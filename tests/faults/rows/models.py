@@ -119,8 +119,8 @@ COMMANDS += [
 UNKNOWN = (r"\d+ x word unknown to lm \(\d\d\.\d% of the list's words, 0\.0% of its training text's; mo", "check case.*first at dev.kbest")
 STRANGE: Changes = {"lm": Model("rnnlm", {"oov_rate": 0.0})}
 COMMANDS += [
-    Fault("61-words-unknown-to-the-model", S, UNKNOWN, STRANGE, 0),
-    Fault("61-few-words-unknown", S, "!unknown to lm", {"lm": Model("rnnlm", {"oov_rate": 0.2})}, 0),
+    Fault("--words-unknown-to-the-model", S, UNKNOWN, STRANGE, 0),
+    Fault("--few-words-unknown", S, "!unknown to lm", {"lm": Model("rnnlm", {"oov_rate": 0.2})}, 0),
 ]
 
 # Files beside lists and texts
@@ -163,14 +163,14 @@ FILES += [Fault("95-parent-beside-a-text", f"{P} --source s --parents p",
 NGRAM = "perplexity text --ngram m"
 SAID = table(
     f"""
-61-perplexity-of-no-model | perplexity text | expected --lm DIR or --ngram FILE, found neither | {P}
-61-ngram-with-lm | {NGRAM} --lm d | --lm: not for the n-gram model of --ngram; leave
-61-ngram-with-cache | {NGRAM} --document-cache 0.1 | --document-cache: not for
-61-ngram-across-documents | {NGRAM} --across-documents | --across-documents: not for
-61-ngram-with-source | {NGRAM} --source s | --source: not for the n-gram model
-61-ngram-twice | {NGRAM} --duplicate-last-word | --duplicate-last-word: not for the n-gram model
-61-ngram-device | {NGRAM} --device cpu | --device: not for the n-gram model
-61-two-standard-inputs | perplexity --ngram - - | only one input can be -
+--perplexity-of-no-model | perplexity text | expected --lm DIR or --ngram FILE, found neither | {P}
+--ngram-with-lm | {NGRAM} --lm d | --lm: not for the n-gram model of --ngram; leave
+--ngram-with-cache | {NGRAM} --document-cache 0.1 | --document-cache: not for
+--ngram-across-documents | {NGRAM} --across-documents | --across-documents: not for
+--ngram-with-source | {NGRAM} --source s | --source: not for the n-gram model
+--ngram-twice | {NGRAM} --duplicate-last-word | --duplicate-last-word: not for the n-gram model
+--ngram-device | {NGRAM} --device cpu | --device: not for the n-gram model
+--two-standard-inputs | perplexity --ngram - - | only one input can be -
 97-sample-of-no-documents | sample --lm lm --documents 0 | --documents | sample --lm lm
 97-sample-of-no-words | sample --lm lm --longest 0 | --longest | sample --lm lm
 97-sample-at-no-temperature | sample --lm lm --temperature 0 | --temperature | sample --lm lm
@@ -179,7 +179,7 @@ SAID = table(
 )
 START = "sample --lm lm --start text"
 SAID += [
-    Fault(f"61-{name}", command, f"text:{message}", {"lm": PLAIN, "text": text}, 3, {"text": cure})
+    Fault(f"--{name}", command, f"text:{message}", {"lm": PLAIN, "text": text}, 3, {"text": cure})
     for name, command, text, message, cure in (
         ("no-words", P, "\n", "1: .*found no words", "it\n"),
         ("no-words-in-documents", f"{P} --documents equals", "=\n\n=\n", ".*no words", "it\n=\n"),

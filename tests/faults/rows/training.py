@@ -51,13 +51,13 @@ recipe | rnnlm-lin --recipe code | has no recipe 'code', but strong, paper; choo
 """
 OPTIONS = [
     Fault(
-        *(f"61-useless-{name}", f"{T} --model {model} {option}", message, TEXTS, 2),
+        *(f"--useless-{name}", f"{T} --model {model} {option}", message, TEXTS, 2),
         f"{T} --model {model}" + " --recurrence lstm" * (name == "late-fusion"),
     )
     for name, model, option, message in (row.split(" | ") for row in USELESS.strip().split("\n"))
 ]
 OPTIONS += [
-    Fault(f"61-useless-{name}", f"{TRAIN} --model {model}", message, TEXTS, 2)
+    Fault(f"--useless-{name}", f"{TRAIN} --model {model}", message, TEXTS, 2)
     for name, model, message in (row.split(" | ") for row in OF_LIN.strip().split("\n"))
 ]
 
@@ -123,15 +123,15 @@ IN_FILE, BELOW = (SOUND.replace("--out lm", f"--out {out}") for out in ("t", "t/
 TWO = SOUND.replace("t --valid v", "- --valid -")
 DOCUMENTS = table(
     f"""
-61-long-sentences | {SOUND} --longest 1 | 1: all sentences .* a larger | {SOUND} --longest 2
-61-no-frequent-word | {SOUND} --vocab-min-count 1000 | 1000: no word is so frequent | {SOUND}
-61-two-texts-on-standard-input | {TWO} | only one input can be - | {SOUND}
+--long-sentences | {SOUND} --longest 1 | 1: all sentences .* a larger | {SOUND} --longest 2
+--no-frequent-word | {SOUND} --vocab-min-count 1000 | 1000: no word is so frequent | {SOUND}
+--two-texts-on-standard-input | {TWO} | only one input can be - | {SOUND}
 82-curve-is-the-text | {SOUND} --curve t | output t is also the input | {SOUND} --curve curve
 82-model-folder-is-a-file | {IN_FILE} | expected a folder, found the file 't' | {SOUND}
 82-model-folder-below-a-file | {BELOW} | t/lm: t is not a folder; name another | {SOUND}
-61-ngrams-of-no-frequent-words | {N} --vocab-min-count 1000 | no word is so frequent | {FEW}
-61-fallback-of-no-discounts | {BACKOFF} --discount-fallback | has no discounts; leave it | {BACKOFF}
-61-smoothing-unknown | {N} --smoothing laplace | laplace | {BACKOFF}
+--ngrams-of-no-frequent-words | {N} --vocab-min-count 1000 | no word is so frequent | {FEW}
+--fallback-of-no-discounts | {BACKOFF} --discount-fallback | has no discounts; leave it | {BACKOFF}
+--smoothing-unknown | {N} --smoothing laplace | laplace | {BACKOFF}
 """,
     TEXTS,
 )
@@ -143,7 +143,7 @@ DOCUMENTS += table(
     MINE,
 )
 DOCUMENTS += [
-    Fault(f"61-{role}-text-{name}", SOUND, message, {**TEXTS, role[0]: content}, 3, {role[0]: TEXT})
+    Fault(f"--{role}-text-{name}", SOUND, message, {**TEXTS, role[0]: content}, 3, {role[0]: TEXT})
     for role, name, content in (("train", "blank", "\n\n  \n"), ("valid", "empty", ""))
     for message in (f"{role[0]}:1: .*found no words",)
 ]
@@ -152,10 +152,10 @@ CLOSED = "close documents with lines that begin with ="
 PARTED = "1 x training text is one document; part documents with blank lines, first at t"
 ABSENT = "t.*expected the word 'UNK' of --unknown"
 DOCUMENTS += [
-    Fault("61-one-document", SOUND, PARTED, {**TEXTS, "t": ONE}, 0),
-    Fault("61-one-open", f"{SOUND} --documents equals", CLOSED, {"t": ONE, "v": f"{ONE}=\n"}, 0),
-    Fault("61-unknown", f"{SOUND} --unknown UNK", ABSENT, TEXTS, 3, {"t": UNK, "v": UNK}),
-    Fault("61-ngrams-of-a-tab", FEW, TAB, {"t": "a b\na\tb c\n"}, 3, {"t": "a b\na b c\n"}),
+    Fault("--one-document", SOUND, PARTED, {**TEXTS, "t": ONE}, 0),
+    Fault("--one-open", f"{SOUND} --documents equals", CLOSED, {"t": ONE, "v": f"{ONE}=\n"}, 0),
+    Fault("--unknown", f"{SOUND} --unknown UNK", ABSENT, TEXTS, 3, {"t": UNK, "v": UNK}),
+    Fault("--ngrams-of-a-tab", FEW, TAB, {"t": "a b\na\tb c\n"}, 3, {"t": "a b\na b c\n"}),
 ]
 
 # Topics and relations
@@ -168,14 +168,14 @@ WILD = "--optimiser sgd --learning-rate 10 --clip 0 --weight-decay 10 --schedule
 FOR_TOPICS: Changes = {"t": TEXT, "l": LABELS}
 TOPICS = table(
     f"""
-61-more-topics-than-texts | {LEARN} --topics-number 99 | 99: .*found 6; ask for fewer | {LEARN}
-61-topics-of-frequent-words | {LEARN} --vocab-min-count 999 | no word is so frequent | {LEARN}
-61-predictor-joint | {P} --inputs topics --target joint | no words for a joint target | {P}
-61-predictor-next-words | {P} --inputs topics --given-next-words | no words of the next | {P}
-61-predictor-thought | {P} --thought 3 | words.topics have no thought vector of a size | {P}
-61-predictor-recurrence | {P} --architecture bow-dnn --recurrence lstm | has no recurrence | {P}
-61-predictor-inputs | {P} --architecture bow-dnn --inputs words+thought | no inputs 'thought' | {P}
-61-predictor-frequent-words | {P} --vocab-min-count 999 | no word is so frequent | {P}
+--more-topics-than-texts | {LEARN} --topics-number 99 | 99: .*found 6; ask for fewer | {LEARN}
+--topics-of-frequent-words | {LEARN} --vocab-min-count 999 | no word is so frequent | {LEARN}
+--predictor-joint | {P} --inputs topics --target joint | no words for a joint target | {P}
+--predictor-next-words | {P} --inputs topics --given-next-words | no words of the next | {P}
+--predictor-thought | {P} --thought 3 | words.topics have no thought vector of a size | {P}
+--predictor-recurrence | {P} --architecture bow-dnn --recurrence lstm | has no recurrence | {P}
+--predictor-inputs | {P} --architecture bow-dnn --inputs words+thought | no inputs 'thought' | {P}
+--predictor-frequent-words | {P} --vocab-min-count 999 | no word is so frequent | {P}
 """,
     FOR_TOPICS,
 )
@@ -196,13 +196,13 @@ CLASSIFY, OBJECT = "relations train a --out model", "a:2: expected a JSON object
 SHORT, SINGLE = LABELS[:-4] + "\n\n", {"t": "a\n\nb\n\n", "l": "1\n\n2\n\n"}
 TWICE = LABELS.replace("a", "a a", 1)
 TOPICS += [
-    Fault("61-topics-of-no-words", LEARN, "found no words", {"t": "\n"}, 3, {"t": TEXT}),
-    Fault("61-labels-too-few", P, "document 6 has 1 ", {**FOR_TOPICS, "l": SHORT}, 3, FOR_TOPICS),
-    Fault("61-label-of-two", P, "one label for each", {**FOR_TOPICS, "l": TWICE}, 3, FOR_TOPICS),
-    Fault("61-single-sentences", P, "t: expected a document of two", SINGLE, 3, FOR_TOPICS),
-    Fault("61-one-relation", CLASSIFY, "with at least two relations", {"a": LONE}, 3, {"a": ANNOTATED}),
+    Fault("--topics-of-no-words", LEARN, "found no words", {"t": "\n"}, 3, {"t": TEXT}),
+    Fault("--labels-too-few", P, "document 6 has 1 ", {**FOR_TOPICS, "l": SHORT}, 3, FOR_TOPICS),
+    Fault("--label-of-two", P, "one label for each", {**FOR_TOPICS, "l": TWICE}, 3, FOR_TOPICS),
+    Fault("--single-sentences", P, "t: expected a document of two", SINGLE, 3, FOR_TOPICS),
+    Fault("--one-relation", CLASSIFY, "with at least two relations", {"a": LONE}, 3, {"a": ANNOTATED}),
     *(
-        Fault(f"61-annotated-{name}", CLASSIFY, OBJECT, {"a": f"{ANNOTATED}{wrong}\n"}, 3, cure)
+        Fault(f"--annotated-{name}", CLASSIFY, OBJECT, {"a": f"{ANNOTATED}{wrong}\n"}, 3, cure)
         for cure in ({"a": ANNOTATED * 2},)
         for name, wrong in (
             ("without-relations", '{"sentences": [["a"]]}'),
