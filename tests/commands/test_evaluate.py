@@ -46,9 +46,8 @@ def write(world: World, n: int, *names: str, size: int = 3) -> str:
     return "--docs docs --ref ref"
 
 
-@pytest.mark.parametrize("n_references", [2, 3])
-def test_scores_against_several_references_are_sacrebleus(world: World, n_references: int) -> None:
-    *references, base, ours = drafts(12, n_references + 2)
+def test_scores_against_several_references_are_sacrebleus(world: World) -> None:
+    *references, base, ours = drafts(12, 5)
     for name, lines in {"base": base, "ours": ours}.items():
         world.write(name, lines)
     given = " ".join(f"--ref {world.write(f'ref{i}', x)}" for i, x in enumerate(references))
@@ -360,10 +359,6 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
         }
         assert system["word_classes"]["a"]["f1"]["role"] == "held out"
     text = world.ok(f"{command} --tests").out
-    first, second, third = (block.splitlines()[:2] for block in text.split("\n\n")[:3])
-    assert (first[0].split()[1], first[1].split()[:2]) == ("BLEU", ["(held", "out)"])
-    assert second[1].split()[0] == "(optimised)"
-    assert third[1].split()[:3] == ["(held", "out)", "(BLEU)"]
     assert f"\noptimised: in the objective of tuning, {objective} and corpus TER; held out" in text
     assert "\nchrF2 (optimised)  ours" in text
     assert world.ok(f"{command} --format markdown").lines[0].count("(held out)") == 1

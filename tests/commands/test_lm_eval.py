@@ -148,7 +148,7 @@ def test_contrastive_accuracies_are_those_of_scores_one_by_one(
     world.write(
         "text", [json.dumps({"context": c, "right": v[0], "wrong": v[1:]}) for c, v in items]
     )
-    names = ("rnnlm", "codclm", "adclm", "hrnnlm")
+    names = ("rnnlm", "adclm", "hrnnlm")
     found = evaluated(world, "contrastive", {name: model_folders[name] for name in names})
     for name, model in zip(names, found["models"], strict=True):
         saved = load_model(model_folders[name])
@@ -262,7 +262,7 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
 def test_accuracies_are_those_of_all_permutations_one_by_one(
     world: World, model_folders: Mapping[str, Path]
 ) -> None:
-    names = ("codclm", "ccdclm", "hrnnlm", "rnnslm")
+    names = ("codclm", "hrnnlm", "rnnslm")
     write(world, DOCUMENTS)
     found = evaluated(world, "coherence", {name: model_folders[name] for name in names})
     documents = [(own["document"], own["permutations"]) for own in found["documents"]]
@@ -293,24 +293,6 @@ def test_a_model_that_reads_documents_backward_sees_the_same_pairs(
     turned = evaluated(world, "coherence", {"m": "turned"})["models"][0]
     plain = evaluated(world, "coherence", {"m": "plain"}, "mirrored")["models"][0]
     assert turned["right"] == plain["right"]
-
-
-def test_permutations_are_a_function_of_seed_and_document(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
-    documents = [[f"{a} is {b}" for b in ("lit", "no", "light") for a in ("she", "it")]] * 4
-    write(world, documents)
-    write(world, [*documents, ["it", "she"]], "longer")
-    lm = {"m": model_folders["codclm"]}
-    one, again, other = (
-        evaluated(world, f"coherence --permutations 99 --seed {seed}", lm) for seed in (1, 1, 2)
-    )
-    right = one["models"][0]["right"]
-    assert one == again
-    assert right != other["models"][0]["right"]
-    assert len({*right}) > 1  # equal documents have other permutations
-    longer = evaluated(world, "coherence --permutations 99", lm, "longer")
-    assert longer["models"][0]["right"][:4] == right
 
 
 def test_the_higher_accuracy_over_pairs_comes_first_in_ordering_whatever_the_sets_say(
@@ -358,7 +340,7 @@ def test_a_model_that_knows_what_follows_is_right_and_one_without_context_guesse
     assert [one["accuracy"] for one in alike["accuracies"].values()] == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "hrnnlm", "adclm"])
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "adclm"])
 def test_choices_are_those_of_scores_one_by_one(
     name: str, world: World, model_folders: Mapping[str, Path]
 ) -> None:
@@ -416,7 +398,7 @@ def test_blocks_are_the_same_for_all_models_and_follow_the_seed(
     assert (both["blocks"], both["comparisons"][0]["p"]) == (4, None)  # eight documents
 
 
-@pytest.mark.parametrize("counts", [(5, 4, 4, 1), (3, 3, 3), (6, 1, 1), (2, 2, 2, 2, 2)])
+@pytest.mark.parametrize("counts", [(5, 4, 4, 1), (6, 1, 1), (2, 2, 2, 2, 2)])
 def test_separate_blocks_are_as_many_as_there_can_be(
     counts: tuple[int, ...], world: World, model_folders: Mapping[str, Path]
 ) -> None:
@@ -431,19 +413,6 @@ def test_separate_blocks_are_as_many_as_there_can_be(
         assert found["left_out"] == sum(counts) - size * max(possible)
     few = evaluated(world, "next-sentence --block 2 --context 1 --blocks 1", lm)
     assert few["blocks"] == 1
-
-
-def test_words_are_read_as_the_model_reads_them(world: World) -> None:
-    """A backward model chooses as its twin does in a text with the words in the other order."""
-    shape: Any = {"embed": 6, "hidden": 8, "oov_rate": 0.25}
-    save_models({"codclm": world.folder / "backward"}, WORDS, **shape, backward=True)
-    save_models({"codclm": world.folder / "plain"}, WORDS, **shape)
-    documents = drawn(*[8] * 6)
-    write(world, documents)
-    write(world, [[" ".join(x.split()[::-1]) for x in own] for own in documents], "turned")
-    one = evaluated(world, "next-sentence --block 6 --context 3", {"m": "backward"})
-    two = evaluated(world, "next-sentence --block 6 --context 3", {"m": "plain"}, "turned")
-    assert one["models"][0]["accuracies"] == two["models"][0]["accuracies"]
 
 
 def topical(
@@ -502,75 +471,6 @@ def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
             topic = topics[one["document"]][one["sentence"]]
             of_blocks.setdefault(one["block"], set()).add(topic)
         assert {len(own) for own in of_blocks.values()} == {1}
-    lm = f"--lm {model_folders['rnnlm']} text {ONE}"
-    for options, code, told in (
-        ("--candidates same-topic --block 4", 2, "--candidates same-topic needs the topic"),
-        ("--topics topics --block 4", 2, "--topics: no model here needs"),
-        (
-            "--candidates same-topic --topics topics --block 30",
-            3,
-            "expected 30 passages of one topic",
-        ),
-    ):
-        failed = world.run(f"lm-eval next-sentence {options} {lm}")
-        assert (failed.exit, told in failed.err) == (code, True)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "options", "told"),
-    [
-        ((8, 9, 3), "--block 3", "give --block 2 or less, or --candidates consecutive"),
-        ((4, 5), "--block 3", "found 2; give --block 2 or less\n"),
-        ((9,), "--block 2", "found 1; choose another text"),
-        ((8, 4), "--block 5 --candidates consecutive", "found 3; give --block 3 or less\n"),
-    ],
-)
-def test_too_short_a_text_is_refused(
-    sizes: tuple[int, ...],
-    options: str,
-    told: str,
-    world: World,
-    model_folders: Mapping[str, Path],
-) -> None:
-    write(world, drawn(*sizes))
-    lm = model_folders["rnnlm"]
-    command = f"lm-eval next-sentence --context 3 --lm {lm} text --errors wrong {ONE}"
-    failed = world.run(f"{command} {options}")
-    assert (failed.exit, told in failed.err) == (3, True), failed.err
-    assert not (world.folder / "wrong").exists()
-
-
-def test_models_and_texts_that_an_experiment_cannot_use_are_refused(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
-    names = "dclm-bilingual", "dclm-right-target", "clstm-given-topic"
-    save_models({name: world.folder / name for name in names}, WORDS, 6, 8, oov_rate=0.0)
-    save_models(
-        {"codclm": world.folder / "turned"}, WORDS, 6, 8, oov_rate=0.0, reverse_documents=True
-    )
-    broken = load_model(model_folders["rnnlm"])
-    with torch.no_grad():
-        broken.model.head.get_parameter("bias").fill_(torch.nan)
-    save_model(world.folder / "broken", broken.model, broken.vocabulary, {})
-    write(world, drawn(8, 8))
-    write(world, [["it is"], ["it", "it"]], "short")
-    good = f"--lm good={model_folders['rnnlm']}"
-    next_sentence = f"next-sentence --block 2 --errors wrong {good}"
-    for command, code, told in (
-        ("coherence --lm dclm-bilingual text", 2, "needs the source sentences"),
-        ("coherence --lm dclm-right-target text", 2, "add up to no log-probability of a document"),
-        ("coherence --lm clstm-given-topic text", 2, "needs the topic"),
-        (f"coherence {good} short", 3, "short: expected a document of two different sentences"),
-        ("coherence --lm broken text", 1, "broken: a language model returned NaN"),
-        (f"{next_sentence} --lm dclm-bilingual text", 2, "needs the source sentences"),
-        (f"{next_sentence} --lm dclm-right-target text", 2, "is given the next sentence"),
-        (f"{next_sentence} --lm turned text", 2, "--reverse-documents"),
-        (f"{next_sentence} --lm broken text", 1, "broken: a language model returned NaN"),
-    ):
-        failed = world.run(f"lm-eval {command} {ONE}")
-        assert failed.exit == code, failed.err
-        assert told in failed.err
-        assert not (world.folder / "wrong").exists()
 
 
 # Items of lists

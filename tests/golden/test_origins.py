@@ -283,21 +283,14 @@ def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) 
 
 def letters(ours: list[str], theirs: list[str]) -> list[int]:
     """Matches of words of a list, and their numbers."""
-    found = [0, 0, 0]
-    for one, other in zip(ours, theirs, strict=True):
-        own, right = (
-            Counter(w for w in x.split() if w in ("lamp", "lit", "she")) for x in (one, other)
-        )
-        found = [
-            a + b
-            for a, b in zip(found, ((own & right).total(), own.total(), right.total()), strict=True)
-        ]
-    return found
+    found = np.zeros(3, dtype=int)
+    for texts in zip(ours, theirs, strict=True):
+        own, right = (Counter(w for w in x.split() if w in ("lamp", "lit", "she")) for x in texts)
+        found += [(own & right).total(), own.total(), right.total()]
+    return found.tolist()
 
 
-def agree_in_summary(
-    small: World, systems: Any, reference: list[str], both: list[list[str]]
-) -> None:
+def agree_in_summary(small: World, systems: Any, reference: Any, both: list[list[str]]) -> None:
     """Documents, length ratios, the oracle of the lists, and what repeats BLEU."""
     truth = METRICS["bleu"]
     for n, (system, text) in enumerate(zip(systems, both, strict=True)):
@@ -354,18 +347,10 @@ def test_a_report_is_an_evaluation_with_the_summary_of_the_decoding(small: World
         assert own["score_gain"] == search["score"] - search["baseline_score"]
         changed = [t for t in range(2 * d, 2 * d + 2) if first[t] != chosen[t]]
         assert own["changed"] == len(changed)
-        keys = ("number", "baseline", "chosen", "reference", "source", "before")
-        assert [tuple(one[key] for key in keys) for one in own["shown"]] == [
-            (
-                t % 2,
-                first[t],
-                chosen[t],
-                reference[t],
-                reference[t],
-                chosen[t - 1] if t % 2 else None,
-            )
-            for t in changed
-        ]
+        for one, t in zip(own["shown"], changed, strict=True):
+            assert (one["number"], one["before"]) == (t % 2, chosen[t - 1] if t % 2 else None)
+            assert (one["baseline"], one["chosen"]) == (first[t], chosen[t])
+            assert one["reference"] == one["source"] == reference[t]
     assert found["weights"] == {"LM0": 0.5, "TM0_0": 0.25, "TM0_1": 0.125, "pair": 1.5}
 
 
@@ -422,10 +407,8 @@ def test_diversity_is_the_mean_edit_distance_of_all_pairs(small: World) -> None:
             pairs = [*combinations([tuple(text.split()) for text, _ in own], 2)]
             apart = [distance(a, b) for a, b in pairs]
             relative = [n / max(map(len, pair)) for n, pair in zip(apart, pairs, strict=True)]
-            assert (found[t]["candidates"], found[t]["distinct"]) == (
-                len(own),
-                len({*map(str, own)}),
-            )
+            counts = [found[t]["candidates"], found[t]["distinct"]]
+            assert counts == [len(own), len({*map(str, own)})]
             assert found[t]["distance"] == pytest.approx(np.mean(apart))
             assert found[t]["relative"] == pytest.approx(np.mean(relative))
     for name, value in stored("diversity.json")["mean"].items():
@@ -460,11 +443,8 @@ def test_perplexity_is_that_of_the_arpa_model_by_definition() -> None:
         tokens = sum(len(text.split()) for text in kept)
         nats = -math.log(10) * sum(log10 for log10, _ in both)
         without = -math.log(10) * sum(arpa(text, end=False)[0] for text in kept)
-        assert (own["sentences"], own["tokens"], own["oov"]) == (
-            len(kept),
-            tokens,
-            sum(n for _, n in both),
-        )
+        counts = [own["sentences"], own["tokens"], own["oov"]]
+        assert counts == [len(kept), tokens, sum(n for _, n in both)]
         assert own["nats"] == pytest.approx(nats)
         assert own["nats_per_token"] == pytest.approx(nats / (tokens + len(kept)))
         assert own["perplexity"] == pytest.approx(math.exp(nats / (tokens + len(kept))))
@@ -490,13 +470,10 @@ def models(golden_models: Path) -> dict[str, SavedModel]:
 
 def test_answers_of_cloze_are_the_most_probable_sentences(models: dict[str, SavedModel]) -> None:
     for query in stored("cloze.json")["queries"]:
-        before, text = {2: (["the lamp is lit"], "it ___"), 4: ([], "she gives ___ light")}[
-            query["line"]
-        ]
-        scored = {
-            word: scores_of_sentences(models["lm"], [*before, text.replace("___", word)])[-1]
-            for word in WORDS
-        }
+        queries = {2: (["the lamp is lit"], "it ___"), 4: ([], "she gives ___ light")}
+        before, text = queries[query["line"]]
+        filled = {word: [*before, text.replace("___", word)] for word in WORDS}
+        scored = {x: scores_of_sentences(models["lm"], own)[-1] for x, own in filled.items()}
         best = sorted(scored, key=lambda word: -scored[word])[:3]
         assert [*query["answers"]] == best
         total = math.fsum(map(math.exp, scored.values()))
@@ -526,12 +503,8 @@ def test_labels_are_those_that_the_texts_were_made_of(small: World) -> None:
         senses[document["split"]] += [one and one["sense"] for one in document["relations"][1:]]
     for split, own in senses.items():
         majority = Counter(senses["train"]).most_common(1)[0][0]
-        expected = {
-            "pairs": len(own),
-            "accuracy": 1.0,
-            "majority_class": own.count(majority) / len(own),
-        }
-        assert splits[split] == expected
+        share = own.count(majority) / len(own)
+        assert splits[split] == {"pairs": len(own), "accuracy": 1.0, "majority_class": share}
     _, *topics = stored("topics-learn.json")["topics"]
     assert [one["sentences"] for one in topics] == [100, 100]
     assert sorted(sorted({*one["words"]} - {"the"}) for one in topics) == sorted(
@@ -557,12 +530,8 @@ def test_baselines_of_topic_prediction_are_counts(small: World) -> None:
 
 
 def test_lists_have_the_members_of_the_tables() -> None:
-    names = {
-        kind: [row["name"] for row in stored(f"list-{kind}.json")]
-        for kind in ("models", "decoders")
-    }
-    assert names["models"] == [*ZOO, *ZOO.families]
-    assert names["decoders"] == [*DECODERS]
+    assert [row["name"] for row in stored("list-models.json")] == [*ZOO, *ZOO.families]
+    assert [row["name"] for row in stored("list-decoders.json")] == [*DECODERS]
     for row in stored("list-models.json"):
         if row["name"] in ZOO and ZOO[row["name"]].causal:
             order = ZOO[row["name"]].order
@@ -573,10 +542,8 @@ def test_lists_have_the_members_of_the_tables() -> None:
             model = DocumentLM.without_memory(Config(row["name"], **shape))
             assert row["number of parameters"] == n_parameters(model)
     for row in stored("list-decoders.json"):
-        assert (row["cost"], row["source"]) == (
-            DECODERS[row["name"]].cost,
-            DECODERS[row["name"]].source,
-        )
+        known = DECODERS[row["name"]]
+        assert (row["cost"], row["source"]) == (known.cost, known.source)
 
 
 # Formats

@@ -37,7 +37,6 @@ from rerank.metrics.selection import SCORES, outcomes_of
 from rerank.metrics.significance import (
     bootstrap,
     bootstrap_p_value,
-    percentile_interval,
     sign_flip_p_value,
     sign_test_p_value,
 )
@@ -156,6 +155,9 @@ def test_a_long_line_takes_linear_time(name: str, counts: list[int]) -> None:
     assert time.perf_counter() - started < 5  # a quadratic count would take minutes
 
 
+LENGTHS = ((0, 3), (3, 0), (1, 80), (80, 1), (2, 120), (60, 5))
+
+
 def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
     """Texts of which blocks are moved far away, words lost and replaced: every limit is met."""
     rng = random.Random(seed)
@@ -169,17 +171,12 @@ def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
     return [rng.randrange(50) if rng.random() < 0.1 else word for word in hypothesis], reference
 
 
-def of_lengths(n: int, m: int) -> tuple[list[int], list[int]]:
-    rng = random.Random(n + m)
-    return [rng.randrange(9) for _ in range(n)], [rng.randrange(9) for _ in range(m)]
-
-
 @pytest.mark.parametrize(
     ("hypothesis", "reference"),
     [
         ([3, 4, 0, 1, 2], [0, 1, 2, 3, 4]),  # Snover et al. (2006): "this week" is one shift
-        *(moved_blocks(seed) for seed in range(6)),
-        *map(of_lengths, (0, 3, 1, 80, 2, 120, 60), (3, 0, 80, 1, 120, 2, 5)),
+        *(moved_blocks(seed) for seed in range(5)),
+        *(([n % 9 for n in range(a)], [n % 7 for n in range(b)]) for a, b in LENGTHS),
     ],
     ids=lambda words: str(len(words)),
 )
@@ -191,7 +188,7 @@ def test_edits_with_shifts_are_those_of_sacrebleus_search(
     assert rows[0, 0] == translation_edit_rate(ours, theirs)[0]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.permutations(range(12)), st.integers(0, 4), st.integers(3, 12))
 def test_edits_of_short_texts_in_another_order_are_those_of_sacrebleu(
     order: list[int], dropped: int, n_words: int
@@ -499,19 +496,6 @@ def flipped(system: Rows, baseline: Rows, score: Any = first_column, **options: 
     return sign_flip_p_value(system, baseline, score, rng=rng, **options)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_p_of_ten_documents_is_the_share_of_all_swaps(seed: int) -> None:
-    both = documents(seed, 10), documents(seed + 100, 10, quality=0.45)
-
-    def difference(swaps: tuple[bool, ...]) -> float:
-        rows = [(b, a) if swap else (a, b) for swap, a, b in zip(swaps, *both, strict=True)]
-        ours, theirs = (BLEU_ROWS.scores(np.sum(own, axis=0)) for own in zip(*rows, strict=True))
-        return abs(float(ours) - float(theirs))
-
-    patterns = [difference(swaps) for swaps in itertools.product((False, True), repeat=10)]
-    assert flipped(*both, BLEU_ROWS.scores) == np.mean(np.array(patterns) >= patterns[0])
-
-
 @settings(max_examples=12)
 @given(st.lists(st.integers(-3, 3), min_size=10, max_size=11))
 def test_p_of_a_sum_counts_signs(gains: list[int]) -> None:
@@ -545,15 +529,6 @@ def test_p_of_drawn_swaps_is_the_exact_one_but_for_sampling(
     assert 0 < abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / 10_000)
 
 
-@pytest.mark.parametrize("n", [10, 25])
-def test_a_system_against_itself_has_p_one_and_sides_do_not_matter(n: int) -> None:
-    system, baseline = documents(4, n), documents(104, n)
-    system.flags.writeable = baseline.flags.writeable = False
-    assert flipped(system, system, BLEU_ROWS.scores) == 1
-    there, back = flipped(system, baseline), flipped(baseline, system)
-    assert there == back < 1
-
-
 def test_the_bootstrap_resamples_documents_and_results_do_not_depend_on_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -567,10 +542,6 @@ def test_the_bootstrap_resamples_documents_and_results_do_not_depend_on_memory(
     again = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
     assert again.tolist() == truth
     assert p == [flipped(documents(8, n), documents(108, n), draws=101) for n in (12, 30)]
-
-
-def test_an_interval_cuts_two_and_a_half_percent_off_each_end() -> None:
-    assert percentile_interval(np.arange(1001.0)[::-1]) == (25.0, 975.0)
 
 
 def corrupted(seed: int, keep: tuple[float, float]) -> tuple[list[str], Any, list[Rows]]:
@@ -602,20 +573,6 @@ def test_the_p_of_the_bootstrap_is_that_of_sacrebleu(
     assert draws.shape == (2, 1000)
     found = bootstrap_p_value(ours, base, draws[1], draws[0])
     assert found == p_of_sacrebleu(reference, systems, "bs")
-
-
-@settings(max_examples=25)
-@given(st.lists(st.integers(-2, 2), min_size=10, max_size=14), st.integers(0, 9))
-def test_the_p_of_the_bootstrap_counts_resamples_as_far_above_their_mean(
-    gains: list[int], seed: int
-) -> None:
-    both = np.stack([np.array(gains), np.zeros(len(gains), dtype=np.int64)])[:, :, None]
-    draws = bootstrap(both, first_column, rng=np.random.default_rng(seed), resamples=101)
-    totals = [abs(total) for total in draws[0].astype(int).tolist()]
-    as_far = sum(101 * total - sum(totals) >= 101 * abs(sum(gains)) for total in totals)
-    there = bootstrap_p_value(sum(gains), 0, draws[0], draws[1])
-    assert there == (as_far + 1) / 102
-    assert bootstrap_p_value(0, sum(gains), draws[1], draws[0]) == there
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
@@ -671,14 +628,12 @@ LOG_PROBS = np.array([[-2.0, -1.0, -40.0], [-3.0, -1.5, -38.0], [-2.5, -0.5, -39
 ALONE = np.array([-2.0, -1.5, -41.0])
 
 
-def test_scores_of_next_sentences_are_equation_4_in_probabilities() -> None:
-    """Score = P(D_d | C_c) / (1/k Σ_j P(D_d | C_j)), in exact sums, however small they are."""
+def test_scores_of_next_sentences_are_equation_4_however_small_probabilities_are() -> None:
+    """Score = P(D_d | C_c) / (1/k Σ_j P(D_d | C_j)); all three kinds are in test_lm_eval.py."""
     found = SCORES["normalised"](LOG_PROBS, ALONE)
     for d, column in enumerate(np.exp(LOG_PROBS).T):
         assert np.exp(found[:, d]) == pytest.approx(column / (math.fsum(column) / 3))
     assert SCORES["normalised"](LOG_PROBS - 5000.0, ALONE) == pytest.approx(found, abs=1e-9)
-    assert (SCORES["log_p"](LOG_PROBS, ALONE) == LOG_PROBS).all()
-    assert SCORES["pmi"](LOG_PROBS, ALONE)[1].tolist() == [-1.0, 0.0, 3.0]
     same = np.tile([-0.1, -2.7, -1234.5], (3, 1))
     assert (SCORES["normalised"](same, same[0]) == 0).all()
 

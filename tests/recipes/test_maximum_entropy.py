@@ -1,21 +1,10 @@
 """The maximum-entropy classifier of `recipes/coherence`."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit
-from support.world import ROOT
-
-RECIPE = ROOT / "recipes" / "coherence"
-
-
-@pytest.fixture
-def recipe(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(RECIPE)
-    return import_module("maximum_entropy")
 
 
 def text(path: Path, seed: int, documents: int, *, ordered: bool) -> Path:
@@ -28,17 +17,6 @@ def text(path: Path, seed: int, documents: int, *, ordered: bool) -> Path:
         lines.append("")
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def test_training_ends_where_the_gradient_is_zero(recipe: Any) -> None:
-    """At the minimum, penalty · weights = Σ (adjacent − p) · features."""
-    rng = np.random.default_rng(1)
-    words = [np.unique(rng.integers(6, size=3)) for _ in range(20)]
-    features = recipe.features_of(words, [(i, j) for i in range(20) for j in range(20)], 6)
-    adjacent = rng.random(400) < 0.3
-    weights = recipe.Classifier.trained(features, adjacent, 5.0).weights
-    slope = features.T @ (adjacent - expit(features @ weights))
-    np.testing.assert_allclose(slope, 5.0 * weights, atol=0.02)
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -96,19 +96,3 @@ def test_totals_and_choices_are_those_of_the_scripts_ties_included(seed: int, wo
     more, same = decode(world, eightfold)
     assert chosen == same
     np.testing.assert_allclose(totals(more), 8 * np.array(totals(ours)), rtol=1e-8)
-
-
-def test_tuned_weights_are_a_rescore_ini_of_l1_norm_1_that_the_scripts_read(world: World) -> None:
-    lines = lists()
-    world.write("list", lines)
-    world.write("ref", [line.split("|||")[1].strip() for line in lines[3::8]])
-    tune = "tune-mert --kbest list --no-docs each --ref ref --select none --out tuned.ini"
-    world.ok(tune)
-    ini = world.text("tuned.ini")
-    weights = weights_of(ini)
-    assert [*weights] == ["TM0=", "LM0=", "WordPenalty0="]
-    assert sum(abs(x) for own in weights.values() for x in own) == pytest.approx(1, abs=1e-12)
-    theirs = rescored(lines, ini)
-    ours, chosen = decode(world, ini)
-    np.testing.assert_allclose(totals(ours), totals(theirs), rtol=1e-8, atol=1e-9)
-    assert chosen == [*topbest(theirs)]

@@ -94,27 +94,6 @@ def test_a_command_that_writes_in_place_is_found_out(
     assert killed(recipe, lists, tmp_path / "work", starts).torn
 
 
-def test_files_that_are_not_whole_are_named(
-    recipe: Any, model_folders: Any, tmp_path: Path
-) -> None:
-    loops = recipe("kill_loops")
-    made, expected = loops.Job("x", (), ("out",), "model"), {"out": b"new"}
-    (tmp_path / "out").write_bytes(b"new")
-    (tmp_path / "model").mkdir()
-    for path in model_folders["codclm"].iterdir():
-        (tmp_path / "model" / path.name).write_bytes(path.read_bytes())
-    assert loops.torn_files(made, tmp_path, expected) == []
-    for path in [tmp_path / "out", *(tmp_path / "model").iterdir()]:
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2])
-        assert path.name in loops.torn_files(made, tmp_path, expected)
-        path.write_bytes(whole)
-    shard = tmp_path / "cache" / "0123456789abcdef" / "0123456789abcdef.scores"
-    shard.parent.mkdir(parents=True)
-    shard.write_bytes(b"x" * 99)
-    assert loops.torn_files(made, tmp_path, expected) == [shard.name]
-
-
 def test_documents_in_the_other_order_give_equal_bytes_and_other_bytes_are_found_out(
     recipe: Any, lists: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,26 +98,9 @@ def fill(world: World, models: Path) -> None:
     labels = ["ab"[n // 5 % 2] if n % 5 < 4 else "" for n in range(250)]
     world.write("topics.labels", labels)
     world.write("new.text", ["the lamp", "wick", "", "oar the sail", "what"])
-    world.write(
-        "features.dat",
-        extracted(
-            "FEATURES",
-            "3 LM0_0 TM0_0 TM0_1",
-            lambda t, k: [f"{(k * 7 + t * 3) % 5 - 2} {k - t} {(k + t) % 3 / 2}"],
-        ),
-    )
-    world.write(
-        "scores.dat",
-        extracted(
-            "SCORES",
-            "9 BLEU",
-            lambda t, k: [
-                " ".join(
-                    map(str, [5 - k, 6, 4 - k, 5, 3 - k, 4, 2 - k if k < 2 else 0, 3, 6 + t % 2])
-                )
-            ],
-        ),
-    )
+    columns = "3 LM0_0 TM0_0 TM0_1"
+    world.write("features.dat", extracted("FEATURES", columns, features_of))
+    world.write("scores.dat", extracted("SCORES", "9 BLEU", counts_of))
     world.write("letters", ["lamp", "LIT", "she"])
     world.write("init.opt", ["1 0.5 0.25", "0 0 0", "1 1 1"])
     for name, step in ((OURS, 5), (BASE, 3)):
@@ -133,15 +117,21 @@ def annotated(rng: np.random.Generator, n: int) -> str:
     return json.dumps({"sentences": sentences, "relations": relations, "split": split})
 
 
-def extracted(kind: str, head: str, row: object) -> list[str]:
+def features_of(t: int, k: int) -> str:
+    return f"{(k * 7 + t * 3) % 5 - 2} {k - t} {(k + t) % 3 / 2}"
+
+
+def counts_of(t: int, k: int) -> str:
+    return f"{5 - k} 6 {4 - k} 5 {3 - k} 4 {2 - k if k < 2 else 0} 3 {6 + t % 2}"
+
+
+def extracted(kind: str, head: str, row: Callable[[int, int], str]) -> list[str]:
     """Lines of a file of Moses' extractor for twelve sentences."""
-    assert callable(row)
     lines = []
     for t in range(12):
         n = COUNTS[t % 3]
-        lines.append(f"{kind}_TXT_BEGIN_0 {t} {n} {head} ")
-        lines += [line for k in range(n) for line in row(t, k)]
-        lines.append(f"{kind}_TXT_END_0")
+        rows = [row(t, k) for k in range(n)]
+        lines += [f"{kind}_TXT_BEGIN_0 {t} {n} {head} ", *rows, f"{kind}_TXT_END_0"]
     return lines
 
 

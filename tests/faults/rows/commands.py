@@ -1,6 +1,8 @@
 """Misused commands and options, and faults of the texts of `lm-eval`."""
 
-from support.faults import Changes, Fault
+from typing import Any
+
+from support.faults import Changes, Fault, Model
 from support.world import DECODE
 
 LISTS = "decode --docs dev.docs --weights w.ini"
@@ -50,7 +52,6 @@ LM_EVAL = (
     ("missing-file", "contrastive --lm m none.jsonl", r"no file none\.jsonl", 2),
     ("standard-input-twice", "contrastive --lm m - -", "only one input can be -", 2),
     ("no-model", "contrastive --lm m set.jsonl", "m: expected a folder made by `rerank tr", 3),
-    ("no-device", "coherence --lm m dev.ref --device cuda:99", "--device cuda:99", 2),
     ("file-twice", "contrastive --lm m set.jsonl set.jsonl", r"set\.jsonl: given 2 times", 2),
     ("model-twice", "contrastive --lm m --lm m set.jsonl", "--lm m: given 2 times; give it", 2),
     ("name-twice", "coherence --lm a=m --lm a=n dev.ref", "--lm a: given 2 times; give each", 2),
@@ -62,10 +63,44 @@ LM_EVAL = (
     ("output-is-input", "next-sentence --lm m t --errors t", "output t is also the input t", 2),
     ("field-missing", "contrastive --lm m wrong", "wrong:1: expected the field 'right', found", 3),
 )
+# texts, by the numbers of sentences of their documents, that are too short for blocks of passages
+NEXT = "lm-eval next-sentence --lm m t --errors wrong --context 3"
+SHORT = (
+    ("separate", (8, 9, 3), "--block 3", "give --block 2 or less, or --candidates consecutive", "--block 2"),
+    ("two-passages", (4, 5), "--block 3", r"found 2; give --block 2 or less\n", "--block 2"),
+    ("one-passage", (9,), "--block 2", "found 1; choose another text", None),
+    ("consecutive", (8, 4), "--block 5 --candidates consecutive", r"found 3; give --block 3 or less\n", "--block 3 --candidates consecutive"),
+    ("topics-missing", (8, 8), "--block 2 --candidates same-topic", "--candidates same-topic needs the topic", "--block 2 --candidates same-topic --topics l"),
+    ("topics-unused", (8, 8), "--block 2 --topics l", "--topics: no model here needs", "--block 2"),
+    ("topics-rare", (8, 8), "--block 30 --candidates same-topic --topics l", "expected 30 passages of one topic", "--block 2 --candidates same-topic --topics l"),
+)
+# models that an experiment cannot use
+UNFIT: tuple[tuple[str, str, str, dict[str, Any], str, int], ...] = (
+    ("no-device", "coherence --lm m t --device cuda:99", "rnnlm", {}, "--device cuda:99", 2),
+    ("coherence-source", "coherence --lm m t", "dclm-bilingual", {}, "needs the source sentences", 2),
+    ("coherence-next", "coherence --lm m t", "dclm-right-target", {}, "add up to no log-probability of a document", 2),
+    ("coherence-topic", "coherence --lm m t", "clstm-given-topic", {}, "needs the topic", 2),
+    ("coherence-nan", "coherence --lm m t", "rnnlm", {"nan": "head.bias"}, "m: a language model returned NaN", 1),
+    ("coherence-alike", "coherence --lm m one", "rnnlm", {}, "one: expected a document of two different sentences", 3),
+    ("next-source", "next-sentence --block 2 --lm m t", "dclm-bilingual", {}, "needs the source sentences", 2),
+    ("next-next", "next-sentence --block 2 --lm m t", "dclm-right-target", {}, "is given the next sentence", 2),
+    ("next-reversed", "next-sentence --block 2 --lm m t", "codclm", {"reverse_documents": True}, "--reverse-documents", 2),
+    ("next-nan", "next-sentence --block 2 --lm m t", "rnnlm", {"nan": "head.bias"}, "m: a language model returned NaN", 1),
+)
+TWICE: Changes = {"t": "it is\nshe is\nit burns\nno one\n\nthe lamp\nit is\nit\nlit\n", "one": "it is\n\nit\nit\n"}
+
+
+def of_sizes(line: str, sizes: tuple[int, ...]) -> str:
+    return "\n".join(f"{line}\n" * n for n in sizes)
+
 
 FAULTS = [
     *(Fault(f"--{name}", given, told, {}, 2, cure) for name, given, told, cure in MISUSED),
     *(Fault(f"--lm-eval-{name}", f"lm-eval {given}", told, {**ITEMS, "wrong": '{"context": []}\n', "t": "it\n"}, exit) for name, given, told, exit in LM_EVAL),
+    *(Fault(f"--lm-eval-text-{name}", f"{NEXT} {given}", told, {"m": Model("rnnlm"), "t": of_sizes("it is lit", sizes), "l": of_sizes("a", sizes)}, 2 if name in ("topics-missing", "topics-unused") else 3, cure and f"{NEXT} {cure}")
+      for name, sizes, given, told, cure in SHORT),
+    *(Fault(f"--lm-eval-model-{name}", f"lm-eval {given}", told, {**TWICE, "m": Model(model, shape)}, exit) for name, given, model, shape, told, exit in UNFIT),
+    Fault("--demo-folder-in-use", "demo --out .", "expected a new or empty folder", exit=2),
     Fault("--pairs-without-items", f"{PAIRS} --class own --word-list own=list", r"dev\.kbest: expected candidates that differ in one", {"list": "zebra\n"}),
     Fault("71-metric-misspelt", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out o.json --objective bleuu", r"bleuu", exit=2),
     Fault("--warning-before-an-error", DECODE, (r"warning: 1 x CRLF line ends", r"rerank: dev\.kbest:2:"), {"dev.kbest": "0 ||| it ||| LM0= 1 TM0= 1 1 WP0= 1 ||| 1\r\nnone\n"}),
