@@ -31,7 +31,9 @@ OPEN: Mapping[int, str] = {}
 """Rows without a test."""
 
 HELD: Mapping[int, Sequence[str]] = {
-    19: ["faults/test_process.py::test_19_the_locale_changes_no_byte_of_the_output"],
+    19: [
+        "faults/test_process.py::test_19_neither_the_locale_nor_hashes_change_a_byte_of_the_output"
+    ],
     58: [
         "lm/test_checkpoint.py::test_malformed_tensors_are_refused_though_their_digest_is_right",
         "runs/test_cache.py::test_a_right_digest_over_anything_but_safetensors_is_damage",
@@ -51,7 +53,6 @@ HELD: Mapping[int, Sequence[str]] = {
         "commands/test_tune_selection.py::test_a_tuning_with_too_few_lists_takes_the_tuned_weights",
     ],
     75: ["commands/test_tune_mert.py::test_a_feature_in_other_units_has_the_weight_in_other_units"],
-    76: ["lm/test_measures.py::test_a_model_that_returns_nan_is_an_error"],
     77: ["decoders/test_posteriors.py::test_without_a_possible_path_the_first_candidates_come_out"],
     79: ["faults/test_process.py::test_79_what_latex_and_markdown_read_otherwise_is_escaped"],
     80: ["faults/test_process.py::test_80_a_closed_pipe_ends_the_work_silently"],
@@ -85,7 +86,6 @@ HELD: Mapping[int, Sequence[str]] = {
         "::test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_is_killed",
     ],
     96: ["faults/test_process.py::test_96_the_clock_changes_no_byte_of_the_output"],
-    98: ["runs/test_distribution.py::test_shards_of_other_lists_or_models_are_not_mixed_in"],
     99: ["runs/test_distribution.py::test_an_error_names_the_process"],
     100: [
         "commands/test_help.py"

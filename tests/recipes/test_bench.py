@@ -37,7 +37,7 @@ def lists(seed: int) -> list[list[list[int]]]:
 def test_every_script_has_the_scores_of_the_obvious_one(
     name: str, tied: bool, spread: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some of them stop at a number of contexts."""
+    """Those of pairs may stop at a number of contexts."""
     monkeypatch.syspath_prepend(ROOT / "recipes" / "bench")
     tasks: Any = import_module("tasks")
     model = DocumentLM.seeded(Config(name, VOCABULARY, 6, 8, tied=tied), 3).eval()
@@ -53,7 +53,7 @@ def test_every_script_has_the_scores_of_the_obvious_one(
     for scores in found.values():
         for own, expected in zip(scores, truth, strict=True):
             np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-4)
-    for peer in task.peers.values():
+    for peer in task.peers.values() if name == "codclm" else ():
         limited = peer.scores(peer.ready(obvious), data, 4)
         for own, expected in zip(limited, truth, strict=True):
             assert len(own) == (min(4, len(expected)) if peer.limited else len(expected))

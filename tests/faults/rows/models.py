@@ -106,7 +106,7 @@ COMMANDS += [
 ]
 PLACE, RETURNED = "scorer 'lm', document 'evening'", "lm: a language model returned NaN"
 COMMANDS += [
-    Fault(f"62-nan-{name}", command, message, {"lm": Model(model, shape)}, 1, {"lm": PLAIN})
+    Fault(f"76-nan-{name}", command, message, {"lm": Model(model, shape)}, 1, {"lm": PLAIN})
     for name, command, message, model, turned in (
         ("for-score", S, f"{PLACE}.*NaN", "rnnlm", False),
         ("along-a-path", DL, f"{PLACE}: sentence 0, candidate .*NaN", "ccdclm", False),
