@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.golden import CASES
-from support.world import DECODE, EVALUATE, ROOT, TUNE, World
+from support.world import DECODE, EVALUATE, ROOT, TUNE, World, need_packages
 
 import rerank
 
@@ -42,6 +42,7 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
     for words in examples:
         assert words[: 1 + len(name.split())] == ["rerank", *name.split()]
         if name != "demo":  # which would train
+            need_packages(words[1:])
             found = world.run(words[1:])
             assert found.exit in (0, 2, 3)
             assert not re.search(r"No such option|Missing|Invalid value|Got unexpected", found.err)

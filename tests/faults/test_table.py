@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.faults import RESTORED, Changes, Fault, Model, around
 from support.forms import DOCS, KBEST, REF, SOURCE, as_jsonl, fairseq, kbest, sockeye
-from support.world import CHECK, ROOT, SOUND, Outcome, World
+from support.world import CHECK, ROOT, SOUND, Outcome, World, need_packages
 
 TABLES = sorted(path.stem for path in (Path(__file__).parent / "rows").glob("*.py"))
 FAULTS: list[Fault] = [
@@ -45,6 +45,7 @@ def lay_out(world: World, fault: Fault) -> dict[str, bytes]:
 
 def run(world: World, fault: Fault, *options: str, command: str = "") -> Outcome:
     words = command or fault.command
+    need_packages(words)
     return world.run(words, *options, stdin=fault.stdin, **fault.environment)
 
 
