@@ -25,15 +25,15 @@ from tabulate import tabulate
 TRAIN = (
     "train-lm --train DATA/lm.train.txt.gz --valid DATA/lm.valid.txt.gz --model codclm --out OUT"
 )
-LISTS = "--lm codclm=DEMO/codclm --no-cache --out OUT"
+LISTS = "--lm codclm=DEMO/codclm --no-cache --out"
 COMMANDS = {  # DEMO: a folder that `rerank demo --out` has left, DATA: its data; OUT: a new path
     "demo": "demo --out OUT",
     "train-lm, 64 hidden": f"{TRAIN} --embed 48 --hidden 64 --epochs 2",
     "train-lm, 256 hidden": f"{TRAIN} --embed 128 --hidden 256 --epochs 1",
     "decode": "decode --kbest DATA/test.nbest.gz --docs DATA/test.docids.gz "
-    f"--weights DEMO/weights.codclm.json {LISTS}",
+    f"--weights DEMO/weights.codclm.json {LISTS} OUT",
     "tune-mert": "tune-mert --kbest DATA/tune.nbest.gz --docs DATA/tune.docids.gz "
-    f"--ref DATA/tune.ref.gz --start DATA/weights.ini --features codclm {LISTS}",
+    f"--ref DATA/tune.ref.gz --start DATA/weights.ini --features codclm {LISTS} OUT.json",
 }
 THREADS = {"default": {}, "1": {"OMP_NUM_THREADS": "1"}, "2": {"OMP_NUM_THREADS": "2"}}
 
@@ -87,7 +87,7 @@ def main(names: tuple[str, ...], repeats: int) -> None:
                 found = dict.fromkeys(THREADS, (float("inf"), 0.0))
                 for n in range(repeats):
                     for threads, variables in THREADS.items():
-                        out = Path(scratch) / f"{name}.{loops}.{n}.{threads}"
+                        out = Path(scratch) / f"out.{len(rows)}.{n}.{threads}"
                         paths = {"DATA": folder / "data", "DEMO": folder, "OUT": out}
                         with busy(loops):
                             one = seconds(_filled(COMMANDS[name], paths), variables)
