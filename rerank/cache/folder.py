@@ -128,9 +128,7 @@ def _amount(shards: int, size: int) -> str:
 
 
 def shard_path(folder: Path, group: str, name: str) -> Path:
-    """The file of a shard; ValueError for names that are not digests."""
-    if not (_DIGEST.fullmatch(group) and _DIGEST.fullmatch(name)):
-        raise ValueError(f"expected hex digests, found {group!r} and {name!r}")
+    """The file of a shard; group, name: digests, as `_DIGEST` has them."""
     return folder / group / f"{name}.scores"
 
 

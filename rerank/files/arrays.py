@@ -70,8 +70,6 @@ class ArrayStore:
 
     def kept(self, array: NDArray[Any]) -> NDArray[Any]:
         """The array itself, or a copy on disk: one of many, each of which is seldom read."""
-        if array.nbytes == 0:
-            return array
         if self._fits(array.nbytes, _KEPT):
             return self._until_gone(array)
         return self.filed(array)

@@ -45,7 +45,6 @@ class Hypotheses:
         self._first_line = 0
         self._names: tuple[str, ...] | None = None
         self._labels: tuple[Label, ...] = ()
-        self._order: list[int] = []  # places of the values in the order of the labels
         self._count = 0
         self.number: Number = list_number(clip, partial(self._note, CLIPPED))
         self._clear()
@@ -89,12 +88,11 @@ class Hypotheses:
     ) -> None:
         """Add a hypothesis of the current line.
 
-        names: of each value, equal for values of one label; kept: bytes for the format's `write`.
+        names: of each value, equal for the values of a label, which stand side by side; kept: bytes
+        for the format's `write`.
         """
         if names != self._names:
             values = self._in_order(names, values)
-        elif self._order:
-            values = [values[j] for j in self._order]
         text = text.strip(b" ")
         self._entries.append(text + kept)
         self._sizes.append(len(text))
@@ -138,7 +136,7 @@ class Hypotheses:
 
     def has(self, names: tuple[str, ...]) -> bool:
         """Whether the first hypothesis has these values in the order of its labels."""
-        return names == self._names and not self._order
+        return names == self._names
 
     def with_columns(
         self,
@@ -173,7 +171,7 @@ class Hypotheses:
         """Values in the order of the labels, which the first hypothesis sets."""
         if self._names is None:
             self._set_labels(names)
-            return [values[j] for j in self._order] if self._order else values
+            return values
         expected, found = Counter(self._names), Counter(names)
         if expected != found:
             faults = [
@@ -207,9 +205,6 @@ class Hypotheses:
             Label(clean, widths[name], "" if clean == name else name)
             for name, clean in plain.items()
         )
-        rank = {name: i for i, name in enumerate(widths)}
-        order = sorted(range(len(names)), key=lambda j: rank[names[j]])
-        self._order = [] if order == list(range(len(names))) else order
 
     def _plain(self, name: str) -> str:
         """The name in letters and digits."""

@@ -56,11 +56,7 @@ def read_json(content: bytes, *, source: str = "") -> _Parts:
 
     InputError with the line of a fault.
     """
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as fault:
-        number = 1 + content.count(b"\n", 0, fault.start)
-        raise InputError("expected UTF-8", source=source, line=number) from None
+    text = content.decode()  # lines of a file are UTF-8
     try:
         found = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole

@@ -180,10 +180,7 @@ def append_features(
     digits. `RerankError` for infinity and NaN, `UsageError` for a name that Moses cannot read.
     """
     fields = line.split(grammar.SEPARATOR)
-    columns = grammar.feature_columns(fields)
-    if not columns:
-        raise InputError(f"expected a feature column to append to, found {tokens.shown(line)}")
-    column = columns[0]
+    column = grammar.feature_columns(fields)[0]
     body = fields[column].rstrip()
     blanks = fields[column][len(body) :]
     for name, value in features:

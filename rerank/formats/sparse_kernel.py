@@ -72,18 +72,11 @@ def _at_token_end(blob: Bytes, i: int, end: int) -> bool:
 
 
 def sparse_columns(blob: Bytes, entries: SparseEntries) -> tuple[SparseColumns, NDArray[np.bool_]]:
-    """The features of n rows, names in order of appearance, and which rows (n,) are not valid.
-
-    These have a name twice, or one that is not UTF-8 may be theirs.
-    """
+    """The features of n rows, names in order of appearance, and which rows (n,) have one twice."""
     n_entries = int(entries.ends[-1])
     names, values = entries.names[:n_entries], entries.values[:n_entries]
     ids, firsts = _numbered(blob, names)
-    try:
-        found = tuple(blob[a:b].tobytes().decode() for a, b in names[firsts].tolist())
-    except UnicodeDecodeError:
-        sizes = np.diff(entries.ends)
-        return SparseColumns.empty(len(sizes)), sizes > 0
+    found = tuple(blob[a:b].tobytes().decode() for a, b in names[firsts].tolist())
     columns = SparseColumns(found, entries.ends, ids, values.copy())
     return columns, _repeated(entries.ends, ids, len(found))
 
