@@ -72,6 +72,7 @@ def read_texts_of(
     found = _evaluation_set(file, notices)
     if found is None:
         if name is not None:
+            next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
             raise UsageError(
                 f"{display(path)}: #{name} chooses a text of WMT XML, NIST SGML or JSON lines, but "
                 f"{display(file)} is a plain text; leave it out"

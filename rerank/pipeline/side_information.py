@@ -231,7 +231,7 @@ def _check_number(found: int, expected: int, name: str, cure: str) -> None:
 
 def _line_by_line(path: FilePath, documents: Documents) -> bool:
     """Whether a source is a plain text, without separators between its documents."""
-    if documents_in(path, Notices()) is not None:
+    if str(path).startswith("sacrebleu:") or documents_in(path, Notices()) is not None:
         return False
     separators = count_lines(path) - documents.n_read
     return not len(documents) - 1 <= separators <= len(documents) or separators < 1

@@ -38,6 +38,7 @@ def ids(world: World, options: str = "") -> tuple[list[str], str]:
         ('{"doc": 7}\n' * 4, "7777"),
         ("<script>\n<script>\n=cmd()\n=cmd()\n", ["<script>"] * 2 + ["=cmd()"] * 2),
         ("a b\na c\nb d\nb d\n", ["a b", "a c", "b d", "b d"]),
+        ('{"doc" 1}\n' * 4, ['{"doc" 1}'] * 4),
         (f"{'x' * 5000}\n" * 4, ["x" * 5000] * 4),
     ],
 )
@@ -132,6 +133,8 @@ def sets(world: World) -> World:
     for name, side in SIDES.items():
         world.write(name, [line for lines in side.values() for line in lines])
     world.write("docs", "a\na\nb\nb\n")
+    texts = [{"document": name, "refs": [text]} for name in TEXTS for text in TEXTS[name]]
+    world.write("ref.jsonl", map(json.dumps, texts))
     rows = [(n, own[n]) for n in range(4) for own in (world.lines("base"), world.lines("X"))]
     world.write("kbest", [f"{n} ||| {text} ||| LM0= {len(text)} ||| 1" for n, text in rows])
     return world
@@ -153,6 +156,8 @@ PLAIN = "--docs docs --ref ref --baseline base X"
         "--ref t.xml --baseline t.xml#base t.xml#X",
         "--ref t.xml#A --docs t.xml --baseline base X",
         "--ref ref --docs t.xml --baseline t.xml#base X",
+        "--ref t.xml --baseline t.xml#base t.xml#X --drop-unreferenced",
+        "--ref ref.jsonl --baseline base X",
     ],
 )
 def test_wmt_xml_is_evaluated_as_the_files_unwrapped_from_it(command: str, sets: World) -> None:
@@ -273,6 +278,27 @@ def test_a_cached_test_set_brings_references_and_documents(cache: World) -> None
     name = "sacrebleu:wmt23/ru-en"
     found = figures(cache, f"--ref {name}#refA --docs {name} --baseline base X")
     assert found == figures(cache, PLAIN)
+
+
+def test_sources_of_a_cached_test_set_are_those_of_its_file(cache: World) -> None:
+    command = "first --kbest kbest --docs docs --missing source --source"
+    cache.write("kbest", cache.lines("kbest")[2:])
+    name = "sacrebleu:wmt23/ru-en"
+    assert cache.ok(f"{command} {name}").lines == cache.ok(f"{command} ref").lines
+    assert cache.ok(f"{command} {name}").lines[0] == cache.lines("ref")[0]
+    Path("wmt23.ru-en.src").unlink()
+    run = cache.run(f"{command} {name}")
+    assert (run.exit, "not in the cache of sacrebleu (" in run.err) == (2, True)
+
+
+def test_a_reference_from_a_pipe_is_that_of_a_file(sets: World) -> None:
+    command = PLAIN.replace("--ref ref", "--ref -")
+    found = sets.ok(f"evaluate -m bleu --format json {command}", stdin=sets.content("ref")).json
+    assert [found["systems"], found["documents"]] == figures(sets, PLAIN)
+    sets.write("text", "it\nis\n\nlit .\nnow\n")
+    apart = command.replace("--docs docs", "--docs text")
+    found = sets.ok(f"evaluate -m bleu --format json {apart}", stdin=sets.content("ref")).json
+    assert found["systems"] == figures(sets, PLAIN)[0]
 
 
 def test_all_references_of_a_cached_test_set_are_read(cache: World) -> None:

@@ -72,6 +72,7 @@ FAULTS = [
             ('{"document": null}', "expected a text or whole number as 'document', found N"),
             ('{"document": "\\ud800"}', "found half a surrogate pair in 'document'"),
             ('{"document": "a", "refs": [1]}', "expected texts in 'refs', found int"),
+            (r'{"document": "a", "ref": "x\ny"}', "expected one line as 'ref', found a line end or NUL; remove it"),
         ))
     ),
     # Numbered ids, sizes, ranges
@@ -100,6 +101,7 @@ FAULTS = [
             ("a 0 3\na 3 4\n", "docs:2: .*found an id that comes twice"),
             ("a 1 3\nb 4 2\n", "docs:2: expected one range of sentences .*found 4 2"),
             ("a 0 3\nb\n", "docs:2: expected DOCID START END, found 'b'"),
+            ("\n\n", "docs: expected DOCID START END, found no lines"),
         ))
     ),
     of_ids("blank-lines-alone", "\n\n", "docs: expected one document id per source line, found non", options="--docs-format blank-lines"),
@@ -128,6 +130,7 @@ FAULTS = [
         ('<seg id="2">', '<seg id="1">', ":4: expected one segment '1' of document 'd' in referen"),
         ("b</seg>\n</doc>\n", "b\n", ":4: expected </seg> .*end of the fil"),
         ("a</seg>", "a", ":3: expected </seg> before"),
+        ("b</seg>", "b", ":4: expected </seg> before"),
         ('<doc docid="d">', "", ':3: expected <doc docid="…"> before'),
         ('<seg id="1">a', "a", ":3: expected <seg> before"),
         ('docid="d"', 'sysid="d"', ":2: expected a docid of the document"),
@@ -143,13 +146,20 @@ FAULTS = [
         ('<doc id="d">', "<doc>", ":2: expected an id of the document, found none"),
         ("</doc>", '</doc>\n<doc id="d"/>', ":7: expected each document once .*'d' again, .* line"),
         ('<seg id="2">ii', '<seg id="x">ii', ":3: expected a number from 1 as id of a segment, fo"),
-        ("ii<", "x" * (1 << 24) + "i<", ".*expected at most 16,777,216 characters in a segment|.*"),
+        ("ii<", ("x" * (1 << 22) + "\n") * 4 + "<", ":6: expected at most 16,777,216 characters in a segment, found more"),
     ]),
+    Fault("--docs-sgml-as-xml", "convert --kbest two.kbest --docs t --to first --docs-format wmt-xml",
+          "t:1: expected <dataset> of WMT XML, found <refset>; NIST SGML has <refset>", {**TWO, "t": SGML},
+          cure="convert --kbest two.kbest --docs t --to first --docs-format sgml"),
+    Fault("47-set-of-other-sizes", "evaluate --docs ids --ref t.xml --baseline t.xml#X t.xml#Y -m bleu",
+          "t.xml: expected 3 segments of document 'd' as the documents have, found 2; give --docs a file with segment ids",
+          {"t.xml": XML, "ids": "d\nd\nd\n"}, cure="evaluate --docs t.xml --ref t.xml --baseline t.xml#X t.xml#Y -m bleu"),
     # Texts of a set, by name
     of_options("text-of-several", "evaluate --ref t.xml --baseline t.xml one -m bleu",
                "expected one system, found 2; give t.xml#X, t.xml#Y", "evaluate --ref t.xml --baseline t.xml#X one -m bleu"),
     of_options("text-of-a-plain-file", "evaluate --ref t.xml --baseline one#Z one -m bleu",
                "one#Z: #Z chooses a text of WMT XML.*is a plain text", "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
+    of_options("text-of-no-file", "evaluate --ref t.xml --baseline nil#Z one -m bleu", "no file nil", None),
     of_options("reference-of-a-system", "evaluate --ref s.sgm#q --baseline one one -m bleu",
                "expected the reference 'q', found reference", None, 3),
     of_options("documents-twice", "evaluate --no-docs one --ref t.xml --baseline one one -m bleu",
@@ -176,6 +186,15 @@ FAULTS = [
     Fault("52-reference-of-other-documents", "tune-mert --kbest dev.kbest --ref r.jsonl --source "
           "s.jsonl --missing source --out new.json", "s.jsonl: expected the documents of .*documen",
           {"r.jsonl": '{"document": "a", "ref": "x"}\n' * 4, "s.jsonl": '{"document": "b", "source": "x"}\n' * 4}),
+    *(
+        Fault(f"52-reference-of-other-{name}", "tune-mert --kbest dev.kbest --ref r.jsonl --source s.jsonl --missing source --out new.json",
+              f"s.jsonl: expected the documents of r.jsonl in their order, found {found}; give --docs FILE",
+              {"r.jsonl": '{"document": "a", "ref": "x"}\n' * 4,
+               "s.jsonl": "".join(f'{{"document": "{one}", "source": "x"}}\n' for one in ids)})
+        for name, ids, found in (("sizes", "aaab", "3 sentences of document 'a', not 4"), ("number-of-documents", "aaaab", "2 documents, not 1"))
+    ),
+    Fault("52-set-of-another-length", "evaluate --no-docs one --ref dev.ref --ref t.xml --baseline base.txt hyp.txt",
+          "t.xml: expected 4 lines as dev.ref has, found 2", {"t.xml": XML}, cure="evaluate --no-docs one --ref dev.ref --baseline base.txt hyp.txt"),
     Fault("92-reference-of-many-lines", EVALUATE + " --docs dev.docs --ref dev.ref --ref r",
           "r: expected 4 lines as dev.docs has, found 1004 or more; line i must translate", {"r": "a\n" * 100_000}),
     # Outputs of systems
