@@ -1,13 +1,16 @@
 """The law of formats that plug-in authors call, on the formats that write, and on broken ones."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.kbest import KBest
+from rerank.errors import RerankError
 from rerank.formats.laws import check_format
 from rerank.registry import FORMATS
 
@@ -26,6 +29,29 @@ Moses: Any = FORMATS["moses"]
 @given(documents)
 def test_what_a_format_writes_it_reads_back(name: str, kbest: KBest) -> None:
     check_format(FORMATS[name](), kbest)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "added", "total", "message"),
+    [
+        (("a ||| b", {"tm": 1.0}), {}, 0.0, r"cannot hold the text 'a \|\|\| b'; .*--escape moses"),
+        (("a", {"t m": 1.0}), {}, 0.0, "feature name of letters and digits, found 't m'"),
+        (("a", {"tm": 1.0}), {"l m": 1.0}, 0.0, "feature name of letters and digits, found 'l m'"),
+        (("a", {"tm": 1.0}), {"lm": math.inf}, 0.0, "finite number to write for lm, found inf"),
+        (("a", {"tm": 1.0}), {}, math.nan, "finite number to write for the total, found nan"),
+    ],
+)
+def test_what_moses_could_not_read_back_is_refused(
+    candidate: tuple[str, dict[str, float]], added: dict[str, float], total: float, message: str
+) -> None:
+    kbest, values = KBest.of([[candidate]]), np.array([[*added.values()]])
+    with pytest.raises(RerankError, match=message):
+        list(Moses().write(kbest, (*added,), values, np.array([total]), first_id=0))
+
+
+def test_only_candidates_of_a_file_have_lines() -> None:
+    with pytest.raises(ValueError, match="made in memory have no lines"):
+        KBest.of([[("a", {"tm": 1.0})]]).line(0)
 
 
 class Blind(Moses):  # type: ignore[misc]

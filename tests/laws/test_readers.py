@@ -20,7 +20,7 @@ from support.world import Outcome, World
 from rerank.formats.number_kernel import read_numbers
 
 KERNELS = {"moses": "rerank.formats.moses_line_kernel", "jsonl": "rerank.formats.jsonl_kernel"}
-COMMANDS = {"moses": "--to jsonl --no-docs one", "jsonl": "--to moses"}
+COMMANDS = {"moses": "--to jsonl --no-docs one", "jsonl": "--to moses --no-docs one"}
 in_world = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     max_examples=15,
@@ -289,6 +289,7 @@ ONE = b'{"id": 3, "candidates": [{"text": "a b", "score": -1.5, "features": {"lp
 @example(place=ONE.index(b"1.5"), byte=ord("0"))
 @example(place=ONE.index(b".5"), byte=ord("e"))
 @example(place=ONE.index(b"a b"), byte=ord("\\"))
+@example(place=ONE.index(b"a b"), byte=ord("\t"))
 def test_both_readers_of_json_lines_find_the_same_faults(
     place: int, byte: int, world: World
 ) -> None:
