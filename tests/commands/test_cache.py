@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,42 @@ def test_clear_removes_what_is_ours_and_nothing_else(filled: World) -> None:
     assert far.read_text() == "precious"
     assert filled.ok("cache info --format json").json["shards"] == 0
     assert "tokens scored" in filled.ok(SCORE).err  # and it can be filled again
+
+
+def test_shards_that_vanish_while_they_are_counted_do_not_count(
+    filled: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    @contextmanager
+    def emptied(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(folder) as entries:
+            found = list(entries)
+        for entry in found:
+            if entry.name.endswith(".scores"):
+                os.unlink(entry.path)
+        yield found
+
+    monkeypatch.setattr(os, "scandir", emptied)
+    found = filled.ok("cache info --format json").json
+    assert (found["shards"], found["bytes"], found["groups"]) == (0, 0, [])
+
+
+@pytest.mark.parametrize(("fault", "damaged"), [(FileNotFoundError, False), (OSError, True)])
+def test_a_shard_that_cannot_be_read_is_computed_again(
+    fault: type[OSError], damaged: bool, filled: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores, read = filled.text("out"), Path.read_bytes
+
+    def failing(path: Path) -> bytes:
+        if path.suffix == ".scores":
+            raise fault
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", failing)
+    said = filled.ok(SCORE).err
+    assert ("damaged score cache shard, computed again" in said) == damaged
+    assert ("tokens scored" in said, filled.text("out")) == (True, scores)
 
 
 def test_the_folder_that_is_named_is_used_shown_and_cleared(filled: World) -> None:

@@ -72,6 +72,12 @@ def test_dialects_are_written_as_moses_writes(line: str, expected: str, world: W
     assert world.lines("again") == [expected]
 
 
+def test_a_line_with_bars_in_its_text_stays_as_it_is(world: World) -> None:
+    lines = ["0 ||| a ||| F0= 0 ||| 1", "0 ||| a ||| b ||| F0=1 ||| 2"]
+    world.write("list", lines)
+    assert convert(world, "--kbest list --to moses") == lines
+
+
 @pytest.mark.parametrize(
     ("line", "keys"),
     [

@@ -1,11 +1,13 @@
 """Bytes of input files: lines, encodings and compression, whatever command reads them."""
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
 import random
 import re
+import shutil
 import threading
 import tracemalloc
 import zlib
@@ -163,8 +165,8 @@ def test_members_one_after_another_are_one_content(
 def test_a_member_may_begin_anywhere_in_a_block_of_packed_bytes(pack: Pack, world: World) -> None:
     text = random.Random(1).randbytes(25_000).hex() + "\n"
     first = pack(text.encode())
-    for place in range(12):
-        world.write("list", first + bytes((1 << 16) - place - len(first)) + pack(b"b\n"))
+    for left in range(12):  # bytes before the end of the first block after a head of ten
+        world.write("list", first + bytes((1 << 16) + 10 - left - len(first)) + pack(b"b\n"))
         assert world.ok(FIRST).out == f"{text}b\n"
 
 
@@ -320,3 +322,21 @@ def test_a_folder_that_cannot_be_written_is_refused(
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     run = world.run("first --kbest dev.kbest --out out")
     assert (run.exit, run.err) == (2, "rerank: output out: the folder . cannot be written\n")
+    os.mkfifo("pipe")
+    run = world.run("first --kbest dev.kbest --out pipe")
+    assert (run.exit, run.err) == (2, "rerank: output pipe cannot be written: permission denied\n")
+
+
+def test_standard_input_that_cannot_be_copied_is_one_line_with_a_cure(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    run = world.run("convert --kbest - --to moses", stdin=world.content("dev.kbest"))
+    assert run.exit == 1
+    assert run.err == (
+        "rerank: cannot copy <stdin> to a temporary file: no space left on device; name a file "
+        "instead, or set TMPDIR to a larger disk\n"
+    )

@@ -5,10 +5,12 @@ The system's own files are made up; lists that do not fit lie in files, with equ
 
 import errno
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.world import World
+from support.world import DECODE, World
 
 LITTLE, MUCH = 4 << 10, 8 << 30  # bytes
 MEMINFO = "MemTotal: 24684084 kB\nMemFree: 1 kB\nMemAvailable:   {} kB\n"
@@ -85,6 +87,45 @@ def test_lists_that_do_not_fit_into_what_the_system_leaves_lie_in_files(
     assert ("candidates that did not fit into memory: " in found.err) == in_files, found.err
     assert found.out == expected
     assert not os.listdir("tmp")
+
+
+BARE = re.compile("LM0=.* \\|\\|\\|")
+
+
+@pytest.mark.parametrize(
+    ("change", "command"),
+    [
+        (lambda lines: [BARE.sub(" |||", one) for one in lines], "score --scores qe=dev.qe"),
+        (lambda lines: lines[:2] + lines[5:], f"{DECODE} --missing source --source dev.src"),
+    ],
+    ids=["without features", "with a source line"],
+)
+def test_lists_in_files_are_those_in_memory(
+    change: Callable[[list[str]], list[str]],
+    command: str,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world.write("dev.kbest", change(world.lines("dev.kbest")))
+    monkeypatch.setattr("tempfile.tempdir", str(world.folder))
+    command = f"{command} --kbest dev.kbest --docs dev.docs --memory"
+    found = world.ok(f"{command} 256M")
+    assert "candidates that did not fit into memory: " in found.err
+    assert found.out == world.ok(f"{command} 64G").out
+
+
+def test_a_system_that_says_nothing_of_the_process_does_without(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, read = world.ok(DECODE).out, Path.read_text
+
+    def silent(path: Path, *others: str | None) -> str:
+        if str(path).startswith("/proc/"):
+            raise FileNotFoundError(str(path))
+        return read(path, *others)
+
+    monkeypatch.setattr(Path, "read_text", silent)
+    assert world.ok(DECODE, "--memory", "64G").out == expected
 
 
 def test_a_full_disk_for_them_is_one_line_with_a_cure(

@@ -152,6 +152,7 @@ def test_lists_in_another_encoding_and_their_side_information_are_read(world: Wo
     (document,) = rerank.read("list", no_docs="one", encoding="latin-1", side={"source": "src"})
     assert document.texts == [["un café", "café"]]
     assert document.sentences[0][1][1] == {"tm": 0}
+    assert len(document.sentences[0][1][1]) == 1
     assert document.side["source"] == ["ein Café"]
 
 
@@ -195,6 +196,12 @@ def test_all_zero_weights_are_for_decoders_that_treat_candidates_alike() -> None
 
 # What is refused (faults of the shell are rows of the table of faults)
 
+
+def second(text: str, **features: Any) -> Document:
+    """A document whose last candidate this is."""
+    return Document("talk", [[("x", {"tm": 1.0})], [], [("x", {"tm": 1.0}), (text, features)]])
+
+
 IMPOSSIBLE = Document("d", [[], [("a", {"tm": 0.0}), ("b", {"tm": 0.0})]])
 REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
     "option, nearest": ({"beem": 3}, TALK, TypeError, "^no option 'beem'; did you mean 'beam'"),
@@ -204,6 +211,14 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
         {"weights": {"tm": 1.0, "own": 1.0}, "scorers": {"own": lambda d: [[1.0], [1.0]]}},
         TALK, RerankError, r"'own'.*talk-1",
     ),
+    "no feature": (
+        {}, second("a"), RerankError,
+        r"^talk: sentence 2, candidate 1: expected the features tm, .*found \(none\); give every",
+    ),
+    "another feature": ({}, second("a", tm=1, lm=2), RerankError, "found tm, lm; .* as sparse$"),
+    "NaN": ({}, second("a", tm=np.nan), RerankError, r"up to 1e\+100 for the feature .tm., fo"),
+    "text for a number": ({}, second("a", tm="1"), RerankError, "the feature 'tm', found '1'$"),
+    "line end": ({}, second("a\nb", tm=1), RerankError, "text of one line, found 'a.nb'; replace"),
     "decoder": ({"search": "beem"}, TALK, RerankError, "no decoder is called 'beem'"),
     "−inf": (
         {"weights": {"tm": 1.0, "own": -1.0}, "scorers": {"own": lambda d: [[], [0.0, -np.inf]]}},
@@ -226,6 +241,14 @@ def test_what_is_wrong_is_an_error_that_names_it(
 ) -> None:
     with pytest.raises(kind, match=message):
         Reranker(**{"weights": {"tm": 1.0}, **given}).decode([document])
+
+
+def test_closed_standard_input_is_an_error_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(RerankError, match="standard input is closed; name a file instead of -"):
+        list(rerank.read("-", no_docs="one"))
 
 
 def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:

@@ -30,6 +30,7 @@ H-0\t-1.5\tlight
 D-0\t-1.5\tlight
 P-0\t-1.0000 -2.0000
 E-0_0\t-1\tli
+
 2026-11-23 10:00:01 | INFO | fairseq_cli.generate | done
 Generate test with beam=5: BLEU4 = 1.0
 """
@@ -151,6 +152,11 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         '{"candidates": [{"text": "a", "features": {"lm_score": 1, "2nd": 2}}]}', "",
         [(0, "a", {"lmscore": 1, "F2nd": 2}, None)],
         ["2 x feature renamed to letters and digits: lm_score → lmscore, 2nd → F2nd, first at l"]),
+    "jsonl with features in another order": (
+        '{"candidates": [{"text": "a", "features": {"x": 1, "y": 2}}]}\n'
+        '{"candidates": [{"text": "b", "features": {"y": 3, "x": 4}},'
+        ' {"text": "c", "features": {"y": 5, "x": 6}}]}\n', "", [(0, "a", {"x": 1, "y": 2}, None),
+        (1, "b", {"x": 4, "y": 3}, None), (1, "c", {"x": 6, "y": 5}, None)], []),
     "jsonl with ids": ('{"id": 1, "candidates": ["a"]}\n\n{"id": 3, "candidates": ["b"]}\n', "",
         [(1, "a", {}, None), (3, "b", {}, None)], ["1 x blank line, skipped, first at list:2"]),
     "jsonl with names for ids": (

@@ -32,6 +32,7 @@ FAULTS = [
     checked("03-check-reference", FAULT, r"dev\.ref:1: .*UTF-16 little-endian; convert", {REF: both(recoded("utf-16-le"), around(b"\xff\xfe"))}),
     checked("03-check-docs-32", FAULT, r"dev\.docs:1: .*UTF-32 little-endian; convert", {DOCS: both(recoded("utf-32-le"), around(b"\xff\xfe\0\0"))}),
     checked("04-check-latin-1", FAULT, r"dev\.kbest:6: expected UTF-8, found 0xE9 at byte 14 .*; if so", kbest(recoded("latin-1"))),
+    checked("04-check-ascii", FAULT, r"dev\.kbest:6: expected ascii, found 0xC3 at byte 14 of the line; name the encoding", kbest(bytes), "--encoding ascii"),
     checked("04-check-docs", FAULT, r"dev\.docs:2: expected UTF-8, found 0xFF", {DOCS: replaced(b"evening\ntown", b"even\xffing\ntown")}),
     checked("05-check-reference", FAULT, r"dev\.ref:2: .*encoded surrogate \(CESU-8\); convert", {REF: replaced(b"gives", b"\xed\xa0\x80\xed\xb0\x80")}),
     checked("05-check-json", FAULT, r"dev\.kbest:2: .*half a surrogate pair", jsonl(line(2, "it gives", "\\ud800 gives"))),

@@ -32,6 +32,7 @@ OPTIONS = (
     ("tokenizer-remote", "--tokenize flores200", "download it there|cannot be loaded", ""),
     ("standard-input-twice", "- -", "only one input can be -", ""),
     ("detruecase-alone", "--detruecase", "add --detokenize", "--detruecase --detokenize en"),
+    ("detokenize-name", "--detokenize english", "expected a language as two letters, such as en or", "--detokenize en"),
     ("frequencies-alone", "--word-frequencies c", "c: they divide .*; add it", ""),
     ("test-set-without-pair", "--test-set wmt23", "expected both or none; give both", ""),
     ("test-set-and-references", "-t wmt23 -l ru-en", "expected --ref or --test-set, found both", ""),
@@ -86,6 +87,8 @@ FAULTS = [
       for name, made in (("without", "{}"), ("unknown", '{"objective": "some"}'))),
     Fault("--evaluate-lengths-before-the-list", f"{EVALUATE} --kbest broken.gz", r"hyp\.txt: expected 4 lines as dev\.docs has, found 1;",
           {"hyp.txt": "it\n", "broken.gz": ""}, cure=({"hyp.txt": "it\n" * 4}, EVALUATE)),
+    *(Fault(f"--evaluate-truecase-{n}", f"{EVALUATE} --truecase m", f"^rerank: m: expected a {told}", {} if content is None else {"m": content}, cure={"m": "the (1/1)\n"})
+      for n, content, told in (("missing", None, "file with a truecase model, found none"), ("broken", "x y z\n", "truecase model, lines WORD"))),
     Fault("--evaluate-nothing", "evaluate --no-docs one --ref dev.ref --baseline base.txt hyp.txt", r"found none", {"dev.ref": "", "base.txt": "", "hyp.txt": ""}),
     Fault("--evaluate-oracle-from-id-1", f"{EVALUATE} --kbest one.kbest", r"--first-id 1", {"one.kbest": LISTED}, cure=f"{EVALUATE} --kbest one.kbest --first-id 1"),
     Fault("--evaluate-identical-to-a-reference", EVALUATE, r"1 x hypotheses identical to reference 1, first at hyp\.txt",

@@ -75,8 +75,9 @@ def in_flat(name: str, options: str, message: str, cure: str | None = None, code
 
 
 def looks_like(name: str, content: str, message: str, cure: str | None = None) -> Fault:
-    """A file that is no list, and what it may be."""
-    return Fault(f"22-looks-like-{name}", CONVERT, message, {"list": content}, cure=cure)
+    """A file that is no list, and what it may be; cure: a command, or what its jq would write."""
+    sound = cure if cure is None or cure.startswith("convert") else {"list": cure}
+    return Fault(f"22-looks-like-{name}", CONVERT, message, {"list": content}, cure=sound)
 
 
 def asked(
@@ -132,12 +133,16 @@ FAULTS = [
         ('{"lp": 1}', "[1]", "list:1: expected an object at"),
         ('"features"', '"sparse": {"a_b": "x"}, "features"', "list:1: expected a number"),
         (JSONL, JSONL + JSONL.replace("lp", "lq"), "list:2: expected 1 feature values as the firs"),
+        ('"features"', '"sparse": [1], "features"', "list:1: expected an object at 'sparse', found .1"),
+        ('"a"', r'"a\u0000"', "list:1: expected a text for a candidate, found a NUL character"),
+        (JSONL, "[1]\n", r"list:1: expected a JSON object, found '\[1\]'"),
     ], "--kbest-format jsonl"),
     of_list("jsonl-infinite", JSONL.replace("1}", "-Infinity}"), "list:1: .*--clip-inf", CLIPPED),
     *numbered("cdec", CDEC, [
         ("-4 Glue=2 ||| -3", "-4 Glue=2 ||| -3\n1 ||| a", "list:3: expected at least 3 columns of"),
         ("LM=-4", "LM=-4 LM=2", "list:2: expected one value of LM"),
         ("LM=-4", "LM=x", "list:2: expected a decimal number for LM"),
+        ("Glue=2", "a=b=2", "list:2: expected the features LM, Phrase_0, a, b, found 'a=b'"),
         ("Glue=2", " ".join(f"f{i}=1" for i in range(10_001)), "list:2: expected at most 10,000 n"),
     ], "--kbest-format cdec"),
     *numbered("nematus", "0 ||| a ||| 1\n0 ||| b ||| 2\n", [
@@ -182,6 +187,14 @@ FAULTS = [
     looks_like("text", "the text\n", "looks like plain text.*portage:K in place of flat:K", f"{CONVERT} --kbest-format flat:1"),
     looks_like("tabs", "a\tthe\n", "--kbest-format tabs", f"{CONVERT} --kbest-format tabs"),
     looks_like("key", '{"a": 1}\n', r"'\{candidates: \.\"LIST\"\}'"),
+    looks_like("openai", '{"custom_id": "a-1", "response": {"body": {"choices": []}}}\n', "responses of a batch of OpenAI: .*`jq -sc 'sort_by"),
+    looks_like("array", '[{"candidates": ["a", "b"]}]\n', r"a JSON array of sentences: .*`jq -c '\.\[\]' FILE", '{"candidates": ["a", "b"]}\n'),
+    looks_like("array-of-arrays", '[["a", "b"], ["c"]]\n', r"an array of candidates for each sentence: .*'\.\[\] \| {candidates: \.}'",
+               '{"candidates": ["a", "b"]}\n{"candidates": ["c"]}\n'),
+    looks_like("array-on-a-line", '["a", "b"]\n', "an array of candidates on each line: .*'{candidates: .}'", '{"candidates": ["a", "b"]}\n'),
+    looks_like("array-on-lines", '["a",\n"b"]\n', "an array of candidates on several lines: .*'{candidates: .}'", '{"candidates": ["a", "b"]}\n'),
+    looks_like("object-on-lines", '{\n"candidates": ["a"]}\n', "JSON with an object on several lines: .*`jq -c '[.]' FILE", '{"candidates": ["a"]}\n'),
+    looks_like("broken-json", '{"a" 1}\n', "looks like JSON: expected one JSON object.*Expecting ':'"),
     looks_like("extractor", "FEATURES_TXT_BEGIN_0 0 1 1 A_0 \n", "tune-moses"),
     looks_like("arpa", "\\data\\\n", "--ngram"),
     looks_like("late", "\n  \na b c\n" + MESSY, "list:3: expected a k-best list, found 'a b c'.*m"),
@@ -224,7 +237,12 @@ FAULTS = [
         (SET[:-1].replace("it burns", r"it\nburns"), "expected one sentence as 'right', found a l"),
         (SET[:-2] + ', "pronoun": 3}', "expected text as 'pronoun', found 3; write it in quotes"),
         (SET[:-2] + r', "pronoun": "\udfff"}', "found half a surrogate pair in 'pronoun'"),
+        ("[" * 100_000, "expected one JSON object on the line, found too deep a nesting"),
+        (f'{{"id": {"9" * 5000}}}', "expected one JSON object on the line: .* digits"),
+        ("[1]", r"expected a JSON object on the line, found \[1\]"),
     )),
+    Fault("21-contrastive-blank-line", CONTRAST, (r"1 x blank line, skipped, first at set\.jsonl:2", r"set\.jsonl:3: expected a JSON object"),
+          {"set.jsonl": SET + "\n[1]\n"}),
     Fault("20-empty-contrastive-set", CONTRAST, r"set\.jsonl:1: expected a JSON object per line", {"set.jsonl": ""}),
     # Files of Moses' extractor
     *extracted("f.dat", FEATURES, [
@@ -243,6 +261,7 @@ FAULTS = [
         ("END_0\n", "END_0\n" + FEATURES.replace("LM0", "LM1"), ":5: .*first block, 3 with 'LM0_0"),
         ("FEATURES_TXT_END_0\n", "", ":3: .*found the end of the file"),
         (FEATURES, "", ": .*found no line"),
+        ("END_0\n", "END_0\nFEATURES_BIN_BEGIN_0 1 2 3\n", ":5: expected text, found the binary form; run extractor without"),
     ]),
     *extracted("s.dat", SCORES, [
         ("9 BLEU", "17 BLEU", ":1: expected 9 statistics of BLEU, found 17 of 'BLEU'"),

@@ -57,6 +57,8 @@ FAULTS = [
     of_lines("alpha-twice", "# alpha: 1\n# alpha: 2\nA= 1\n", "w:2: expected one comment '# alpha"),
     of_lines("spread-zero", "# mbr_spread: 0\n[weight]\nLM0= 1\n", "w:1: expected mbr_spread abov"),
     of_lines("sparse-file-missing", "[x]\n1\n[weight-file]\nsparse.txt\n", r"w:4: expected the file of \[weight-file\], found"),
+    Fault("--sparse-file-not-named", READ, r"1 x \[weight-file\] ignored; its weights are not read, first at w:1",
+          {"w": "[weight-file]\n[weight]\nLM0= 1\n"}, 0, {"w": "[weight]\nLM0= 1\n"}),
     of_lines("extractor-features", "FEATURES_BIN_BEGIN_0 0 2 3 a b c\n",
              "w:1: expected text, found the binary form of Moses' extractor features; run"),
     # JSON
@@ -83,6 +85,7 @@ FAULTS = [
             ('{"LM0": 1,\n"TM0": []}', 2, " weights, found no number for 'TM0'; write"),
             ('{"LM0": 1\n"TM0": 2}', 2, ": Expecting ',' delimiter"),
             ('{"LM0":' + "[" * 200_000, 1, ""),
+            ('{"schema": 1}', 1, " weights, found none"),
         ))
     ),
     # Names that a format cannot hold
@@ -110,6 +113,9 @@ FAULTS = [
     # Weights that do not fit a list
     Fault("66-name-near-another", DECODE.replace("w.ini", "w"),
           "w: .*found one of 'LM'; did you mean 'LM0'", {"w": "LM= 1\nTM0= 1 1\nWP0= 1\n"}, cure={"w": "LM0= 1\nTM0= 1 1\nWP0= 1\n"}),
+    Fault("66-weight-of-no-feature-beside-a-renamed-one", "decode --kbest list --no-docs one --weights w --out -",
+          "1 x weight of a feature that no line of the list has, ignored: other, first at w",
+          {"list": "0 ||| a ||| tm_pt=1 ||| 0\n0 ||| b ||| tm_pt=2 ||| 0\n", "w": "tm_pt 1\nother 2\n"}, 0, {"w": "tm_pt 1\n"}),
     Fault("66-some-values-of-a-feature", DECODE.replace("w.ini", "w"),
           "w: expected weights of all 2 values of 'TM0', found TM0_1 and no TM0_0",
           {"w": "LM0= 1\nTM0_1= 1\nWP0= 1\n"}, cure={"w": "LM0= 1\nTM0_0= 1\nTM0_1= 1\nWP0= 1\n"}),
