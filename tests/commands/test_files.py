@@ -12,6 +12,7 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -339,4 +340,15 @@ def test_standard_input_that_cannot_be_copied_is_one_line_with_a_cure(
     assert run.err == (
         "rerank: cannot copy <stdin> to a temporary file: no space left on device; name a file "
         "instead, or set TMPDIR to a larger disk\n"
+    )
+
+
+def test_a_closed_standard_output_is_an_error_that_says_what_to_do(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("support.world.redirect_stdout", lambda out: redirect_stdout(None))
+    run = world.run("first --kbest dev.kbest")
+    assert (run.exit, run.err) == (
+        2,
+        "rerank: standard output is closed; name a file instead of -\n",
     )
