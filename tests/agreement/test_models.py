@@ -281,10 +281,10 @@ SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
     "attention": (Lm("adclm"), (SMC, BLOCKS)),
     "bags": (Lm("rnnslm"), (GREEDY,)),
     "order-1-in-passes": (Lm("rlm-bow-ef-1", pmi=True, shape=LAST), (BLOCKS,)),
-    "document-cache-beside": (Cache(), (SMC,)),
+    "document-cache-beside": (Cache(), (SMC, BLOCKS)),
     "document-cache": (Lm("codclm", share=0.3), (BLOCKS,)),
     "next-sentence": (Lm("dclm-right-target"), SWEEPS),
-    "hf": (Hf(), (GREEDY, SMC)),
+    "hf": (Hf(), (GREEDY, SMC, BLOCKS)),
 }
 
 
