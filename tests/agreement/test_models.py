@@ -341,6 +341,20 @@ def test_a_candidate_longer_than_the_positions_is_an_error(world: World) -> None
     assert re.search(r"document 'x', sentence 1 .* positions for 20", found.err)
 
 
+def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world: World) -> None:
+    options, _ = written(world, {"x": [["it"], ["it"]]}, [Hf()])
+    command = f"score --kbest dev.kbest --docs dev.docs --out scored {options}"
+    alone = world.run(f"{command},tokens=0 --pmi lm").err
+    assert "without context, whose PMI is always 0; leave the option out, or give a wind" in alone
+    words = world.json("gpt/tokenizer.json")
+    words["normalizer"] = {"type": "Strip", "strip_left": False, "strip_right": True}
+    world.write("gpt/tokenizer.json", json.dumps(words))
+    found = world.run(command)
+    assert found.exit == 3
+    assert re.search("gpt: its tokenizer has no newline, .*; add ,join=space$", found.err, re.M)
+    world.ok(f"{command},join=space")
+
+
 def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own(
     world: World,
 ) -> None:

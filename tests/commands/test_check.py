@@ -229,6 +229,8 @@ def test_a_clean_copy_keeps_every_byte_that_needs_no_repair(lists: World) -> Non
             "line sorted by sentence": 3,
         }
     }
+    lists.ok("check --kbest clean.kbest --fix again.kbest")  # also without documents
+    assert lists.content("again.kbest") == lists.content("clean.kbest")
 
 
 def test_a_folder_gets_copies_of_all_text_files(lists: World) -> None:
