@@ -355,6 +355,15 @@ def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world:
     world.ok(f"{command},join=space")
 
 
+def test_scores_of_a_window_of_a_sentence_are_taken_from_the_cache(world: World) -> None:
+    options, _ = written(world, DEEP, [Hf(",sentences=1", 1)])
+    command = f"score --kbest dev.kbest --docs dev.docs --out scored {options}"
+    world.ok(command)
+    found = world.content("scored")
+    assert "lm: 2 documents from the cache" in world.ok(command).err
+    assert world.content("scored") == found
+
+
 def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own(
     world: World,
 ) -> None:

@@ -203,6 +203,9 @@ FAULTS = [
           {"t.xml": without(6)(XML.encode()).replace(b"</hyp>\n", b"</hyp><hyp system='Y'>"
                                                      b"<seg id='3'>x</seg></hyp></doc>\n")}),
     # Sentences without reference
+    Fault("50-no-documents-to-tune-on", "tune-mert --kbest dev.kbest --ref dev.ref --starts 1 --out new.json",
+          r"--docs FILE .*--no-docs each .* and --no-docs one .*, found none; give one", {}, 2,
+          "tune-mert --kbest dev.kbest --ref dev.ref --starts 1 --out new.json --docs dev.docs"),
     Fault("52-no-reference-of-any-sentence", "tune-mert --kbest two.kbest --docs one.docs --ref "
           "t.xml#A --drop-unreferenced --out new.json", "expected references of these 2 sentences,",
           {**TWO, "one.docs": "e\ne\n", "t.xml": XML}),
