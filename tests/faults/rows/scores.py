@@ -53,7 +53,7 @@ FAULTS = [
         {"dev.docs": put(5, "night"), "dev.pairs": put(15, NIGHT)},
         cure={"dev.docs": RESTORED, "dev.pairs": RESTORED}),
     Fault("96-pair-of-a-document-between-others-without-candidates", PAIRS,
-        r"dev\.pairs:9: expected documents that have candidates, found 'night', which has none", LATER | {"dev.pairs": put(9, NIGHT)},
+        r"dev\.pairs:9: expected documents that have candidates, found 'night', which has none", {**LATER, "dev.pairs": put(9, NIGHT)},
         cure={"dev.pairs": RESTORED}),
     Fault("45-total-that-lines-lack", DECODE + " --default-weight 0.5",
         r"dev\.kbest:1: expected a total on every line, because the feature 'total' is used, found none; leave it out of the features",
