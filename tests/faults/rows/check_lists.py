@@ -84,7 +84,7 @@ FAULTS = [
     checked("37-check-two", WARNING, r"dev\.kbest:1: total that is not the weighted sum .*difference 0\.125\).*2 times",
             kbest(both(line(1, "-4.875", "-5"), line(9, "-4.8125", "-4.75")))),
     checked("37-check-weights", WARNING, r"dev\.kbest:1: total that is not .*\(9 times\)", {WEIGHTS: "[weight]\nLM0= 1\nTM0= 0.25 0.125\nWP0= -0.125\n"}),
-    checked("37-weights-of-a-word", FAULT, r"w\.ini:2: expected a decimal number for LM0, found 'x'", {WEIGHTS: replaced("LM0= 0.5", "LM0= x")}),
+    checked("66-weights-of-a-word", FAULT, r"w\.ini:2: expected a decimal number for LM0, found 'x'", {WEIGHTS: replaced("LM0= 0.5", "LM0= x")}),
     checked("38-check-duplicate", WARNING, r"dev\.kbest:5: duplicate hypothesis, kept; ", kbest(line(5, "it lights", "it gives light"))),
     checked("39-check-one", WARNING, r"dev\.kbest:9: empty hypothesis; ", kbest(line(9, "||| no one is coming |||", "|||  |||"))),
     checked("39-check-all", WARNING, r"dev\.kbest:6: empty hypothesis; .* \(2 times",

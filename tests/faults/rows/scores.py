@@ -55,7 +55,7 @@ FAULTS = [
     Fault("96-pair-of-a-document-between-others-without-candidates", PAIRS,
         r"dev\.pairs:9: expected documents that have candidates, found 'night', which has none", {**LATER, "dev.pairs": put(9, NIGHT)},
         cure={"dev.pairs": RESTORED}),
-    Fault("45-total-that-lines-lack", DECODE + " --default-weight 0.5",
+    Fault("36-total-that-lines-lack", DECODE + " --default-weight 0.5",
         r"dev\.kbest:1: expected a total on every line, because the feature 'total' is used, found none; leave it out of the features",
         {"w.ini": lambda old: old + b"total= 1\n", "dev.kbest": each_line(lambda one: one.rpartition(" |||")[0])},
         cure={"w.ini": RESTORED}),
