@@ -73,15 +73,11 @@ def tune_mbr(
 ) -> MbrTuning:
     """Choose the spread of mbr for given weights; write these with it.
 
-    search: options of mbr; metric: a name of `rerank.registry.METRICS`; tokenize: for BLEU. Every
-    document is decoded once for its path of highest score and once for each of `SPREADS`. Memory:
-    a batch of documents, and 8 W bytes for each spread and sentence.
+    search: options of mbr, without a scale; metric: a name of `rerank.registry.METRICS`; tokenize:
+    for BLEU. Every document is decoded once for its path of highest score and once for each of
+    `SPREADS`. Memory: a batch of documents, and 8 W bytes for each spread and sentence.
     """
-    if search.method not in ("auto", "mbr"):
-        raise UsageError(f"--search {search.method}: tune-mbr is for mbr")
     search = replace(search, method="mbr")
-    if search.options.alpha is not None or search.options.spread is not None:
-        raise UsageError("tune-mbr chooses the scale itself; leave out --alpha and --spread")
     if tokenize != "none" and metric != "bleu":
         raise UsageError("--tokenize: it is for --metric bleu")
     measure = Bleu(tokenize) if metric == "bleu" else named_metric(metric)

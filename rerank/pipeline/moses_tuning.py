@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.labels import column_names
-from rerank.errors import RerankError, UsageError
+from rerank.errors import RerankError
 from rerank.files.inputs import InputFiles
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged
@@ -34,7 +34,6 @@ from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.moses.extracted import read_extracted
 from rerank.tuning.moses.init_opt import read_init_opt
 from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.run import ZEROS
@@ -82,12 +81,11 @@ def tune_moses(
     weights, or from `init`, an init.opt, or from 0. Weights of sparse features in `weights.start`
     count, but are not tuned. With the pairs of all rounds of mert-moses.pl, repeated hypotheses
     count once; the first candidates, whose length can be kept, are those of the first pair. The
-    files hold no documents and no metric but BLEU: UsageError for a plan that needs them.
-    O(n F) memory.
+    files hold no documents and no metric but BLEU, for which alone a plan may ask. O(n F) memory.
     """
     plan = plan or Plan()
     files = [*features, *scores, *([] if init is None else [init])]
-    _check(plan, ranges=bool(weights.ranges), start=bool(weights.start or init))
+    plan.check(ranges=bool(weights.ranges), start=bool(weights.start or init))
     inputs = InputFiles([*files, *weights.inputs])
     weights.check(files)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
@@ -148,20 +146,6 @@ def tune_moses(
     result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
     write_weights(weights.out, result, base=frame, notices=notices)
     return MosesTuning(result, goal, found, selection)
-
-
-def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
-    """UsageError for options that contradict each other, or that the files cannot serve."""
-    plan.check(ranges=ranges, start=start)
-    asked = plan.objective
-    possible = ObjectiveOptions(length=asked.length, price=asked.price, shrinkage=asked.shrinkage)
-    if plan != Plan(
-        algorithm=plan.algorithm, objective=possible, settings=plan.settings, select=plan.select
-    ):
-        raise UsageError(
-            "files of Moses' extractor hold neither documents nor other metrics: objectives, "
-            "pools, replicates and held-out documents are for tune-mert"
-        )
 
 
 def _features(

@@ -51,9 +51,6 @@ class NGramRecipe:
             "kneser-ney": kneser_ney,
             "stupid-backoff": StupidBackoff(),
         }
-        if self.smoothing not in smoothings:
-            names = " or ".join(smoothings)
-            raise UsageError(f"--smoothing {self.smoothing}: expected {names}")
         found = smoothings[self.smoothing]
         if self.discount_fallback and found is not kneser_ney:
             raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import TypeVar
 
@@ -15,15 +15,13 @@ T = TypeVar("T")
 _LOG_SECONDS = 60
 
 
-def progress(items: Iterable[T], *, label: str, unit: str, total: int | None = None) -> Iterator[T]:
+def progress(items: Iterable[T], *, label: str, unit: str, total: int) -> Iterator[T]:
     """Yield the items, while standard error shows how many of them are done.
 
     `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
-    unit="documents")`. `total` is the length of `items` where they have none of their own. A bar
-    leaves no trace; in a log, work of less than a minute leaves none either.
+    unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
+    leaves none either.
     """
-    if total is None and isinstance(items, Sized):
-        total = len(items)
     if sys.stderr is None or process_number() > 0:  # closed by the caller; shown by the first
         yield from items
     elif sys.stderr.isatty():
@@ -36,7 +34,7 @@ def progress(items: Iterable[T], *, label: str, unit: str, total: int | None = N
         yield from _logged(items, label, unit, total)
 
 
-def _logged(items: Iterable[T], label: str, unit: str, total: int | None) -> Iterator[T]:
+def _logged(items: Iterable[T], label: str, unit: str, total: int) -> Iterator[T]:
     """Yield the items; a line on standard error after each that completes a minute."""
     start = last = monotonic()
     for done, item in enumerate(items, 1):
@@ -47,12 +45,10 @@ def _logged(items: Iterable[T], label: str, unit: str, total: int | None) -> Ite
             say(f"{label}: {_state(done, total, unit, now - start)}")
 
 
-def _state(done: int, total: int | None, unit: str, seconds: float) -> str:
-    """`1200/5000 documents, 20/s, 3 min left`: count, rate and, with a total, time to come."""
+def _state(done: int, total: int, unit: str, seconds: float) -> str:
+    """`1200/5000 documents, 20/s, 3 min left`: count, rate and time to come."""
     rate = done / seconds
     speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
-    if total is None:
-        return f"{done} {unit}, {speed}"
     return f"{done}/{total} {unit}, {speed}, {duration((total - done) / rate)} left"
 
 

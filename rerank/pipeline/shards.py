@@ -22,10 +22,6 @@ class Shard:
     number: int
     total: int
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.number <= self.total:
-            raise ValueError(f"expected a shard from 1 to {self.total}, found {self.number}")
-
     def __str__(self) -> str:
         return f"{self.number}/{self.total}"
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Unary
-from decoders.problem import DocumentProblem, ScoreError, checked_sums
+from decoders.problem import DocumentProblem, ScoreError
 from decoders.reversal import own_scores
 from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
@@ -106,14 +106,6 @@ class DocumentFeatures:
             scores = own_scores(problem, choices)
             full[:, column] = np.concatenate(scores) if scores else 0.0
         return full
-
-    def along(self, paths: NDArray[np.intp]) -> NDArray[np.float64]:
-        """All features (N, F) of paths (N, S), summed over the sentences."""
-        sums: NDArray[np.float64] = self.static[self.offsets[:-1] + paths].sum(axis=1)
-        for column, problem in zip(self.space.contextual, self.problems, strict=True):
-            along = problem.rescore(paths, 0, paths.shape[1])
-            sums[:, column] = checked_sums(along, 0, len(paths))
-        return sums
 
     def first(self) -> tuple[int, ...]:
         """The path of first candidates."""

@@ -153,12 +153,8 @@ class PmiProblem(DocumentProblem):
             for (own, paths, t, horizon), (sums,) in zip(requests, answers, strict=True)
         ]
 
-    def unary(self, t: int) -> Floats:
-        """PMI (K_t,) of sentence t; order 0 only."""
-        return self.problem.unary(t) - self._null[t]
-
     def pairwise(self, t: int) -> Floats:
-        """PMI (K_{t-1}, K_t) of sentence t; order 0 and 1 only."""
+        """PMI (K_{t-1}, K_t) of sentence t; order 1 only."""
         return self.problem.pairwise(t) - self._null[t]
 
     def _along(self, paths: Indices, t: int, horizon: int) -> Array:

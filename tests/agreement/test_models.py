@@ -281,10 +281,10 @@ SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
     "attention": (Lm("adclm"), (SMC, BLOCKS)),
     "bags": (Lm("rnnslm"), (GREEDY,)),
     "order-1-in-passes": (Lm("rlm-bow-ef-1", pmi=True, shape=LAST), (BLOCKS,)),
-    "document-cache-beside": (Cache(), (SMC,)),
+    "document-cache-beside": (Cache(), (SMC, BLOCKS)),
     "document-cache": (Lm("codclm", share=0.3), (BLOCKS,)),
     "next-sentence": (Lm("dclm-right-target"), SWEEPS),
-    "hf": (Hf(), (GREEDY, SMC)),
+    "hf": (Hf(), (GREEDY, SMC, BLOCKS)),
 }
 
 
@@ -339,6 +339,29 @@ def test_a_candidate_longer_than_the_positions_is_an_error(world: World) -> None
     world.write("dev.kbest", f"0 ||| it ||| LM0= 0 ||| 0\n1 ||| {long}||| LM0= 0 ||| 0\n")
     found = world.run(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
     assert re.search(r"document 'x', sentence 1 .* positions for 20", found.err)
+
+
+def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world: World) -> None:
+    options, _ = written(world, {"x": [["it"], ["it"]]}, [Hf()])
+    command = f"score --kbest dev.kbest --docs dev.docs --out scored {options}"
+    alone = world.run(f"{command},tokens=0 --pmi lm").err
+    assert "without context, whose PMI is always 0; leave the option out, or give a wind" in alone
+    words = world.json("gpt/tokenizer.json")
+    words["normalizer"] = {"type": "Strip", "strip_left": False, "strip_right": True}
+    world.write("gpt/tokenizer.json", json.dumps(words))
+    found = world.run(command)
+    assert found.exit == 3
+    assert re.search("gpt: its tokenizer has no newline, .*; add ,join=space$", found.err, re.M)
+    world.ok(f"{command},join=space")
+
+
+def test_scores_of_a_window_of_a_sentence_are_taken_from_the_cache(world: World) -> None:
+    options, _ = written(world, DEEP, [Hf(",sentences=1", 1)])
+    command = f"score --kbest dev.kbest --docs dev.docs --out scored {options}"
+    world.ok(command)
+    found = world.content("scored")
+    assert "lm: 2 documents from the cache" in world.ok(command).err
+    assert world.content("scored") == found
 
 
 def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own(

@@ -205,6 +205,8 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
     assert "hypotheses  4; k min 1, median 1, max 2" in found
     assert "sysA" in found
     assert "two:3: " in found  # its line end
+    refused = lists.run(f"{command} --fix new")
+    assert (refused.exit, "--fix new: there is no list of --systems" in refused.err) == (2, True)
     lists.write("two", "the cat\n")
     assert "two: expected 3 lines" in lists.run(command).out
 
@@ -227,6 +229,8 @@ def test_a_clean_copy_keeps_every_byte_that_needs_no_repair(lists: World) -> Non
             "line sorted by sentence": 3,
         }
     }
+    lists.ok("check --kbest clean.kbest --fix again.kbest")  # also without documents
+    assert lists.content("again.kbest") == lists.content("clean.kbest")
 
 
 def test_a_folder_gets_copies_of_all_text_files(lists: World) -> None:

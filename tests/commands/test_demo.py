@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
@@ -131,6 +133,23 @@ def test_shuffling_moves_sentences_within_their_documents(
         assert sorted(found[0][t] for t in own) == sorted(found[1][t] for t in own)
     assert found[1][1] == found[0][before.index(after[1])]
     assert (folder / "test.shuffled.codclm.in-order.txt").exists()
+
+
+def test_without_a_folder_commands_are_shown_for_one_and_nothing_is_left(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lists are broken, so that it ends early."""
+    shutil.copytree(FOLDER, world.folder / "broken", ignore=shutil.ignore_patterns("*.py"))
+    world.write("broken/test.nbest.gz", gzip.compress(b"0\n"))
+    monkeypatch.setattr(EMBEDDED, "folder", world.folder / "broken")
+    (world.folder / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(world.folder / "temporary"))
+    found = world.run("demo")
+    keeps, command, *_ = found.err.splitlines()
+    assert found.exit == 3
+    assert keeps == "# rerank demo --out demo keeps the files of these commands"
+    assert command.startswith("rerank decode --kbest demo/data/test.nbest.gz --docs demo/data/")
+    assert not [*(world.folder / "temporary").iterdir()]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import random
+import sys
 import unicodedata
 from collections import Counter
 from io import StringIO
@@ -16,7 +17,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
-from support.world import EVALUATE, World
+from support.world import EVALUATE, TUNE, World
 
 import rerank
 
@@ -367,3 +368,18 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
     world.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus BLEU"})
     (_, ours) = world.ok(f"{command} --format json").json["systems"]
     assert ours["metrics"]["bleu"]["role"] == "optimised"
+
+
+@pytest.mark.parametrize(
+    ("package", "command", "message"),
+    [
+        ("MeCab", f"{EVALUATE} --tokenize ja-mecab", "tokenizer 'ja-mecab' cannot be loaded: "),
+        ("matplotlib", f"{TUNE} --plot w.svg", "--plot needs matplotlib: pip install 'rerank-mt"),
+    ],
+)
+def test_a_package_that_is_missing_is_named(
+    package: str, command: str, message: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    found = world.run(command)
+    assert (found.exit, f"rerank: {message}" in found.err) == (2, True), found.err

@@ -268,6 +268,9 @@ def test_accuracies_are_those_of_all_permutations_one_by_one(
     documents = [(own["document"], own["permutations"]) for own in found["documents"]]
     assert documents == [(0, 5), (1, 2), (3, 5)]
     assert found["left_out"] == 2
+    said = world.ok(f"lm-eval coherence --lm {model_folders['codclm']} text {ONE}").out
+    assert "left out: 2 without a permutation that has another text\n" in said
+    assert "p documents" not in said  # of one model there is no comparison
     for name, figures in zip(names, found["models"], strict=True):
         saved = load_model(model_folders[name])
         for document, right in zip((0, 1, 3), figures["right"], strict=True):

@@ -100,6 +100,18 @@ def test_a_list_that_has_its_sources_needs_no_file(world: World) -> None:
     ]
 
 
+def test_sources_beside_the_outputs_of_systems_are_candidates_where_these_have_none(
+    world: World,
+) -> None:
+    source = "".join(f"<seg id='{n}'>quelle {n}</seg>" for n in (1, 2))
+    outputs = "".join(f"<hyp system='{x}'><seg id='1'>{x.lower()}</seg></hyp>" for x in "AB")
+    world.write("t.xml", f"<dataset><doc id='d'><src>{source}</src>{outputs}</doc></dataset>")
+    world.weights("w.json", {"sysA": 1.0})
+    command = "decode --systems t.xml --weights w.json --default-weight 0"
+    assert world.ok(command).lines == ["a", ""]
+    assert world.ok(f"{command} --missing source").lines == ["a", "quelle 2"]
+
+
 def test_without_documents_the_source_says_how_many_lines_there_are(gap: World) -> None:
     gap.write("dev.src", gap.text("dev.src") + "zuletzt\n")
     found = gap.ok(f"first --kbest gap --no-docs one {SOURCE}").lines

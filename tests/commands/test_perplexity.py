@@ -105,6 +105,32 @@ def test_bags_of_words_are_measured_per_word_and_not_as_perplexity(text: World) 
     assert measured(text, "--document-cache 0.2") != found
 
 
+@pytest.mark.parametrize(
+    ("model", "shape", "options", "said"),
+    [
+        ("rnnlm", {"head": "self-normalised"}, "", "scores of this model are not normalised: "),
+        (
+            "dclm-recurrence",
+            {},
+            "--relations text.relations",
+            "given --relations: not a perplexity",
+        ),
+    ],
+)
+def test_what_makes_figures_no_perplexity_is_said(
+    model: str, shape: dict[str, Any], options: str, said: str, text: World
+) -> None:
+    text.model(model, **shape)
+    assert said in text.ok(f"perplexity --lm lm text {options}").out
+
+
+def test_a_table_without_documents_has_one_row(text: World) -> None:
+    text.model("rnnlm")
+    names, values = text.ok("perplexity --lm lm text --format tsv").out.splitlines()
+    row = dict(zip(names.split("\t"), values.split("\t"), strict=True))
+    assert float(row["nats"]) == measured(text)["nats"]
+
+
 def test_contexts_end_with_documents_unless_they_may_cross_them(text: World) -> None:
     text.write("one", [line for line in TEXT if line])
     for name, crosses in (("codclm", True), ("rnnlm", False)):

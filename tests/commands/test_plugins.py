@@ -3,6 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -303,6 +304,17 @@ def test_scores_are_not_taken_from_a_scorer_that_changed(
     install(here.folder, monkeypatch, source, POINTS, name="other")
     for cached in (False, "None" not in change):
         assert ("from the cache" in here.ok(run).err) == cached
+
+
+def test_a_run_stopped_before_there_are_scores_to_keep_has_saved_nothing(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_module("somebody").Repeats, "score", stopped)
+    found = here.run(f"{DECODE} --scorer again=again")
+    assert (found.exit, "interrupted; nothing was saved" in found.err) == (130, True)
 
 
 def test_a_scorer_that_knows_whole_documents_only_is_estimated_with_zeros(here: World) -> None:

@@ -130,6 +130,38 @@ def test_language_models_score_as_in_the_shell(
     assert [([*one.choices], one.score) for one in results] == told
 
 
+@pytest.mark.parametrize("pmi", [[], ["lm"]])
+def test_documents_of_a_generator_are_those_of_a_list(
+    pmi: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The model costs a pass for each candidate before; exact search costs little here."""
+    folder = tmp_path_factory.mktemp("lm")
+    shape: Any = {"oov_rate": 0.25, "reverse_documents": True}
+    save_models({"rlm-bow-ef-1": folder}, ("the", "a", "cat", "it", "he", "sleeps"), 4, 6, **shape)
+    names = ["lmpmi", "lmnull", "lmoov"] if pmi else ["lm", "lmoov"]
+    weights: dict[str, float] = {"tm": 1.0, **dict.fromkeys(names, 0.5)}
+    how: Any = {"lm": {"lm": folder}, "pmi": pmi, "no_cache": True}
+    auto, exact = (Reranker(weights, search=name, **how) for name in ("auto", "viterbi"))
+    found = auto.decode(document for document in [TALK])
+    assert [one.to_dict() for one in found] == [one.to_dict() for one in exact.decode([TALK])]
+
+
+def test_a_scorer_in_python_is_given_the_side_information_that_it_needs() -> None:
+    class Lengths:
+        order, side_information = 0, ("source",)
+
+        def score(self, document: Document) -> list[list[float]]:
+            pairs = zip(document.texts, document.side["source"], strict=True)
+            return [[-abs(len(text) - len(one)) for text in own] for own, one in pairs]
+
+    reranker = Reranker({"tm": 0.0, "length": 1.0}, scorers={"length": Lengths()})
+    beside = {"source": ["un chat", "il dort"]}
+    (result,) = reranker.decode([Document("talk", TALK.sentences, side=beside)])
+    assert result.texts == ("the cat", "it sleeps")
+    with pytest.raises(RerankError, match="scorer 'length' needs, found none; give them to"):
+        reranker.decode([TALK])
+
+
 # Reading
 
 
@@ -219,6 +251,17 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
     "NaN": ({}, second("a", tm=np.nan), RerankError, r"up to 1e\+100 for the feature .tm., fo"),
     "text for a number": ({}, second("a", tm="1"), RerankError, "the feature 'tm', found '1'$"),
     "line end": ({}, second("a\nb", tm=1), RerankError, "text of one line, found 'a.nb'; replace"),
+    "side information": (
+        {}, Document("d", TALK.sentences, side={"source": ["il dort"]}), RerankError,
+        "^d: expected 2 texts of side information 'source', one for each sentence, found 1; text i",
+    ),
+    "utility": (
+        {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^--utility rouge: there are ",
+    ),
+    "document cache": (
+        {"lm": {"lm": "no"}, "document_cache": {"lm": 1.0}}, TALK, RerankError,
+        "^--document-cache lm=1.0: expected a weight above 0 and below 1",
+    ),
     "decoder": ({"search": "beem"}, TALK, RerankError, "no decoder is called 'beem'"),
     "−inf": (
         {"weights": {"tm": 1.0, "own": -1.0}, "scorers": {"own": lambda d: [[], [0.0, -np.inf]]}},
@@ -275,6 +318,8 @@ def test_tuned_weights_are_those_of_tune_mert(world: World) -> None:
     how: Any = {"start": start, "features": ["LM0"], "scorers": {"short": short}}
     one = rerank.tune(documents, references, **how)
     assert (one.dense["TM0"], one.dense["short"]) == ((0.25, 0.25), (0.5,))
+    decoded = [Reranker(w).decode(documents) for w in (found, "w.json")]
+    assert [one.choices for one in decoded[0]] == [one.choices for one in decoded[1]]
     with pytest.raises(RerankError, match="document 'w': expected references of 1 sentences"):
         rerank.tune(documents, [*references[:-1], []], start="start.json")
     with pytest.raises(TypeError, match="did you mean 'seed'"):

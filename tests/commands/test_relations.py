@@ -52,4 +52,7 @@ def test_a_classifier_learns_and_labels_texts_and_files_beside_lists(world: Worl
     world.write("docs", ["a", "a", "b", "b"])
     world.ok(f"{label} --docs docs")
     assert world.lines("labels") == ["none", "Comparison", "none", "Contingency"]
+    world.write("docs", ["a", "a", "b"])
+    refused = world.run(f"{label} --docs docs").err
+    assert "text: expected 3 lines, one for each line of docs, found 4; " in refused
     assert "majority" in world.ok("relations train annotated.jsonl --out again").out

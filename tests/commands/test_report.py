@@ -300,6 +300,8 @@ def test_figures_are_pdf_and_svg_whose_labels_are_no_markup(traced: World) -> No
     assert "<b>" not in features
     assert ">$x$<" in curves
     assert "minutes of training" in curves
+    traced.ok(f"{REPORT} --out page.html --figures fewer")
+    assert not any("curves" in name for name in traced.files() if name.startswith("fewer/"))
     traced.ok(f"{command} again")
     for name, content in files.items():
         assert traced.content(name.replace("figures/", "again/")) == content

@@ -15,7 +15,7 @@ def tagged(world: World, model_folders: Mapping[str, Path]) -> World:
     world.write("text", TEXT)
     world.write("tags", TAGS)
     world.write("kinds", TEXT.replace("the", "D").replace("is", "V"))
-    for name in ("rnnlm", "ccdclm", "codclm"):
+    for name in ("rnnlm", "ccdclm", "codclm", "rnnslm"):
         (world.folder / name).symlink_to(model_folders[name])
     return world
 
@@ -38,6 +38,12 @@ def test_tags_of_all_words_add_up_to_the_figures_of_the_text(
     assert counts == ({**expected, "D": 3, "V": 3, "P": 2} if options else expected)
     for tag, kind in (("D", "D"), ("V", "V"), ("N", "lamp"), ("P", "it"), ("A", "lit")):
         assert tags[tag] == kinds[kind]
+
+
+def test_a_bag_of_words_has_no_end_beside_its_tags(tagged: World) -> None:
+    found = tagged.ok("perplexity --lm rnnslm text --device cpu --tags tags --format json").json
+    assert found["end_of_sentence"] is None
+    assert sum(own["nats"] for own in found["tags"].values()) == pytest.approx(found["nats"])
 
 
 @pytest.mark.parametrize(

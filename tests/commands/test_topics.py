@@ -58,6 +58,9 @@ def test_topics_are_learned_shown_and_written_beside_texts(kind: str, world: Wor
     assert world.ok(f"{LABEL} new --documents paragraphs").lines == [lamp, "", boat, "<p>", lamp]
     world.write("docs", [*"aabbb"])
     assert world.ok(f"{LABEL} new --docs docs").lines == [lamp, "0", boat, "0", lamp]
+    world.write("docs", [*"aabb"])
+    refused = world.run(f"{LABEL} new --docs docs").err
+    assert "new: expected 4 lines, one for each line of docs, found 5; " in refused
     assert "oar" in world.ok(LEARN.replace("--out model -q", "--out again")).out
 
 

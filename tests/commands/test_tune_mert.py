@@ -452,6 +452,12 @@ def test_another_seed_searches_elsewhere(drawn: World) -> None:
     assert files[0] == files[2] != files[1]
 
 
+def test_a_search_that_draws_has_the_seed_of_the_tuner(drawn: World) -> None:
+    drawn.ok(f"{FROM_START} --select none --search smc --alpha 1 --particles 3 --seed 7")
+    found = made(drawn)["search"]
+    assert (found["method"], found["seed"]) == ("smc", 7)
+
+
 def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(drawn: World) -> None:
     drawn.ok(PLAIN, "-q")
     piped = PLAIN.replace("dev.kbest", "-").replace("out.json", "-")

@@ -80,6 +80,15 @@ def bleu_by_hand(world: World, name: str) -> float:
     return float(own.score)
 
 
+def test_an_init_of_zeros_is_no_start(extracted: World) -> None:
+    extracted.write("init.opt", "0 0 0\n0 0 0\n1 1 1\n")
+    found = []
+    for init in ("", "--init init.opt"):
+        extracted.ok(f"{PLAIN} {init}")
+        found.append(extracted.json("out.json")["weights"])
+    assert found[0] == found[1]
+
+
 STARTS = ["", "--init init.opt", "--start start.json", "--start moses.ini"]
 
 

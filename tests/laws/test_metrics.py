@@ -159,7 +159,7 @@ LENGTHS = ((0, 3), (3, 0), (1, 80), (80, 1), (2, 120), (60, 5))
 
 
 def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
-    """Texts of which blocks are moved far away, words lost and replaced: every limit is met."""
+    """Texts of which blocks are moved far away, words lost and replaced: limits are met."""
     rng = random.Random(seed)
     reference = [rng.randrange(12 + 20 * seed) for _ in range(rng.randrange(30, 75))]
     hypothesis = list(reference)
@@ -175,7 +175,8 @@ def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
     ("hypothesis", "reference"),
     [
         ([3, 4, 0, 1, 2], [0, 1, 2, 3, 4]),  # Snover et al. (2006): "this week" is one shift
-        *(moved_blocks(seed) for seed in range(5)),
+        *(moved_blocks(seed) for seed in range(4)),
+        ([0] * 40 + [*range(20)], [*range(20)] + [0] * 40),  # more shifts than are tried
         *(([n % 9 for n in range(a)], [n % 7 for n in range(b)]) for a, b in LENGTHS),
     ],
     ids=lambda words: str(len(words)),
@@ -205,6 +206,11 @@ def test_ter_is_the_better_the_smaller_and_never_below_zero() -> None:
     assert scores.tolist() == [0, -25, -125, 0, -100]
     assert not np.signbit(scores[[0, 3]]).any()
     assert [metric("ter").shown(score) for score in scores.tolist()] == [0, 25, 125, 0, 100]
+
+
+def test_counts_of_chrf_are_whole_numbers() -> None:
+    with pytest.raises(TypeError, match="whole numbers"):
+        metric("chrf").scores(np.full(18, 0.5))
 
 
 @every_metric

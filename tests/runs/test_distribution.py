@@ -26,6 +26,7 @@ COMMANDS = {
     "decode": decoding("ccdclm"),
     "score-given-a-path": f"{SCORE} --lm lm=codclm --weights w.json",
     "tune": tuning("ccdclm", "--deterministic"),
+    "tune-from-weights": tuning("codclm", "--deterministic --start w.json"),
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 

@@ -2,8 +2,10 @@
 
 from support.faults import (
     FAULT,
+    RESTORED,
     SOUND,
     WARNING,
+    Fault,
     around,
     both,
     checked,
@@ -49,6 +51,8 @@ FAULTS = [
     checked("27-check-one", FAULT, r"dev\.kbest:9: expected ids of 4 source lines, found id 4, which", kbest(line(9, "3 |||", "4 |||"))),
     checked("27-check-far", FAULT, r"dev\.kbest:2: expected ids of 4 source lines, found id 2000, which", kbest(line(2, "0 |||", "2000 |||"))),
     checked("27-check-docs-too-short", FAULT, r"dev\.kbest:8: expected ids of 3 source lines, found id 3", {DOCS: without(4)}, also={}),
+    Fault("27-far-without-documents", "check --kbest dev.kbest", r"^dev\.kbest:2: expected ids of 2 source lines, found id 2000000, which needs 2000001;",
+          kbest("0 ||| it ||| A= 1 ||| 0\n2000000 ||| it ||| A= 1 ||| 0\n"), cure={KBEST: RESTORED}),
     checked("28-check-all", FAULT, r"dev\.kbest:8: .*ids look 1-based; use --first-id 1", kbest(FROM_ONE)),
     checked("28-check-json", FAULT, r"dev\.kbest:4: .*ids look 1-based; use --first-id 1", kbest(both(FROM_ONE, as_jsonl))),
     *(
@@ -80,6 +84,7 @@ FAULTS = [
     checked("37-check-two", WARNING, r"dev\.kbest:1: total that is not the weighted sum .*difference 0\.125\).*2 times",
             kbest(both(line(1, "-4.875", "-5"), line(9, "-4.8125", "-4.75")))),
     checked("37-check-weights", WARNING, r"dev\.kbest:1: total that is not .*\(9 times\)", {WEIGHTS: "[weight]\nLM0= 1\nTM0= 0.25 0.125\nWP0= -0.125\n"}),
+    checked("66-weights-of-a-word", FAULT, r"w\.ini:2: expected a decimal number for LM0, found 'x'", {WEIGHTS: replaced("LM0= 0.5", "LM0= x")}),
     checked("38-check-duplicate", WARNING, r"dev\.kbest:5: duplicate hypothesis, kept; ", kbest(line(5, "it lights", "it gives light"))),
     checked("39-check-one", WARNING, r"dev\.kbest:9: empty hypothesis; ", kbest(line(9, "||| no one is coming |||", "|||  |||"))),
     checked("39-check-all", WARNING, r"dev\.kbest:6: empty hypothesis; .* \(2 times",

@@ -13,9 +13,11 @@ XML = """<dataset>
 <hyp system="Y"><seg id="1">I</seg><seg id="2">II</seg></hyp></doc>
 </dataset>
 """
+ONE_REFERENCE = {"t.xml": XML.replace('<seg id="2">2</seg></ref>', "</ref>"), "start.json": '{"schema": 1, "weights": {"A": [1]}}'}
 JSON = '{"document": "a", "ref": "x"}\n'
 TWO = {"two.kbest": "0 ||| a ||| A= 1 ||| 0\n0 ||| b ||| A= 1 ||| 0\n1 ||| c ||| A= 2 ||| 0\n"}
 SYSTEMS = "score --docs dev.docs --systems A=base.txt"
+LACKING = "tune-mert --kbest two.kbest --ref t.xml#A --drop-unreferenced --out new.json"
 EVALUATE = "evaluate --baseline base.txt hyp.txt -m bleu"
 
 
@@ -220,12 +222,18 @@ FAULTS = [
           {"t.xml": without(6)(XML.encode()).replace(b"</hyp>\n", b"</hyp><hyp system='Y'>"
                                                      b"<seg id='3'>x</seg></hyp></doc>\n")}),
     # Sentences without reference
+    Fault("50-no-documents-to-tune-on", "tune-mert --kbest dev.kbest --ref dev.ref --starts 1 --out new.json",
+          r"--docs FILE .*--no-docs each .* and --no-docs one .*, found none; give one", {}, 2,
+          "tune-mert --kbest dev.kbest --ref dev.ref --starts 1 --out new.json --docs dev.docs"),
     Fault("52-no-reference-of-any-sentence", "tune-mert --kbest two.kbest --docs one.docs --ref "
           "t.xml#A --drop-unreferenced --out new.json", "expected references of these 2 sentences,",
           {**TWO, "one.docs": "e\ne\n", "t.xml": XML}),
+    Fault("96-pairs-of-documents-of-which-sentences-are-left-out", f"{LACKING} --pair-scores p", "--pair-scores: its lines number the sentences "
+          "of whole documents, of which --drop-unreferenced leaves some out", {**TWO, **ONE_REFERENCE, "p": ""}, 2,
+          f"{LACKING} --start start.json"),
     Fault("52-reference-lacks-a-sentence", "evaluate --ref t.xml --baseline one t.xml#X -m bleu",
           "t.xml#?A?: expected a reference of each of 2 sentences, found none of 1.*segment 2 of d",
-          {"one": "1\n2\n", "t.xml": XML.replace('<seg id="2">2</seg></ref>', "</ref>")},
+          {"one": "1\n2\n", "t.xml": ONE_REFERENCE["t.xml"]},
           cure="evaluate --ref t.xml --baseline one t.xml#X -m bleu --drop-unreferenced"),
     # Documents as files
     *(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from support.faults import Changes, Fault, Model, line, replaced, table
+from support.models import save_models
+from support.world import World
 
 LISTS = "--kbest dev.kbest --docs dev.docs"
 D = f"decode {LISTS} --weights w.ini --default-weight 0.5 --out -"
@@ -14,6 +16,12 @@ OF_CONTEXT, PLAIN, NEXT = Model("codclm"), Model("rnnlm"), Model("dclm-right-tar
 TURNED = Model("codclm", {"reverse_documents": True})
 BOTH, RST = Model("dclm-bilingual-decoupled"), Model("dclm-rst")
 FORWARD: Changes = {"lm": OF_CONTEXT}
+
+
+def wordless(world: World) -> None:
+    """A model whose training text had no frequent word."""
+    save_models({"rnnlm": world.folder / "lm"}, (), 4, 4, oov_rate=1.0)
+
 
 # Options
 
@@ -86,6 +94,7 @@ COMMANDS = [Fault(f"62-{name}", command, message, {**TEXTS, "lm": model}, 2, FOR
 HF = f"{SCORE} --lm g=hf:"
 COMMANDS += table(
     f"""
+62-hf-with-document-cache | {HF}gpt --document-cache g=0.5 | tokens are not words; give --scorer NAME=document-cache beside it
 62-hf-for-perplexity | perplexity hyp.txt --lm hf:gpt | hf:gpt: this command takes models made by
 62-hf-no-folder | {HF},sentences=2 | expected hf:DIR
 62-hf-negative | {HF}gpt,sentences=-1 | found sentences=-1
@@ -117,6 +126,7 @@ COMMANDS += [
     for shape in ({"nan": "head.bias", "reverse_documents": turned},)
 ]
 UNKNOWN = (r"\d+ x word unknown to lm \(\d\d\.\d% of the list's words, 0\.0% of its training text's; mo", "check case.*first at dev.kbest")
+COMMANDS.append(Fault("62-no-words-for-sample", "sample --lm lm", "lm: this model knows no word that could be drawn", exit=2, setup=wordless))
 STRANGE: Changes = {"lm": Model("rnnlm", {"oov_rate": 0.0})}
 COMMANDS += [
     Fault("--words-unknown-to-the-model", S, UNKNOWN, STRANGE, 0),

@@ -9,6 +9,8 @@ FAULTS = [
     Fault("00-missing-file", "first --kbest dev.kbset", r"no file dev\.kbset; did you mean dev\.kbest\?", {}, 2, "first --kbest dev.kbest"),
     Fault("00-standard-input-twice", "evaluate --docs dev.docs --ref - --baseline - hyp.txt",
           r"only one input can be - \(standard input\)", {}, 2, EVALUATE),
+    Fault("00-documents-apart-of-no-file", "first --kbest dev.kbest --allow-interleaved", "--docs-field, --docs-format, --allow-interleaved: give --docs",
+          {}, 2, "first --kbest dev.kbest --allow-interleaved --docs dev.docs"),
     Fault("00-unknown-option", DECODE + " --wieghts w.ini", ("(?i)no such option.*--wieghts", "--weights"), {}, 2, DECODE),
     Fault("91-gzip-cut-short", DECODE,
           r"dev\.kbest:\d+: expected the end of the gzip data, found the end of the file: it is truncated; copy the file "

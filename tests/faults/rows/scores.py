@@ -1,11 +1,14 @@
 """Faults of files of scores and of n-gram models."""
 
-from support.faults import RESTORED, Fault, line, put, without
+from support.faults import RESTORED, Changes, Fault, both, each_line, line, put, replaced, without
 from support.world import DECODE
 
 SCORED = DECODE + " --default-weight 0.5 --scores qe=dev.qe"
 PAIRS = DECODE + " --default-weight 0.5 --pair-scores dev.pairs"
 NIGHT = "night\t0\t-\t0\t1"
+LATER: Changes = {  # a document without candidates before the last one
+    "dev.docs": put(3, "night"), "dev.kbest": both(replaced("\n3 |||", "\n4 |||"), replaced("\n2 |||", "\n3 |||")),
+}
 
 FAULTS = [
     Fault("64-ngram-binary", DECODE + " --ngram m.bin",
@@ -52,6 +55,13 @@ FAULTS = [
         r"dev\.pairs:15: expected documents that have candidates, found 'night', which has none",
         {"dev.docs": put(5, "night"), "dev.pairs": put(15, NIGHT)},
         cure={"dev.docs": RESTORED, "dev.pairs": RESTORED}),
+    Fault("96-pair-of-a-document-between-others-without-candidates", PAIRS,
+        r"dev\.pairs:9: expected documents that have candidates, found 'night', which has none", {**LATER, "dev.pairs": put(9, NIGHT)},
+        cure={"dev.pairs": RESTORED}),
+    Fault("36-total-that-lines-lack", DECODE + " --default-weight 0.5",
+        r"dev\.kbest:1: expected a total on every line, because the feature 'total' is used, found none; leave it out of the features",
+        {"w.ini": lambda old: old + b"total= 1\n", "dev.kbest": each_line(lambda one: one.rpartition(" |||")[0])},
+        cure={"w.ini": RESTORED}),
     Fault("96-pair-of-an-unknown-document", PAIRS,
         r"dev\.pairs:9: expected a document id of the lists, found 'morning'; ids are those of --docs",
         {"dev.pairs": line(9, "town\t0\t-\t0\t0.25", "morning\t0\t-\t0\t1")}, cure={"dev.pairs": RESTORED}),

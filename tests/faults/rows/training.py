@@ -84,6 +84,8 @@ ONE_LABEL = "r: expected one label for each sentence, found 2 words"
 FEWER: Changes = {**WITH_SIDE, "s": SOURCES.replace("drei\n", "", 1)}
 DOUBLE: Changes = {**WITH_SIDE, "r": "a\nb b\n\n" + "a\nb\n\n" * 5}
 FILES += [
+    Fault("95-source-of-fewer-documents", f"{B} {SIDE}", r"s: expected 12 sentences in 6 documents as in t, found 10 sentences in 5 documents; line i must .*between documents$",
+        {**WITH_SIDE, "s": SOURCES[: SOURCES.rindex("vier")]}, 3, {"s": SOURCES}),
     Fault("95-source-of-other-documents", f"{B} {SIDE}", OTHERS, FEWER, 3, {"s": SOURCES}),
     Fault("95-relation-of-two", RELATED, ONE_LABEL, DOUBLE, 3, {"r": line(2, "b b", "b")}),
 ]
@@ -161,6 +163,7 @@ DOCUMENTS += [
 # Topics and relations
 
 LEARN = "topics learn t --topics-number 2 --out model"
+LABEL = "topics label --model model t"
 LABELS = "a\nb\n\nb\na\n\n" * 3
 P = "topics train --train t --topics l --valid t --valid-topics l --out model --embed 4 --hidden 4"
 P += " --streams 2 --epochs 1"
@@ -170,6 +173,7 @@ TOPICS = table(
     f"""
 --more-topics-than-texts | {LEARN} --topics-number 99 | 99: .*found 6; ask for fewer | {LEARN}
 --topics-of-frequent-words | {LEARN} --vocab-min-count 999 | no word is so frequent | {LEARN}
+--topics-of-lines-and-parts | {LABEL} --documents equals --docs dev.docs | every line is a sentence
 --predictor-joint | {P} --inputs topics --target joint | no words for a joint target | {P}
 --predictor-next-words | {P} --inputs topics --given-next-words | no words of the next | {P}
 --predictor-thought | {P} --thought 3 | words.topics have no thought vector of a size | {P}

@@ -1,5 +1,7 @@
 """Faults of `tune-mert`, `tune-mbr`, `tune-moses` and `ablate` beside those of other rows files."""
 
+import re
+
 from support.faults import Fault, replaced
 from support.world import SOUND, TUNE
 
@@ -85,6 +87,8 @@ FAULTS = [
             cure={file: EXTRACTED[file]})
         for name, file, old, new, message in WRONG
     ),
+    Fault("67-tuned-all-zero-by-tune-moses", MOSES, ("without a 4-gram match", "the result of tuning is all-zero weights, .* --start"),
+        {**EXTRACTED, "scores.dat": re.sub(r"(?m)^\d (.*) 0 1 4$|^\d (.*) 1 1 4$", r"4 4 2 3 1 2 0 1 4", SCORES)}, exit=1, cure={"scores.dat": SCORES}),
     Fault("98-tune-of-no-feature", f"{MOSES} --tune LM1", "--tune LM1: no such feature; there are LM0, TM0", EXTRACTED, exit=2,
         cure=f"{MOSES} --tune LM0"),
     Fault("98-range-of-a-weight-that-stays", f"{MOSES} --tune LM0 --range TM0=0:1", "this weight is not tuned; name its feature in --tune", EXTRACTED,
