@@ -280,7 +280,7 @@ class ReadOnlyFormat:
         values: NDArray[np.float64],
         totals: NDArray[np.float64] | None,
         *,
-        first_id: int = 0,
+        first_id: int,
     ) -> Iterator[bytes]:
         """Lines of a Moses list."""
         bare = replace(kbest, lines=None)

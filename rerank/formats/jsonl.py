@@ -92,7 +92,7 @@ class JsonLines:
         values: NDArray[np.float64],
         totals: NDArray[np.float64] | None,
         *,
-        first_id: int = 0,
+        first_id: int,
     ) -> Iterator[bytes]:
         """A line for each sentence, also one without candidates.
 

@@ -252,7 +252,7 @@ class Moses:
         values: NDArray[np.float64],
         totals: NDArray[np.float64] | None,
         *,
-        first_id: int = 0,
+        first_id: int,
     ) -> Iterator[bytes]:
         """The lines of the file with features appended, or new lines for candidates in memory."""
         for row, added in enumerate(values.tolist()):
@@ -262,7 +262,7 @@ class Moses:
             yield append_features(line, features, total)
 
 
-def moses_lines(kbest: KBest, first_id: int = 0) -> Iterator[bytes]:
+def moses_lines(kbest: KBest, first_id: int) -> Iterator[bytes]:
     """New lines for candidates, whatever their file has."""
     return (_new_line(kbest, row, first_id) for row in range(kbest.n))
 

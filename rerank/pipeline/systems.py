@@ -79,7 +79,7 @@ def lists_of_systems(
     *,
     docs: FilePath | None = None,
     no_docs: str | None = None,
-    first_id: int = 0,
+    first_id: int,
     change: Callable[[bytes], bytes] | None = None,
 ) -> SystemLists:
     """Lists of systems' outputs in a temporary file, which is deleted with `copies`.

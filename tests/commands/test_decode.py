@@ -227,6 +227,14 @@ def test_no_docs_is_a_file_that_says_the_same(form: str, ids: str, here: World) 
     assert decoded(here, command, "o", "k") == one
 
 
+def test_totals_and_features_that_are_written_have_nine_digits(here: World) -> None:
+    here.write("dev.m", ["0.12345678901234"] * len(here.lines("dev.m")))
+    here.ok(f"{own(0)} --scores m=dev.m --default-weight 1 --kbest-out k")
+    *_, features, total = here.lines("k")[0].split(" ||| ")
+    assert " m= 0.123456789 " in features
+    assert len(total.strip("-").replace(".", "").lstrip("0")) == 9
+
+
 def test_compressed_files_and_standard_streams_hold_the_same(here: World) -> None:
     command = f"{own(1)} --scores m=dev.m --pair-scores dev.pairs --default-weight -1"
     text = here.ok(f"{command} --kbest-out k").stdout

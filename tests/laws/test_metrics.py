@@ -41,6 +41,7 @@ from rerank.metrics.significance import (
     sign_test_p_value,
 )
 from rerank.registry import METRICS, UTILITIES, attribute, metric
+from rerank.tuning.tuners import sentence_bleu
 
 Rows = NDArray[Any]
 Corpus = tuple[list[str], list[list[str]]]  # hypotheses (T,); references, (T,) of each file
@@ -648,3 +649,24 @@ def test_an_outcome_is_a_choice_in_a_row_and_ties_share_it() -> None:
     scores = np.array([[2.0, 1.0, 2.0], [0.0, -1.0, -2.0], [3.0, 3.0, 3.0]])
     assert outcomes_of(scores).tolist() == [0.5, 0.0, pytest.approx(1 / 3)]
     assert outcomes_of(LOG_PROBS).tolist() == [0.0, 1.0, 0.0]
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_gradient_of_log_bleu_is_that_of_finite_differences(
+    seed: int, at_the_kink: bool
+) -> None:
+    """Of sums of a corpus of some hundred words; the kink is that of the brevity penalty."""
+    rng = np.random.default_rng(seed)
+    length = rng.uniform(100, 1000)
+    totals = length * np.array([1.0, 0.9, 0.8, 0.7])
+    matches = totals * np.cumprod(rng.uniform(0.1, 0.9, size=4))
+    here = np.array(
+        [*matches, *totals, length * (1 + 1e-4 if at_the_kink else rng.uniform(0.8, 1.2))]
+    )
+    gradient, unused = np.empty(9), np.empty(9)
+    sentence_bleu.log_bleu(here, gradient)
+    for k in range(9):
+        up, down = here.copy(), here.copy()
+        up[k], down[k] = here[k] * (1 + 1e-7), here[k] * (1 - 1e-7)
+        rise = sentence_bleu.log_bleu(up, unused) - sentence_bleu.log_bleu(down, unused)
+        assert gradient[k] == pytest.approx(rise / (up[k] - down[k]), rel=1e-4, abs=1e-4 / here[k])
