@@ -1,5 +1,6 @@
 """The shipped laws, on parts of other authors, and on parts that break them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -175,7 +176,8 @@ class Detached(DualSentenceLevel):
     end_to_end = False
 
     def value(self, contexts: Rows) -> Tensor:
-        return contexts.tensors[-2]
+        level: Tensor = contexts.tensors[-2]
+        return level
 
 
 class Deaf(NextSource):
@@ -218,7 +220,7 @@ class Leaky(Plain):
     """Keeps a tenth of all probability."""
 
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        return super().nll(features, targets) - np.log(0.9)
+        return super().nll(features, targets) - math.log(0.9)
 
 
 class Truncated(Plain):
