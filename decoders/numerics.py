@@ -10,9 +10,7 @@ from decoders.problem import Array, Indices
 
 
 def log_sum_exp(logs: Array, axis: int = -1) -> Array:
-    """Log Σ exp(logs) along an axis; −inf where all are −inf, or where the axis is empty."""
-    if not logs.shape[axis]:
-        return np.full(np.delete(logs.shape, axis), -np.inf)
+    """Log Σ exp(logs) along an axis, which is not empty; −inf where all are −inf."""
     top = logs.max(axis=axis, keepdims=True)
     top = np.where(top == -np.inf, 0.0, top)
     with np.errstate(divide="ignore"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.composition import Zoo
-from lm.corpus import Corpus, encode
+from lm.corpus import Corpus
 from lm.direction import in_reading_order, reversed_words
 from lm.model import Config, DocumentLM
 from lm.shards import ModelError as ModelError
@@ -65,18 +65,11 @@ class SavedModel:
             tokens = reversed_words(tokens, offsets)
         return tokens, offsets
 
-    def encode(
-        self, lines: Iterable[bytes], documents: str = "blank", *, across_documents: bool = False
-    ) -> Corpus:
-        """The corpus of a text as the model reads it; documents: of `lm.corpus.DOCUMENTS`.
+    def in_reading_order(self, corpus: Corpus, *, across_documents: bool = False) -> Corpus:
+        """A corpus in the order in which the model reads it.
 
         across_documents: whether the whole text is one document.
         """
-        corpus = encode(lines, self.vocabulary, documents)
-        return self.in_reading_order(corpus, across_documents=across_documents)
-
-    def in_reading_order(self, corpus: Corpus, *, across_documents: bool = False) -> Corpus:
-        """A corpus in the order in which the model reads it; across_documents: as for `encode`."""
         config = self.model.config
         if across_documents:
             corpus = corpus.in_stretches(1)

@@ -16,10 +16,6 @@ class Bounds:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        if self.low.shape != self.high.shape or not (self.low <= self.high).all():
-            raise ValueError("expected a low end below the high end for each weight")
-
     @classmethod
     def none(cls, n_features: int) -> Bounds:
         """Infinite ranges."""
@@ -30,10 +26,6 @@ class Bounds:
         """Whether weights may be multiplied by any positive number: ends are 0 or infinite."""
         ends = np.concatenate([self.low, self.high])
         return bool((np.isinf(ends) | (ends == 0)).all())
-
-    def hold(self, weights: NDArray[np.float64]) -> bool:
-        """Whether weights (F,) are within the ranges."""
-        return bool(((self.low <= weights) & (weights <= self.high)).all())
 
     def clipped(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest weights (F,) within the ranges."""

@@ -80,8 +80,6 @@ class TunedFeatures:
                 raise UsageError(
                     f"--range {name}=…: this weight is not tuned; name its feature in {self.option}"
                 )
-            if not low <= high:
-                raise UsageError(f"--range {name}={low:g}:{high:g}: expected the least value first")
             if not (np.isinf(bounds.low[columns]) & np.isinf(bounds.high[columns])).all():
                 raise UsageError(f"--range {name}=…: a second range of one weight")
             bounds.low[columns], bounds.high[columns] = low, high
@@ -94,8 +92,12 @@ class TunedFeatures:
         return bounds
 
     def check(self, space: FeatureSpace, announce: Callable[[str], None]) -> None:
-        """Refuse unknown names and bad ranges before any work; report features that begin at 0."""
+        """Refuse unknown names, bad ranges and start weights; report features that begin at 0."""
         self.bounds(space)
+        start = self.start(space)
+        for f in np.flatnonzero(~np.isfinite(start))[:1]:
+            name = column_names(space.labels)[f]
+            raise UsageError(f"start weight of {name}: expected a finite number, found {start[f]}")
         if self.given is None:
             return
         known = fitted_to(self.given, space.labels, source=self.source).dense

@@ -28,9 +28,7 @@ class Replicates:
 
     @property
     def spread(self) -> NDArray[np.float64]:
-        """Sample standard deviation of each weight, (F,); zeros for one replicate."""
-        if len(self.weights) == 1:
-            return np.zeros(self.weights.shape[1])
+        """Sample standard deviation of each weight, (F,)."""
         return np.asarray(self.weights.std(axis=0, ddof=1))
 
     def to_dict(self, names: Sequence[str]) -> Mapping[str, object]:

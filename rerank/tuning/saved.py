@@ -44,7 +44,7 @@ class SavedSearches:
         self,
         searched: Sequence[object],
         search: Callable[[], Optimum],
-        again: Callable[[], None] = lambda: None,
+        again: Callable[[], object] = lambda: None,
     ) -> Optimum:
         """What `search` returns, or returned in an earlier run.
 
@@ -53,7 +53,10 @@ class SavedSearches:
         """
         if self._cache is None:
             return search()
-        name = content_digest(searched)
+        try:
+            name = content_digest(searched)
+        except TypeError:  # a metric of another package, made of other things
+            return search()
         with self._lock:
             arrays = self._cache.get(_group(), name)
             self._names.add(name)

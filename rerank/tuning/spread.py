@@ -39,11 +39,6 @@ class SpreadChoice:
     error: float
     folds: int
 
-    @property
-    def default(self) -> float:
-        """Score under `SPREAD`."""
-        return self.scores[0]
-
     def by_spread(self) -> dict[str, float]:
         """`scores` by spread, the smallest first."""
         return {f"{one:g}": score for one, score in sorted(zip(SPREADS, self.scores, strict=True))}

@@ -14,6 +14,7 @@ from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.ascent import Axes
+from rerank.tuning.mert.mert import report_pool
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import Objective, Sums
@@ -22,7 +23,7 @@ from rerank.tuning.pools.pool import Pool
 from rerank.tuning.pools.tuning_set import Choices, TuningSet
 from rerank.tuning.rounds import TunePool
 from rerank.tuning.saved import SavedSearches
-from rerank.tuning.tuners.pool_tuner import report_tuning, tune_pool
+from rerank.tuning.tuners.pool_tuner import tune_pool
 
 Floats = NDArray[np.float64]
 Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
@@ -149,7 +150,7 @@ class Task:
                         history=tuple(history),
                     ).best
                 ),
-                lambda: report_tuning(pool, self.plan, told, names=self.names),
+                lambda: report_pool(Axes.of(pool), self.names, told),
             )
             history.append(found.weights)
             return found

@@ -248,6 +248,9 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
     assert [own["ties"] for own in models] == [0, 0, 120]
     assert [own["sets_sd"] for own in models] == [0.0, 0.0, 0.0]
     assert [own["order"] for own in models] == [1, 1, 0]
+    with pytest.MonkeyPatch.context() as patch:  # a document at a time
+        patch.setattr("lm.coherence.TOKENS", 1)
+        assert evaluated(world, "coherence --permutations 10", lms)["models"] == models
     comparisons = found["comparisons"]
     assert [(own["higher"], own["lower"], own["difference"]) for own in comparisons] == [
         *(("for", "against", 1.0), ("alone", "against", 0.5), ("for", "alone", 0.5))

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,9 @@ from support.models import save_models
 from support.world import WORDS, World
 
 import rerank
+from decoders.arrays import Pairwise
 from rerank import Document, Reranker, RerankError, RerankWarning
+from rerank.tuning.plan import Plan
 
 Sentences = list[list[tuple[str, Mapping[str, float]]]]
 TALK = Document(
@@ -324,6 +328,121 @@ def test_tuned_weights_are_those_of_tune_mert(world: World) -> None:
         rerank.tune(documents, [*references[:-1], []], start="start.json")
     with pytest.raises(TypeError, match="did you mean 'seed'"):
         rerank.tune(documents, references, seeed=1)  # type: ignore[call-arg]
+
+
+class Repeats:
+    """A scorer of order 1: words of a candidate that the candidate before it has as well."""
+
+    order = 1
+
+    def score(self, document: Document) -> Pairwise:
+        words = [[{*text.split()} for text in sentence] for sentence in document.texts]
+        return Pairwise(
+            [
+                np.array([[float(len(a & b)) for b in own] for a in before])
+                for before, own in pairwise([[set[str]()], *words])
+            ]
+        )
+
+
+@pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
+@pytest.mark.parametrize("pools", ["exact", "conditional"])
+def test_a_scorer_of_single_sentences_is_tuned_as_its_values_in_the_list(pools: str) -> None:
+    texts = [["the cat", "a cat", "the mat"], ["it sat on the mat", "the cat sat on it", "a cat"]]
+    values = [[[-1.0, -1.5, 0.25], [-2.0, 0.5, -2.5]], [[-1.0, 0.0, -2.0], [0.0, -1.0, 1.0]]]
+    lists: list[list[Sentences]] = [[], []]
+    for numbers in values:
+        lined = [[*zip(*one, strict=True)] for one in zip(texts, numbers, strict=True)]
+        lists[0].append([[(text, {"tm": tm}) for text, tm in own] for own in lined])
+        lists[1].append(
+            [[(text, {"tm": tm, "short": -len(text.split())}) for text, tm in own] for own in lined]
+        )
+    scorers: list[Any] = [{"short": short, "repeats": Repeats()}, {"repeats": Repeats()}]
+    start, plan = {"tm": 0.5, "short": 0.25, "repeats": -0.25}, Plan(pools, select="none")
+    references = [["the mat", "the cat sat on a mat"]] * 2
+    one, other = (
+        rerank.tune(
+            [Document(f"d{d}", sentences) for d, sentences in enumerate(own)],
+            references,
+            start=start,
+            scorers=given,
+            plan=plan,
+        ).dense
+        for own, given in zip(lists, scorers, strict=True)
+    )
+    assert {*one} == {*other} == {*start}
+    assert all(one[name] == pytest.approx(other[name]) for name in start)
+    assert any(one[name] != pytest.approx((weight,)) for name, weight in start.items())
+
+
+@pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
+@pytest.mark.parametrize(("unit", "better"), [(1.0, True), (1e-315, False)], ids=["1", "1e-315"])
+@pytest.mark.parametrize("algorithm", ["pro", "expected-bleu"])
+def test_weights_that_float64_cannot_hold_are_not_taken(
+    algorithm: str, unit: float, better: bool
+) -> None:
+    """A weight that counts would be above 1e308 for values below 1e-308."""
+    texts = {"the cat sat on the mat": -unit, "the cat sat on it": unit}
+    lists: Sentences = [[(text, {"tm": value}) for text, value in texts.items()]]
+    plan = Plan(algorithm=algorithm, select="none")
+    found = rerank.tune([Document("d", lists)], [[*texts][:1]], start={"tm": 1.0}, plan=plan)
+    assert found.dense == {"tm": (-1.0 if better else 1.0,)}
+
+
+class Forbidding:
+    """A scorer of order 1: candidate `before` and candidate `after` it have a score of −inf."""
+
+    order = 1
+
+    def __init__(self, before: int, after: int) -> None:
+        self.pair = before, after
+
+    def score(self, document: Document) -> Pairwise:
+        second = np.zeros((2, 2))
+        second[self.pair] = -np.inf
+        return Pairwise([np.zeros((1, 2)), second])
+
+
+EVEN, PLAIN_BLEU = {"tm": 1.0, "own": 1.0}, Plan().objective
+FINITE = "expected finite scores to tune on, found another; give a low number in place of −inf"
+REFUSED_TUNING: dict[str, tuple[Any, str]] = {
+    "pools": ({"plan": Plan(pools="all")}, "^--pools all: no such kind of pools; there are auto,"),
+    "replicates": ({"plan": Plan(replicates=0)}, "^--replicates 0: expected at least 1"),
+    "held out": ({"plan": Plan(held_out=1.0)}, "^--hold-out 1: expected a share, at least 0, bel"),
+    "tuner": ({"plan": Plan(algorithm="pr")}, "^no tuning algorithm is called 'pr'; did you mean "),
+    "no tuner": ({"plan": Plan(algorithm="xyzzy")}, "'xyzzy'; there are mert, pro, expected-bleu"),
+    "metric's weight": (
+        {"plan": Plan(objective=replace(PLAIN_BLEU, metrics=(("ter", 0.0),)))},
+        "^--objective ter=0: expected a weight above 0",
+    ),
+    "price": (
+        {"plan": Plan(objective=replace(PLAIN_BLEU, length="keep", price=-1.0))},
+        "^--length-price -1: expected a finite number, at least 0",
+    ),
+    "share": (
+        {"plan": Plan(objective=replace(PLAIN_BLEU, worst=2.0))},
+        "^--worst 200: expected more than 0, at most 100",
+    ),
+    "start": ({"start": {"tm": np.nan}}, "^start weight of tm: expected a finite number, foun"),
+    "sums": (
+        {"start": {"tm": 1.7e308, "own": 1.0}, "scorers": {"own": short}, "features": ["own"]},
+        f"^candidate 1 of all lists, counted from 0: {FINITE}",
+    ),
+    "pool": (
+        {"start": EVEN, "scorers": {"own": Forbidding(0, 1)}},
+        f"^candidate 3 of all lists, counted from 0: {FINITE}",
+    ),
+    "paths": (
+        {"scorers": {"own": Forbidding(1, 0)}, "plan": Plan("exact", select="none")},
+        f"^{FINITE}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED_TUNING.values(), ids=REFUSED_TUNING)
+def test_what_cannot_be_tuned_is_an_error_that_names_it(given: Any, message: str) -> None:
+    with pytest.raises(RerankError, match=message):
+        rerank.tune([TALK], [["the cat", "he sleeps"]], **given)
 
 
 def test_evaluation_is_that_of_the_shell(world: World) -> None:

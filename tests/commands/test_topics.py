@@ -13,6 +13,7 @@ from support.texts import documents_of
 from support.world import World
 
 from lm.checkpoint import load_model
+from lm.shards import read_tensors, write_tensors
 
 THINGS = (["lamp", "light", "oil", "wick", "flame"], ["boat", "oar", "sail", "mast", "keel"])
 LEARN = "topics learn text --topics-number 2 --out model -q"
@@ -62,6 +63,18 @@ def test_topics_are_learned_shown_and_written_beside_texts(kind: str, world: Wor
     refused = world.run(f"{LABEL} new --docs docs").err
     assert "new: expected 4 lines, one for each line of docs, found 5; " in refused
     assert "oar" in world.ok(LEARN.replace("--out model -q", "--out again")).out
+
+
+def test_topics_of_more_words_than_dimensions_are_learned(world: World) -> None:
+    """A hundred dimensions of a semantic analysis hold two topics of 80 words each."""
+    pytest.importorskip("sklearn")
+    rng, words = np.random.default_rng(3), [[f"{a}{n}" for n in range(80)] for a in "xy"]
+    documents = [" ".join(rng.choice(words[n % 2], 10)) for n in range(200)]
+    world.write("text", [line for one in documents for line in (one, "")])
+    world.ok(f"{LEARN} --topic-model kmeans")
+    labels = world.ok(f"{LABEL} text").lines
+    assert {*labels} == {"1", "2", ""}
+    assert labels == labels[:4] * 100
 
 
 def test_learning_again_gives_the_same_files_and_an_altered_folder_is_refused(
@@ -137,6 +150,7 @@ def test_topics_in_turns_are_predicted_as_their_bigrams_are(world: World) -> Non
         "--inputs words+thought --architecture rolled-up --thought 2",
         "--target joint",
         "--architecture bow-dnn --inputs words --given-next-words",
+        "--architecture bow-dnn --inputs topics",
         "--recurrence gru --layers 2 --schedule constant --optimiser adagrad",
     ],
 )
@@ -147,6 +161,30 @@ def test_every_form_is_trained_and_evaluated(options: str, world: World) -> None
     about = world.json("predictor/topic-prediction.json")["about"]
     assert about["data"].keys() == {"train", "valid", "topics", "valid_topics"}
     assert about["valid"].keys() == {"perplexity", "accuracy"}
+
+
+def test_training_ends_where_the_validation_text_gains_no_more(world: World) -> None:
+    """It has one topic, so that learning to take turns makes it worse."""
+    world.write("other", [x and "a" for x in world.lines("turns.labels")])
+    command = SMALL.replace("--valid-topics turns.labels", "--valid-topics other")
+    found = world.ok(command.replace("--epochs 2", "--epochs 30 --learning-rate 0.1 --patience 1"))
+    assert 1 < found.err.count("epoch ") < 30
+
+
+def test_a_predictor_that_was_altered_is_refused(world: World) -> None:
+    world.ok(f"{SMALL} -q")
+    path = "predictor/topic-prediction.json"
+    content, tensors = read_tensors(world.folder / path)
+    for change, message in (
+        ({"config": content["config"] | {"inputs": "letters"}}, "not a valid predictor of topics"),
+        ({"config": {}}, "not a valid predictor of topics"),
+        ({}, "expected counts of topics, found others; train it again"),
+    ):
+        counts = tensors["baseline.transitions"] - 99 * (not change)
+        own = {**tensors, "baseline.transitions": counts}
+        write_tensors(world.folder / path, "weights", own, {**content, **change})
+        refused = world.run("lm-eval topics --model predictor test --topics test.labels")
+        assert (refused.exit, message in refused.err) == (3, True), refused.err
 
 
 def test_labels_that_training_has_not_are_unknown_topics(world: World) -> None:

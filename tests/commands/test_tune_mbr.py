@@ -125,8 +125,8 @@ def test_the_spread_is_the_best_of_those_that_are_surely_better(
 
 @pytest.mark.parametrize(
     ("documents", "folds"),
-    [("vwxyyzz", 5), ("x" * 24, 10), ("".join(map(chr, range(97, 122))), 20)],
-    ids=["documents", "blocks of lines", "groups of documents"],
+    [("vwxyyzz", 5), ("x" * 24, 10), ("".join(map(chr, range(97, 122))), 20), ("x", 2)],
+    ids=["documents", "blocks of lines", "groups of documents", "a line and the gaps"],
 )
 def test_folds_are_documents_or_blocks_of_lines(world: World, documents: str, folds: int) -> None:
     world.draw(5, documents, ())

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
+from support.packages import install
 from support.tuned import (
     FROM_START,
     PAIRS,
@@ -31,7 +32,7 @@ from support.tuned import (
     rounds,
     two_features,
 )
-from support.world import WORDS, World
+from support.world import WORDS, Outcome, World
 
 PLAIN = f"{FROM_START} --select none --shrink 0"
 SMALL = "yyyvvzzzz"  # documents; v has no candidates
@@ -148,6 +149,7 @@ def test_the_round_of_the_best_decoded_value_is_kept(
     ("features", "fixed", "reason"),
     [
         ("", "", "the pool is complete"),
+        ("", "--pools exact", "the pool is complete"),
         (PAIRS, "--pools sentences", "one pool was asked for"),
         (PAIRS, "", "2 rounds without gain"),
         (PAIRS, "--pools exact", "3 rounds without gain"),
@@ -336,10 +338,13 @@ BOXES = [
     {"LM0": (-np.inf, 0.7), "TM0_1": (0.2, 0.3)},
     {"TM0_0": (0.25, 0.25)},
 ]
+OTHER_GOAL = "--objective chrf"
 
 
 @pytest.mark.parametrize("box", BOXES, ids=["boxed", "half open", "a point"])
-@pytest.mark.parametrize("sources", ["", f"{PAIRS} --pools exact"], ids=["alone", "exact"])
+@pytest.mark.parametrize(
+    "sources", ["", OTHER_GOAL, f"{PAIRS} --pools exact"], ids=["alone", "chrF", "exact"]
+)
 def test_weights_stay_within_their_ranges_and_gain(
     drawn: World, sources: str, box: dict[str, tuple[float, float]]
 ) -> None:
@@ -598,6 +603,10 @@ def test_a_plot_changes_no_weight(small: World) -> None:
 # Lists that tell little
 
 
+NO_FOLDS = ("--select", "none")
+TUNERS = ("mert", "pro", "expected-bleu")
+
+
 def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None:
     drawn.write(
         "dev.kbest", [one.replace(" LM0=", " C0= 7 LM0=") for one in drawn.lines("dev.kbest")]
@@ -609,6 +618,14 @@ def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None
     drawn.ok(FROM_START, "--shrink", 0, "--select", "none")
     assert dense(drawn)["C0"][0] == pytest.approx(0.25)
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
+    exact = f"{FROM_START} {PAIRS} --pools exact"
+    found = drawn.ok(exact, "--features", "C0", *NO_FOLDS)
+    assert "\nstopped: no feature varies\n" in found.err
+    drawn.weights("start.json", {"C0": 2.0})
+    drawn.ok(FROM_START, *NO_FOLDS)
+    alone = drawn.content("out.json")
+    drawn.ok(FROM_START, *NO_FOLDS, "--shrink", 0)  # by default a start has a price of leaving it
+    assert drawn.content("out.json") == alone
 
 
 def test_features_that_are_equal_are_named(drawn: World) -> None:
@@ -618,23 +635,34 @@ def test_features_that_are_equal_are_named(drawn: World) -> None:
     assert "only the sum of their weights counts: X0 = LM0" in found.err
 
 
-def test_lists_without_a_match_leave_the_start(drawn: World) -> None:
+@pytest.mark.parametrize("algorithm", TUNERS)
+def test_lists_without_a_match_leave_the_start(drawn: World, algorithm: str) -> None:
     drawn.write("dev.ref", ["unheard"] * 15)
     for select in ("none", "cv"):
-        found = drawn.ok(FROM_START, "--select", select)
+        found = drawn.ok(FROM_START, "--select", select, "--algorithm", algorithm)
         assert dense(drawn) == {"LM0": (0.5,), "TM0": (0.25, 0.25)}
         assert "without a 4-gram match, where BLEU is nothing but its smoothing" in found.err
     assert "no alpha is fitted: in no list do both BLEU and the score differ" in found.err
 
 
-def test_candidates_that_are_all_alike_leave_the_start(world: World) -> None:
+@pytest.mark.parametrize("algorithm", TUNERS)
+def test_candidates_that_are_all_alike_leave_the_start(world: World, algorithm: str) -> None:
     world.draw(1, "xxyy", ())
     lines = [line.split(" ||| ") for line in world.lines("dev.kbest")]
     same = {line[0]: world.lines("dev.ref")[int(line[0])] for line in lines}
     world.write("dev.kbest", [" ||| ".join([t, same[t], *rest]) for t, _, *rest in lines])
-    world.ok(PLAIN)
+    world.ok(FROM_START, *NO_FOLDS, "--algorithm", algorithm)
     assert columns(world) == pytest.approx([0.5, 0.25, 0.25])
     assert made(world)["bleu"] == pytest.approx(100)
+
+
+def test_sentences_of_many_words_are_counted_in_full(small: World) -> None:
+    first, *others = small.lines("dev.kbest")
+    t, text, rest = first.split(" ||| ", 2)
+    small.write("dev.kbest", [f"{t} ||| {text}{' lamp' * 40_000} ||| {rest}", *others])
+    small.weights("start.json", {"LM0": -0.5, "TM0": [0.25, 0.25]})
+    small.ok(PLAIN)
+    assert made(small)["bleu"] == bleu(decoded(small), small.lines("dev.ref")).score
 
 
 # Memory
@@ -746,14 +774,11 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(dr
 # Runs that were stopped
 
 
-SEARCHED = [f"{PAIRS} --pools exact", "--algorithm pro", "--replicates 2 --select none"]
+def draw_separable(world: World) -> list[str]:
+    """Lists to which no alpha can be fitted, so that --strict ends a run after its searches.
 
-
-@pytest.mark.parametrize("options", SEARCHED)
-def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
-    world: World, options: str
-) -> None:
-    """--strict ends the first run after its searches: no alpha can be fitted."""
+    Returns the references, which are the first candidates.
+    """
     world.draw(2, "vvwwxxyyzz", ())
     rows, first = (
         [line.split(" ||| ") for line in world.lines("dev.kbest")],
@@ -766,22 +791,102 @@ def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
     ]
     world.write("dev.kbest", lines)
     world.weights("start.json", {"same": 1.0})
+    return first
+
+
+KEPT = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
+SEARCHED = [f"{PAIRS} --pools exact", "--algorithm pro", "--replicates 2 --select none"]
+
+
+@pytest.mark.parametrize("options", SEARCHED)
+def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
+    world: World, options: str
+) -> None:
+    first = draw_separable(world)
     command = f"{FROM_START} --features same,TM0 {options}"
-    kept_lines = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
     plain = world.ok(command, RERANK_CACHE="one")
-    assert not kept_lines.search(plain.err)
+    assert not KEPT.search(plain.err)
     written = world.content("out.json")
     (world.folder / "out.json").unlink()
     assert world.run(command, "--strict", RERANK_CACHE="two").exit == 3
     assert not (world.folder / "out.json").exists()
     if "pro" not in options:
         other = world.ok(command, "--length-ratio", 0.9, RERANK_CACHE="two")
-        assert not kept_lines.search(other.err)
+        assert not KEPT.search(other.err)
     world.write("dev.ref", ["the lamp is lit", *first[1:]])
     folds = [] if "--select none" in options else ["1"]  # the first document is left out of one
-    assert kept_lines.findall(world.ok(command, RERANK_CACHE="two").err) == folds
+    assert KEPT.findall(world.ok(command, RERANK_CACHE="two").err) == folds
     world.write("dev.ref", first)
     again = world.ok(command, RERANK_CACHE="two")
-    assert kept_lines.search(again.err)
+    assert KEPT.search(again.err)
     assert world.content("out.json") == written
-    assert not kept_lines.search(world.ok(command, RERANK_CACHE="two").err)
+    assert not KEPT.search(world.ok(command, RERANK_CACHE="two").err)
+
+
+METRIC = """
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from rerank.metrics import SentenceMetric
+
+def worth(word, *, of):
+    return of.get(word, 0.0)
+
+@dataclass
+class Worth(SentenceMetric):
+    name = "worth"
+    of: Callable = partial(worth, of={"lamp": LAMP, "light": 1.0})
+    parts: object = PARTS
+
+    def score(self, hypothesis, references):
+        return sum(map(self.of, hypothesis.split()))
+"""
+
+
+def test_searches_for_a_metric_of_another_package_are_kept_by_its_values(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--strict ends the first run after its searches: without a match no alpha can be fitted."""
+    world.draw(2, "vvwwxxyyzz", ())
+    world.write("dev.ref", ["unheard"] * 10)
+    command = f"{PLAIN} --objective worth"
+
+    def run(lamp: float, parts: str = "()", *options: str) -> Outcome:
+        folder = world.folder / f"version{len(list(world.folder.iterdir()))}"
+        folder.mkdir()
+        source = METRIC.replace("LAMP", str(lamp)).replace("PARTS", parts)
+        install(folder, monkeypatch, source, {"metrics": {"worth": "Worth"}})
+        return world.run(command, *options)
+
+    assert run(2.0, "()", "--strict").exit == 3
+    other = run(-2.0)
+    assert (other.exit, KEPT.search(other.err)) == (0, None)
+    assert KEPT.search(run(2.0).err)
+    assert run(2.0, "frozenset()", "--strict").exit == 3
+    unknown = run(2.0, "frozenset()")
+    assert (unknown.exit, KEPT.search(unknown.err)) == (0, None)
+
+
+INTERRUPTING = """
+import signal, threading
+from rerank.metrics import SentenceMetric
+
+class Interrupting(SentenceMetric):
+    name = "interrupting"
+
+    def score(self, hypothesis, references):
+        return float(len(hypothesis))
+
+    def scores(self, summed):
+        if threading.current_thread() is not threading.main_thread():
+            signal.raise_signal(signal.SIGINT)
+        return super().scores(summed)
+"""
+
+
+def test_a_signal_ends_a_search_in_threads(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(drawn.folder, monkeypatch, INTERRUPTING, {"metrics": {"mine": "Interrupting"}})
+    found = drawn.run(PLAIN, "--objective", "mine", "--threads", 2)
+    assert found.exit == 130
+    assert "Traceback" not in found.err
+    assert not (drawn.folder / "out.json").exists()

@@ -177,6 +177,19 @@ def test_files_of_several_rounds_are_merged_and_duplicates_left_out(extracted: W
     assert f"{n} hypotheses of 12 sentences, 12 duplicates left out\n" in found.err
 
 
+@pytest.mark.parametrize("algorithm", ["mert", "expected-bleu"])
+def test_a_sentence_without_hypotheses_changes_no_weight(extracted: World, algorithm: str) -> None:
+    extracted.ok(PLAIN, "--algorithm", algorithm)
+    plain = columns(extracted)
+    for name, tail in (("features", "3 LM0_0 TM0_0 TM0_1"), ("scores", "9 BLEU")):
+        kind, text = name.upper(), extracted.text(f"{name}.dat")
+        empty = f"{kind}_TXT_BEGIN_0 99 0 {tail}\n{kind}_TXT_END_0\n"
+        extracted.write(f"{name}.dat", text + empty)
+    found = extracted.ok(PLAIN, "--algorithm", algorithm)
+    assert " hypotheses of 13 sentences, " in found.err
+    assert columns(extracted) == plain
+
+
 def test_a_moses_ini_keeps_all_but_its_weights(extracted: World) -> None:
     extracted.ok(PLAIN, "--start", "moses.ini")
     extracted.ok(

@@ -22,6 +22,7 @@ from decoders.problem import (
     checked,
     checked_sums,
 )
+from decoders.reversal import reversed_problem
 
 VALUES = (-np.inf, *np.arange(-9, 9) / 4)  # no sum of them is rounded
 TABLE = HistoryTable([np.array([1.0, 2]), np.array([[1.0, 2, 3], [4, 5, -np.inf]])])
@@ -114,6 +115,7 @@ def numbered(value: float) -> DocumentProblem:
 
 
 PATHS = np.array([[0, 0]])
+TURNED = reversed_problem(TABLE)
 REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "no candidate": (ScoreError, lambda: Unary([np.zeros(2), np.zeros(0)]), r"^sentence 1 .*\(0,"),
     "matrix for vector": (ScoreError, lambda: Unary([np.zeros(2), np.zeros((1, 2))]), "ce 1 .* fo"),
@@ -132,6 +134,17 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "pairs of a table": (UnsuitedDecoder, lambda: TABLE.pairwise(1), "use beam"),
     "mean": (UnsuitedDecoder, lambda: TABLE.average(None, np.ones((1, 2))), "no mean; merge by ma"),
     "scores within": (UnsuitedDecoder, lambda: TABLE.scores_within([0, 0]), "within a path"),
+    "initial in reverse": (UnsuitedDecoder, TURNED.initial, "search the reversed problem"),
+    "extend in reverse": (
+        UnsuitedDecoder,
+        lambda: TURNED.extend(None, 0),
+        "search the reversed pr",
+    ),
+    "select in reverse": (
+        UnsuitedDecoder,
+        lambda: TURNED.select(None, PATHS[0], PATHS[0]),
+        "search the reversed problem",
+    ),
     "no scores": (ScoreError, lambda: checked(np.zeros((1, 0)), 4, shape=(1, 0)), "leave the sent"),
     "shape": (ScoreError, lambda: checked(np.zeros((3, 1)), 4, shape=(1, 3)), r"sentence 4 .*\(1,"),
     "sum that is NaN": (ScoreError, lambda: checked_sums(np.array([0, np.nan]), 3, 2), "3 .*s NaN"),

@@ -129,6 +129,7 @@ def of_files(**files: bytes) -> Callable[[Path], None]:
 
 REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: None, "expected a folder written by save_pretrained, found none"),
+    (of_files(README__md=b"?"), "expected config.json of a Hugging Face model, found none"),
     (
         of_files(config__json=b"{}", pytorch_model__bin=b"\x80\x04."),
         "found only pytorch_model.bin, a pickle",

@@ -270,7 +270,11 @@ MANIFEST: dict[str, list[dict[str, Any]]] = {  # values, by message
     "expected a vocabulary's digest": [{"vocabulary": "/../../x"}],
     "expected|format 1000": [{"format": v} for v in ("1", True, 0, 10**400)],
     "format 2 needs a newer rerank": [{"format": 2}],
-    "expected": [{"shards": {"file": "w"}}, {"shards": [{**SHARD, "sha256": "0" * 63}]}],
+    "expected": [
+        {"shards": {"file": "w"}},
+        {"shards": [{**SHARD, "sha256": "0" * 63}]},
+        *({"shards": [{**SHARD, name: 0}]} for name in SHARD),
+    ],
     "a shard is listed": [{"shards": [SHARD] * 2}],
     "not the name of a shard": [{"shards": [{**SHARD, "file": v}]} for v in FOREIGN],
 }

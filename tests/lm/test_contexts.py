@@ -167,6 +167,7 @@ def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
     model = DocumentLM.seeded(Config("dclm-bilingual-decoupled", 9, 3, 4, source_words=8), 2)
     context = model.context
     assert isinstance(context, SourceAndPrevious)
+    assert context.source_level is context.source.source_level
     both, source, previous = (one.start(1) for one in (context, context.source, context.previous))
     for source_words, words in (([3, 4], [5, 6]), ([5], [3]), ([4, 4], [7, 8, 3])):
         side = Rows.of(torch.tensor([source_words]) + 1)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,13 @@ from lm.corpus import Corpus, encode
 from lm.document_cache import WithDocumentCache
 from lm.engine import ScoringEngine
 from lm.evaluation import Tags, perplexity, perplexity_by_document
-from lm.laws import check_batches, check_keys, check_order, check_unroll
+from lm.laws import check_batches, check_keys, check_levels, check_order, check_unroll
 from lm.model import DocumentLM
 from lm.scoring import ScoreError, after, independent
-from lm.tiny_models import context_after, read_by_words
+from lm.tiny_models import context_after, read_by_words, tiny_model
 from lm.trie import Candidates
 from lm.vocabulary import END, UNKNOWN, Vocabulary
+from lm.zoo import ZOO
 
 TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
 VOCABULARY = Vocabulary((b"a", b"b", b"c", b"never"))
@@ -206,3 +207,17 @@ def test_every_word_is_mixed_with_the_words_of_the_document_so_far(name: str) ->
     assert {*map(id, cached.parameters())} == {*map(id, model.parameters())}
     for check in (check_unroll, check_batches, check_order, check_keys):
         check(cached)
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("clstm-given-topic-carried", check_unroll),
+        ("clstm-sentseg", check_unroll),
+        ("hrnnlm", check_levels),
+    ],
+)
+def test_what_a_context_of_any_kind_gives_is_there_beside_a_cache(
+    name: str, check: Callable[[DocumentLM], None]
+) -> None:
+    check(WithDocumentCache(tiny_model(ZOO[name]), SHARE))

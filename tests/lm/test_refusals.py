@@ -13,6 +13,7 @@ from torch import nn
 
 from lm.backend import Backend
 from lm.contexts.last_hidden import LastHidden
+from lm.contexts.sentence_bags import SentenceBags
 from lm.corpus import Corpus
 from lm.document_cache import WithDocumentCache
 from lm.fusions import InitialState
@@ -23,6 +24,7 @@ from lm.heads.hashing import HashTable
 from lm.model import Config, DocumentLM
 from lm.recurrences.htanh import HTanh, OneHotHTanh
 from lm.tiny_models import read_by_words, tiny_model
+from lm.topics.prediction import PredictorConfig
 from lm.training.objectives import OBJECTIVES
 from lm.training.processes import Processes
 from lm.training.recipes import recipe
@@ -48,6 +50,11 @@ def final_states() -> object:
     return context.summary(read_by_words(plain, [3], plain.context.start(1)))
 
 
+def whole_states() -> object:
+    plain = tiny_model(ZOO["codclm"])
+    return read_by_words(plain, [3], plain.context.start(1)).last_states()
+
+
 def trainer(text: Corpus = TEXT, number: int = 1, **changes: Any) -> object:
     processes = Processes()
     processes.number = number
@@ -56,9 +63,20 @@ def trainer(text: Corpus = TEXT, number: int = 1, **changes: Any) -> object:
 
 
 ODD: dict[str, dict[str, Any]] = {name: {name: "odd"} for name in ("optimiser", "levels")}
+PREDICTORS: list[tuple[dict[str, Any], str]] = [
+    ({"architecture": "flat"}, "no architecture 'flat' is known; there are"),
+    ({"inputs": "letters"}, "no inputs 'letters' is known; there are"),
+    ({"recurrence": "lstm2"}, "no recurrence 'lstm2' is known; there are"),
+    ({"hidden": 0}, "a predictor has sizes of 1 to 65,536, and 1 to 64 layers"),
+    ({"layers": 65}, "a predictor has sizes of 1 to 65,536, and 1 to 64 layers"),
+]
 VALUES: list[tuple[Callable[[], object], str]] = [
     # shapes that no model has
     (model("rnn"), "no model 'rnn'"),
+    (model(recurrence="lstm2"), "no recurrence 'lstm2' is known"),
+    (model("hrnnlm", sentence_recurrence="lstm2"), "no recurrence 'lstm2' is known"),
+    (model("dclm-bilingual", source_context="all"), "no source context 'all' is known; there are"),
+    (model(head="soft"), "no head 'soft' is known; there are"),
     (
         model("ccdclm", fusion="late"),
         "no fusion 'late' is known; there are input, input-sum, output",
@@ -103,6 +121,12 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: Backend(dtype="float16"), "expected float32 or bfloat16, found float16"),
     *((lambda w=w: Vocabulary(w), "a vocabulary holds") for w in ((b"a", b"a"), (b"<s>",), (b"",))),
+    (
+        lambda: SentenceBags(nn.Embedding(9, 3), HTanh(3, 4, 1)),
+        "expected an embedding of 4 columns, found 3",
+    ),
+    *((lambda own=own: PredictorConfig(9, 9, **own), message) for own, message in PREDICTORS),
+    (lambda: PredictorConfig(9, 2), "a vocabulary has 3 to 2,147,483,647 words"),
     # training
     *(
         (lambda own=own: Settings(**own), f"no {name} 'odd' is known; there are")
@@ -133,6 +157,7 @@ def test_values_that_are_not_possible_are_refused(call: Callable[[], object], me
     [
         (initial_state, "only a context that carries a recurrent state"),
         (final_states, "only a context that reads layers"),
+        (whole_states, "only a context that carries a state receives whole states"),
         (lambda: OneHotHTanh(4, 4).project(torch.randn(2, 3), first=4), "no other inputs"),
     ],
 )

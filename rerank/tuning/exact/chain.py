@@ -7,9 +7,9 @@ A path takes one candidate of each of T sentences. Its score is linear in the we
 Static features are those of a candidate alone; a contextual feature c looks at the candidate before
 as well (order 1). So along a direction each path is a line, and there are ∏ K_t of them.
 
-Shapes: T sentences with candidates, K_t of each, n in all, F features, C contextual ones of them,
-W statistics. Pairs of sentence t come after those of sentence t−1, rows are candidates before; the
-first sentence has one row.
+Shapes: T ≥ 1 sentences with candidates, K_t of each, n in all, F features, C contextual ones of
+them, W statistics. Pairs of sentence t come after those of sentence t−1, rows are candidates
+before; the first sentence has one row.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from rerank.errors import RerankError
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.pools.pool import NOT_FINITE
 
 Floats = NDArray[np.floating[Any]]
 
@@ -38,6 +40,7 @@ class DocumentChain:
     statistics: (n, W) numbers that add up over sentences, as in `Pool`
     contextual: (C,) int64, which features look at the candidate before
     pairs: for each of them all its values (Σ K_{t−1} K_t,), float32 or float64, finite
+    (RerankError for scores that are not)
     """
 
     offsets: NDArray[np.int64]
@@ -49,22 +52,10 @@ class DocumentChain:
     couplings: Couplings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        n, sizes = self.columns.shape[1], np.diff(self.offsets)
-        if self.offsets[0] != 0 or self.offsets[-1] != n or (sizes < 1).any():
-            raise ValueError(f"offsets do not divide {n} candidates into sentences")
-        if self.fixed.shape != (n,) or self.statistics.shape[:1] != (n,):
-            found = f"{self.fixed.shape}, statistics {self.statistics.shape}"
-            raise ValueError(f"{n} candidates, fixed scores {found}")
-        n_pairs = int((sizes * np.concatenate([[1], sizes[:-1]])).sum()) if n else 0
-        shapes = [flat.shape for flat in self.pairs]
-        if shapes != [(n_pairs,)] * len(self.contextual):
-            raise ValueError(
-                f"expected {n_pairs} pairs of {len(self.contextual)} features, found {shapes}"
-            )
         static = np.setdiff1d(np.arange(len(self.columns)), self.contextual)
         sums = [self.fixed, *(self.columns[f] for f in static), *self.pairs]
         if not all(np.isfinite(values).all() for values in sums):
-            raise ValueError("a score is not finite")
+            raise RerankError(NOT_FINITE)
         object.__setattr__(self, "couplings", Couplings.of(self.offsets, self.pairs))
 
     @classmethod
@@ -72,18 +63,15 @@ class DocumentChain:
         """A document whose scorers are of order 0 or 1, and the statistics (n, W) of its rows.
 
         Pairs that are contiguous in memory are not copied.
-        ValueError for scorers of another order.
         """
         columns = np.ascontiguousarray(document.static.T)
         contextual, pairs, lengths = [], [], np.diff(document.offsets)
         for column, problem in zip(document.space.contextual, document.problems, strict=True):
             if problem.order == 0:
                 columns[column] = np.concatenate([problem.unary(t) for t in range(len(lengths))])
-            elif problem.order == 1:
+            else:
                 contextual.append(column)
                 pairs.append(flattened([problem.pairwise(t) for t in range(len(lengths))]))
-            else:
-                raise ValueError(f"expected scorers of order 0 or 1, found {problem.order}")
         which = np.array(contextual, dtype=np.int64)
         offsets = document.offsets.astype(np.int64)
         return cls(offsets, columns, document.sparse, statistics, which, tuple(pairs))
@@ -105,19 +93,16 @@ class DocumentChain:
         The pairs of a contextual feature have a total weight of K_t, whatever their number.
         """
         sizes, squares = np.diff(self.offsets), np.zeros(len(self.columns))
-        if len(sizes):
-            for f, column in enumerate(self.columns):
-                away = column - np.repeat(column[self.offsets[:-1]], sizes)  # equal values: 0
-                mean = np.add.reduceat(away, self.offsets[:-1]) / sizes
-                squares[f] = ((away - np.repeat(mean, sizes)) ** 2).sum()
+        for f, column in enumerate(self.columns):
+            away = column - np.repeat(column[self.offsets[:-1]], sizes)  # equal values: 0
+            mean = np.add.reduceat(away, self.offsets[:-1]) / sizes
+            squares[f] = ((away - np.repeat(mean, sizes)) ** 2).sum()
         squares[self.contextual] = self.couplings.squares
         return squares
 
 
 def flattened(matrices: Sequence[Floats]) -> Floats:
     """The values of matrices one after another; a view where they are contiguous in memory."""
-    if not matrices:
-        return np.zeros(0)
     base, begin = matrices[0].base, matrices[0].ctypes.data
     ends = begin + np.cumsum([m.nbytes for m in matrices])
     in_place = (

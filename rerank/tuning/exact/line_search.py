@@ -36,8 +36,6 @@ class ChainSet:
     @classmethod
     def of(cls, chains: Sequence[DocumentChain], gaps: Sums) -> ChainSet:
         """Documents of the same features, one or more. O(n F)."""
-        if not len(chains) <= len(gaps) <= len(chains) + 1:
-            raise ValueError(f"statistics of the gaps of {len(gaps)}, {len(chains)} documents")
         n = sum(len(chain.fixed) for chain in chains)
         squares = np.sum([chain.squares() for chain in chains], axis=0)
         return cls(tuple(chains), gaps, np.sqrt(squares / max(n, 1)))

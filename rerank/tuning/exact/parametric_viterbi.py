@@ -60,11 +60,8 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
     take (`decoders.problem`), as far as sums are exact. O(Σ m_{t-1} m_t) for each of one or two
     searches a break, m: candidates of a block alive around it; two over all pairs come before.
     """
-    length = len(trellis.offsets) - 1
     lists = [0.0], [0], [0], [0]  # a first item says the type
     whole = whole_block(trellis, lo, hi)
-    if length == 0:
-        return _breaks(whole.paths[0], lists, True)
     scale = 0.0
     for side in range(1 if lo == hi else 2):
         found = best_of_block(trellis, whole, whole.ends[side])

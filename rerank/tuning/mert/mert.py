@@ -85,17 +85,11 @@ def optimise(
     Weights have L1 norm 1, unless fixed scores or bounds settle their scale. Features that vary in
     no list keep their share of the norm. `start` is returned where no weights change a choice.
 
-    history: more weights to start from, clipped to `bounds`. ValueError where `start` is outside
-    the bounds. About 40 line searches for each start and kick.
+    start: within `bounds`; history: more weights to start from, clipped to them. About 40 line
+    searches for each start and kick.
     """
     axes = Axes.of(pool)
     bounds = bounds or Bounds.none(len(start))
-    if not bounds.hold(start):
-        outside = np.flatnonzero(bounds.clipped(start) != start)
-        raise ValueError(
-            f"start weight {start[outside[0]]:g} of {names[outside[0]]} is not between "
-            f"{bounds.low[outside[0]]:g} and {bounds.high[outside[0]]:g}"
-        )
     given = Optimum.at(pool, start, goal)
     if not report_pool(axes, names, notices):
         return PoolResult(given, given)

@@ -144,10 +144,6 @@ class WorstDocuments:
     share: float
     metric: MetricColumns = BLEU
 
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share {self.share:g} of documents, expected more than 0, at most 1")
-
     @property
     def name(self) -> str:
         """For example `worst 25 % of documents, BLEU`."""

@@ -12,9 +12,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import offsets_of
+from rerank.errors import RerankError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
-from rerank.metrics.bleu import WIDTH
 from rerank.tuning.objectives.objective import Sums
+
+NOT_FINITE = (
+    "expected finite scores to tune on, found another; give a low number in place of −inf, and "
+    "smaller weights to features that are not tuned"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -45,19 +50,9 @@ class Pool:
     _n_documents: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        n = len(self.features)
-        steps = np.diff(self.offsets, prepend=0, append=n)
-        if len(self.offsets) == 0 or steps[0] != 0 or steps[-1] != 0 or (steps < 0).any():
-            raise ValueError(f"offsets do not divide {n} candidates into lists")
-        if self.features.ndim != 2 or self.fixed.shape != (n,):
-            raise ValueError(f"features {self.features.shape}, fixed scores {self.fixed.shape}")
-        if self.statistics.shape[:1] != (n,) or self.statistics.shape[1] < WIDTH:
-            raise ValueError(f"statistics {self.statistics.shape}, expected ({n}, {WIDTH} or more)")
-        if self.documents is not None and self.documents.shape != (len(self.offsets) - 1,):
-            raise ValueError(f"documents {self.documents.shape}, expected one for each list")
         row = _first_infinite(self.features, self.fixed)
-        if row < n:
-            raise ValueError(f"candidate {row} has a score that is not finite")
+        if row < len(self.features):
+            raise RerankError(f"candidate {row} of all lists, counted from 0: {NOT_FINITE}")
         places = np.zeros(len(self.offsets) - 1, dtype=np.int64)
         if self.documents is not None:
             filled = np.diff(self.offsets) > 0

@@ -106,7 +106,8 @@ class TuningSet:
             begin, end = end, end + len(rows)
             full = document.under(choices)
             columns[:, begin:end] = full.T[tuned]
-            fixed[begin:end] = document.sparse + full[:, held] @ start[held]
+            with np.errstate(over="ignore", invalid="ignore"):  # the pool refuses such scores
+                fixed[begin:end] = document.sparse + full[:, held] @ start[held]
             statistics[begin:end] = rows
         columns[:, end:], fixed[end:], statistics[end:] = 0.0, 0.0, gaps
         self.store.release()
@@ -120,7 +121,7 @@ class TuningSet:
         )
 
     def chains(self) -> ChainSet:
-        """The documents for exact line searches; ValueError above order 1."""
+        """The documents for exact line searches, of scorers of order 0 or 1."""
         from rerank.tuning.exact.chain import DocumentChain
         from rerank.tuning.exact.line_search import ChainSet
 

@@ -13,7 +13,6 @@ from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.mert.mert import (
     PoolResult,
     optimise,
-    report_features,
     report_pool,
     unit_norm,
 )
@@ -51,16 +50,10 @@ def tune_pool(
             bounds=bounds,
             history=history,
         )
-    report_tuning(pool, plan, notices, names=names)
     axes = Axes.of(pool)
+    report_pool(axes, names, notices)
     weights = load(plan.algorithm)(pool, start, rng=np.random.default_rng(plan.settings.seed))
     if not pool.fixed.any():
         weights = unit_norm(weights, start=start, varying=axes.features)
     best = Optimum.at(pool, weights, goal)
     return PoolResult(best, Optimum.at(pool, start, goal), (best,))
-
-
-def report_tuning(pool: Pool, plan: Plan, notices: Notices, *, names: Sequence[str]) -> None:
-    """The notices that tuning a pool gives."""
-    report = report_pool if plan.algorithm == MERT else report_features
-    report(Axes.of(pool), names, notices)

@@ -49,8 +49,6 @@ class StandardisedPool:
     @classmethod
     def of(cls, pool: Pool, start: NDArray[np.float64]) -> StandardisedPool:
         """Features of a pool, standardised. O(n F) time, 8 bytes a candidate and feature."""
-        if not np.isfinite(start).all():
-            raise ValueError(f"start weights that are not finite: {start.tolist()}")
         columns = (*pool.features.T, pool.fixed)
         distances = pool.store.working(pool.fixed.shape, np.float64)
         spreads = np.array([_spread(pool, column, distances) for column in columns])

@@ -107,6 +107,8 @@ FAULTS = [
         {**EXTRACTED, "2.dat": FEATURES.replace("LM0", "LM1")}, cure={"2.dat": FEATURES}),
     Fault("98-init-of-two-lines", f"{MOSES} --init init.opt", r"init\.opt: expected three lines, start, .*, found 2",
         {**EXTRACTED, "init.opt": "1 1 1\n0 0 0\n"}, cure={"init.opt": "1 1 1\n0 0 0\n1 1 1\n"}),
+    Fault("98-init-of-four-lines", f"{MOSES} --init init.opt", r"init\.opt: expected three lines, start, .*, found 4 or more",
+        {**EXTRACTED, "init.opt": "1 1 1\n0 0 0\n1 1 1\n1 1 1\n"}, cure={"init.opt": "1 1 1\n\n0 0 0\n1 1 1\n"}),
     Fault("98-init-infinite", f"{MOSES} --init init.opt", r"init\.opt:3: expected a finite decimal number, found 'inf'",
         {**EXTRACTED, "init.opt": "1 1 1\n0 0 0\n1 1 inf\n"}, cure={"init.opt": "1 1 1\n0 0 0\n1 1 1\n"}),
     Fault("98-init-range-turned", f"{MOSES} --init init.opt", r"init\.opt: expected a range for TM0_0, found 1 to 0",
