@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rerank
 from rerank.corpus.kbest import KBest
-from rerank.errors import RerankError
 from rerank.formats.laws import check_format
 from rerank.registry import FORMATS
 
@@ -45,7 +45,7 @@ def test_what_moses_could_not_read_back_is_refused(
     candidate: tuple[str, dict[str, float]], added: dict[str, float], total: float, message: str
 ) -> None:
     kbest, values = KBest.of([[candidate]]), np.array([[*added.values()]])
-    with pytest.raises(RerankError, match=message):
+    with pytest.raises(rerank.RerankError, match=message):
         list(Moses().write(kbest, (*added,), values, np.array([total]), first_id=0))
 
 

@@ -22,12 +22,9 @@ from numpy.typing import NDArray
 from decoders.arrays import Pairwise, Unary
 from decoders.viterbi import viterbi
 from decoders.weighted_sum import WeightedSum
-from rerank.notices import Notices
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.envelope import DocumentEnvelope, document_envelope
-from rerank.tuning.exact.line_search import ChainSet, document_line
 from rerank.tuning.mert.ascent import Axes, PoolPoint
-from rerank.tuning.mert.line import Step
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
 from rerank.tuning.pools.pool import Pool
 
@@ -221,7 +218,7 @@ def test_the_best_step_is_the_best_of_all_intervals_and_scores_as_predicted(
     assert point.take(0, step) == (step.value > begin)
     assert value(pool.decode(point.weights)) == pytest.approx(step.value, abs=1e-8)
     assert point.search(0).size == 0.0
-    assert not point.take(0, Step(1.0, 101.0)), "a step that gains in prediction alone"
+    assert not point.take(0, type(step)(1.0, 101.0)), "a step that gains in prediction alone"
 
 
 @GOALS
@@ -372,20 +369,3 @@ def test_an_envelope_of_more_breaks_than_the_limit_is_incomplete() -> None:
     weights = np.array([1.0, 0.5, 0.25, 0.5])
     assert envelope_of(chain, weights, direction).complete
     assert not envelope_of(chain, weights, direction, most=10).complete
-
-
-def test_a_range_with_more_breaks_than_the_limit_is_halved_with_a_notice() -> None:
-    """What is left of it has the breaks of the whole range there."""
-    chains = [chain_of(seed, [8] * 20) for seed in (9, 5)]
-    documents = ChainSet.of(chains, np.zeros((2, 9), np.int64))
-    line = np.array([1.0, 0.5, 0.25, 0.5]), np.array([0.5, -0.5, 1.0, 0.5])
-    unaries = documents.unaries(line[0])
-    whole = document_line(documents, unaries, line, notices=Notices())
-    assert max(np.bincount(whole.documents)) > 20
-    notices = Notices()
-    part = document_line(documents, unaries, line, notices=notices, most=10)
-    (notice,) = notices
-    assert "changes of a document's best path in the range of a line search" in str(notice)
-    assert part.span[1] == whole.span[1] / 2**notice.count
-    inside = (whole.breaks > part.span[0]) & (whole.breaks < part.span[1])
-    assert np.sort(part.breaks)[2:] == pytest.approx(np.sort(whole.breaks[inside]), abs=1e-9)

@@ -41,7 +41,7 @@ from rerank.metrics.significance import (
     sign_test_p_value,
 )
 from rerank.registry import METRICS, UTILITIES, attribute, metric
-from rerank.tuning.tuners import sentence_bleu
+from rerank.tuning.tuners.sentence_bleu import log_bleu as tuned_log_bleu
 
 Rows = NDArray[Any]
 Corpus = tuple[list[str], list[list[str]]]  # hypotheses (T,); references, (T,) of each file
@@ -664,9 +664,9 @@ def test_the_gradient_of_log_bleu_is_that_of_finite_differences(
         [*matches, *totals, length * (1 + 1e-4 if at_the_kink else rng.uniform(0.8, 1.2))]
     )
     gradient, unused = np.empty(9), np.empty(9)
-    sentence_bleu.log_bleu(here, gradient)
+    tuned_log_bleu(here, gradient)
     for k in range(9):
         up, down = here.copy(), here.copy()
         up[k], down[k] = here[k] * (1 + 1e-7), here[k] * (1 - 1e-7)
-        rise = sentence_bleu.log_bleu(up, unused) - sentence_bleu.log_bleu(down, unused)
+        rise = tuned_log_bleu(up, unused) - tuned_log_bleu(down, unused)
         assert gradient[k] == pytest.approx(rise / (up[k] - down[k]), rel=1e-4, abs=1e-4 / here[k])

@@ -26,8 +26,7 @@ SPARSE = r"line with sparse features"
 FINE = "no faults, no warnings"
 
 FAULTS = [
-    checked("20-check-blank-lines", FAULT, NO_LIST, kbest("\n\n\n")),
-    checked("20-check-compressed", FAULT, NO_LIST, kbest(packed(b""))),
+    checked("20-check-blank-lines", FAULT, NO_LIST, kbest("\n\n\n")), checked("20-check-compressed", FAULT, NO_LIST, kbest(packed(b""))),
     checked("20-check-docs", FAULT, r"dev\.docs: expected one document id per source line, found none", {DOCS: ""}),
     *(
         checked(f"21-check-{number}", WARNING, rf"dev\.kbest:{number}: blank line, skipped; ", kbest(put(number, blank)))
@@ -37,8 +36,7 @@ FAULTS = [
     checked("22-check-json", FAULT, r"dev\.kbest:1: .*has no list of candidates", kbest('{"text": "the lamp"}\n')),
     checked("22-check-a-line", FAULT, r"dev\.kbest:4: expected 4 columns as on the first line, found 2", kbest(put(4, "1 ||| it gives"))),
     *(
-        checked(f"{row}-check-{name}", FAULT, r"dev\.kbest:3: expected a sentence id .*, found",
-                kbest(line(3, "1 |||", f"{bad} |||")))
+        checked(f"{row}-check-{name}", FAULT, r"dev\.kbest:3: expected a sentence id .*, found", kbest(line(3, "1 |||", f"{bad} |||")))
         for row, name, bad in ((23, "underscore", "1_0"), (23, "arabic", "\u0661"), (24, "negative", "-1"), (24, "two-to-31", "2147483648"))
     ),
     *(

@@ -42,9 +42,7 @@ FAULTS = [
     checked("08-check-reference", WARNING, r"dev\.ref:1: carriage return inside", {REF: line(1, "is lit", "is\rlit")}),
     checked("09-check-u2028", WARNING, r"dev\.kbest:3: separator other than LF .*; ", kbest(line(3, "gives", "gi\u2028ves"))),
     checked("09-check-next-line", WARNING, r"dev\.ref:2: separator other", {REF: line(2, "a", "\x85a")}),
-    *(
-        checked(f"10-check-{name}", SOUND, "no faults, no warnings", {name: lambda old: old.rstrip(b"\n")}) for name in (KBEST, REF)
-    ),
+    *(checked(f"10-check-{name}", SOUND, "no faults, no warnings", {name: lambda old: old.rstrip(b"\n")}) for name in (KBEST, REF)),
     checked("11-check-three-in-reference", FAULT, r"dev\.ref: expected 4 lines .* found 7; 3 blank lines more at the end", {REF: around(end=b"\n \n\n")}),
     checked("11-check-in-source", FAULT, r"dev\.src: .* found 5; 1 blank line more at the end", {SOURCE: around(end=b"\n")}),
     checked("11-check-in-docs", FAULT, r"dev\.docs:5: expected a document id, found a blank line; give", {DOCS: around(end=b"\n")}),

@@ -17,9 +17,7 @@ SUMMARY: dict[str, Any] = {
     "schema": 1, "signature": "rerank|v:0.1.0", "score": -1.5, "baseline_score": None, "gap": 0.0,
     "exact": True, "best": "optimum", "near_ties": 0, "documents": [DOCUMENT],
 }  # fmt: skip
-TRACE = "".join(
-    json.dumps({**CHOICE, "document": d, "sentence": t}) + "\n" for d in "ab" for t in (0, 1)
-)
+TRACE = "".join(json.dumps({**CHOICE, "document": d, "sentence": t}) + "\n" for d in "ab" for t in (0, 1))
 REPORT = "report --trace t --summary s --docs docs --ref dev.ref --out page.html"
 
 

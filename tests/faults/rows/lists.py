@@ -10,10 +10,7 @@ SOCKEYE = '{"sentence_id": 1, "translation": "x", "score": 1}\n'
 CDEC = "0 ||| a lamp ||| LM=-3.5 Phrase_0=1 ||| -2\n0 ||| lamp ||| LM=-4 Glue=2 ||| -3\n"
 FAIRSEQ = "S-0\tx\nH-0\t-1\ta\nP-0\t-1\n"
 SET = '{"context": [], "right": "it burns", "wrong": "he burns"}\n'
-FEATURES = (
-    "FEATURES_TXT_BEGIN_0 0 2 3 LM0_0 TM0_0 TM0_1 \n-38.1 -4.2 1e-05 \n"
-    "-37 -5 2 tag_np=2 tag_x=-0.5 \nFEATURES_TXT_END_0\n"
-)
+FEATURES = ("FEATURES_TXT_BEGIN_0 0 2 3 LM0_0 TM0_0 TM0_1 \n-38.1 -4.2 1e-05 \n" "-37 -5 2 tag_np=2 tag_x=-0.5 \nFEATURES_TXT_END_0\n")
 SCORES = "SCORES_TXT_BEGIN_0 0 2 9 BLEU\n3 4 2 3 1 2 0 1 4 \n4 4 3 3 2 2 1 1 4 \nSCORES_TXT_END_0\n"
 CONVERT = "convert --kbest list --to jsonl"
 CLIPPED = f"{CONVERT} --clip-inf 1e4"

@@ -19,9 +19,7 @@ BEYOND = (  # flag, value that is refused, nearest one that is accepted, and a s
     ("--merge", "sum", "sample", "survivors"), ("--utility", "ter", "chrf", "mbr"),
     ("--resampling", "best", "residual", "smc"), ("--search", "viterby", "viterbi", "auto"),
 )
-MANY = "".join(
-    f"{t} ||| {word} ||| LM0= 0 TM0= 0 0 WP0= 0 ||| 0\n" for t in range(20) for word in "ab"
-)
+MANY = "".join(f"{t} ||| {word} ||| LM0= 0 TM0= 0 0 WP0= 0 ||| 0\n" for t in range(20) for word in "ab")
 ALIGNED = replaced("\n", " ||| 0-0\n")
 CONSISTENT = f"{SCORED} --scorer same=consistency"
 
