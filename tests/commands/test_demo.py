@@ -17,8 +17,6 @@ from pathlib import Path
 import pytest
 from support.world import ROOT, World
 
-from rerank.example import EMBEDDED
-
 FOLDER = Path(str(files("rerank") / "example"))
 DATA = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".gz", ".ini"))
 ROWS = ["1-best of the lists", "+ rnnlm", "+ codclm", "+ codclm, shuffled"]
@@ -53,7 +51,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], st
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(world)
         patch.setenv("RERANK_CACHE", str(world / "cache"))
-        patch.setattr(EMBEDDED, "folder", small)
+        patch.setattr("rerank.example.EMBEDDED.folder", small)
         done = World(world).ok("demo --out demo --seed 3")
     return world / "demo", done.err.splitlines(), done.out
 
@@ -141,7 +139,7 @@ def test_without_a_folder_commands_are_shown_for_one_and_nothing_is_left(
     """Its lists are broken, so that it ends early."""
     shutil.copytree(FOLDER, world.folder / "broken", ignore=shutil.ignore_patterns("*.py"))
     world.write("broken/test.nbest.gz", gzip.compress(b"0\n"))
-    monkeypatch.setattr(EMBEDDED, "folder", world.folder / "broken")
+    monkeypatch.setattr("rerank.example.EMBEDDED.folder", world.folder / "broken")
     (world.folder / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(world.folder / "temporary"))
     found = world.run("demo")
