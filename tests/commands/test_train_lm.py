@@ -226,6 +226,7 @@ PAPER = "--model codclm --recipe paper --embed 5 --hidden 5"
         (PAPER, {"embed": 5, "layers": 2, "recurrence": "cifg", "tied": False}),
         (PAPER, {"optimiser": "adagrad", "learning_rate": 0.05, "epochs": 1}),
         ("--model codclm", {"context_dropout": 0.1, "objective": "likelihood"}),
+        ("--model rnnlm", {"streams": 32, "segment": 5, "clip": 5.0, "validations": 4}),
         ("--model drnnlm", {"context_dropout": 0.0}),  # a carried state is not dropped
         ("--model drnnlm --context-dropout 0.3", {"context_dropout": 0.3}),
         ("--model hrnnlm --levels two-step", {"levels": "two-step"}),
@@ -260,6 +261,8 @@ def test_the_recipe_of_lin_et_al_trains_the_levels_as_it_says(model: str, world:
     assert any("valid bag-of-words perplexity" in line for line in said)
     stages = {line.rpartition("\t")[2] for line in world.lines("curve.tsv")[1:]}
     assert stages == ({"words"} if model == "rnnslm" else {"sentences", "words"})
+    epochs = [float(line.split("\t")[1]) for line in world.lines("curve.tsv")[1:]]
+    assert (epochs == sorted(epochs), epochs[-1]) == (True, len(stages))
     config = load_model(world.folder / "lm").model.config
     assert (config.hidden, config.embed) == (30, 30)
 

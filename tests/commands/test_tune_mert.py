@@ -103,6 +103,10 @@ def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
         f"tuned BLEU {truth.score:.2f} (length ratio {ratio:.3f}); first candidates "
         f"{first.score:.2f} ({first.sys_len / first.ref_len:.3f})"
     ) in found.err.splitlines()[-1]
+    ours = (
+        f"first candidates BLEU {first.score:.2f}, length ratio {first.sys_len / first.ref_len:.3f}"
+    )
+    assert ours in found.err.splitlines()
     if out == "out.json":
         assert (made(drawn)["bleu"], made(drawn)["length_ratio"]) == (truth.score, ratio)
         assert "tok:none" in made(drawn)["signature"]
@@ -152,6 +156,7 @@ def test_the_round_of_the_best_decoded_value_is_kept(
         ("", "--pools exact", "the pool is complete"),
         (PAIRS, "--pools sentences", "one pool was asked for"),
         (PAIRS, "", "2 rounds without gain"),
+        (PAIRS, "--pools conditional", "2 rounds without gain"),
         (PAIRS, "--pools exact", "3 rounds without gain"),
     ],
 )

@@ -178,6 +178,7 @@ def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
         ([3, 4, 0, 1, 2], [0, 1, 2, 3, 4]),  # Snover et al. (2006): "this week" is one shift
         *(moved_blocks(seed) for seed in range(4)),
         ([0] * 40 + [*range(20)], [*range(20)] + [0] * 40),  # more shifts than are tried
+        ([1, 2], [1, *[0] * 119]),  # the word stands outside of the beam
         *(([n % 9 for n in range(a)], [n % 7 for n in range(b)]) for a, b in LENGTHS),
     ],
     ids=lambda words: str(len(words)),

@@ -125,6 +125,7 @@ IN_FILE, BELOW = (SOUND.replace("--out lm", f"--out {out}") for out in ("t", "t/
 TWO = SOUND.replace("t --valid v", "- --valid -")
 DOCUMENTS = table(
     f"""
+--ngrams-in-place-of-their-text | {N.replace("--out m", "--out t")} --order 2 | output t is also the input t; name another | {FEW}
 --long-sentences | {SOUND} --longest 1 | 1: all sentences .* a larger | {SOUND} --longest 2
 --no-frequent-word | {SOUND} --vocab-min-count 1000 | 1000: no word is so frequent | {SOUND}
 --two-texts-on-standard-input | {TWO} | only one input can be - | {SOUND}
