@@ -240,7 +240,7 @@ PAPER = "--model codclm --recipe paper --embed 5 --hidden 5"
 def test_values_are_those_given_or_of_the_preset_or_recipe_for_this_model(
     options: str, expected: dict[str, object], world: World
 ) -> None:
-    sizes = "--(embed|hidden) [0-9]+ " if "embed" in expected else "$"
+    sizes = "--(embed|hidden|streams) [0-9]+ " if {"embed", "streams"} & {*expected} else "$"
     said = told(world, options, re.sub(sizes, "", TRAIN))
     saved = load_model(world.folder / "lm")
     settings: Any = saved.about["settings"]
