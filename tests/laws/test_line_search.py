@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from decoders.viterbi import viterbi
 from decoders.weighted_sum import WeightedSum
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.envelope import DocumentEnvelope, document_envelope
+from rerank.tuning.exact.line_search import ChainSet, document_line
 from rerank.tuning.mert.ascent import Axes, PoolPoint
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
 from rerank.tuning.pools.pool import Pool
@@ -369,3 +371,19 @@ def test_an_envelope_of_more_breaks_than_the_limit_is_incomplete() -> None:
     weights = np.array([1.0, 0.5, 0.25, 0.5])
     assert envelope_of(chain, weights, direction).complete
     assert not envelope_of(chain, weights, direction, most=10).complete
+
+
+def test_a_range_with_more_breaks_than_the_limit_is_halved_with_a_notice() -> None:
+    """What is left of it has the breaks of the whole range there."""
+    chains = [chain_of(seed, [8] * 20) for seed in (9, 5)]
+    documents = ChainSet.of(chains, np.zeros((2, 9), np.int64))
+    line = np.array([1.0, 0.5, 0.25, 0.5]), np.array([0.5, -0.5, 1.0, 0.5])
+    unaries, notices = documents.unaries(line[0]), Mock()
+    whole = document_line(documents, unaries, line, notices=notices)
+    assert max(np.bincount(whole.documents)) > 20
+    assert not notices.add.called
+    part = document_line(documents, unaries, line, notices=notices, most=10)
+    assert "changes of a document's best path in the range" in notices.add.call_args.args[0]
+    assert part.span[1] == whole.span[1] / 2**notices.add.call_count
+    inside = (whole.breaks > part.span[0]) & (whole.breaks < part.span[1])
+    assert np.sort(part.breaks)[2:] == pytest.approx(np.sort(whole.breaks[inside]), abs=1e-9)
