@@ -19,7 +19,7 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.searching import search_options
-from rerank.cli.values import FILE
+from rerank.values import FILE
 
 
 @click.command(

@@ -18,7 +18,7 @@ from rerank.cli.options import (
     no_docs_option,
     print_result,
 )
-from rerank.cli.values import FILE, FOLDER, TEXT, Pair
+from rerank.values import FILE, FOLDER, TEXT, Pair
 
 
 @click.command()

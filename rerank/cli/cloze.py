@@ -15,8 +15,8 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER
 from rerank.files.terminal import show
+from rerank.values import FILE, FOLDER
 
 
 @click.command()

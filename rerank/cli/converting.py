@@ -16,7 +16,7 @@ from rerank.cli.options import (
     message_options,
     no_docs_option,
 )
-from rerank.cli.values import FILE
+from rerank.values import FILE
 
 
 @click.command()

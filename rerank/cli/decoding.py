@@ -15,8 +15,8 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.searching import path_options, search_options
-from rerank.cli.values import FILE, TEXT, WEIGHT
 from rerank.files.terminal import say
+from rerank.values import FILE, TEXT, WEIGHT
 
 default_weight_option = click.option(
     "--default-weight",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rerank.cli.options import Messages, count_option, format_option, print_result, quiet_option
-from rerank.cli.values import FOLDER
+from rerank.values import FOLDER
 
 
 @click.command()

@@ -23,9 +23,9 @@ from rerank.cli.options import (
     paper_format_option,
     print_result,
 )
-from rerank.cli.values import FILE, SEED, TEXT
 from rerank.errors import UsageError
 from rerank.files.terminal import show
+from rerank.values import FILE, SEED, TEXT
 
 
 @click.command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rerank.cli.options import Messages, format_option, message_options, print_result
-from rerank.cli.values import FILE, TEXT
+from rerank.values import FILE, TEXT
 
 
 @click.command()

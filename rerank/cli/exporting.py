@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rerank.cli.options import Messages, message_options, required_docs_option
-from rerank.cli.values import FILE, FOLDER, Pair
+from rerank.values import FILE, FOLDER, Pair
 
 
 @click.command()

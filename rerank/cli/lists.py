@@ -19,7 +19,8 @@ from rerank.cli.options import (
 )
 from rerank.cli.searching import search_of
 from rerank.cli.side_information import side_of, side_options
-from rerank.cli.values import (
+from rerank.registry import ALL_SYSTEMS, SCORE_FILES
+from rerank.values import (
     FILE,
     FOLDER,
     MOST_LINES,
@@ -31,7 +32,6 @@ from rerank.cli.values import (
     ShardName,
     Whole,
 )
-from rerank.registry import ALL_SYSTEMS, SCORE_FILES
 
 if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search

@@ -8,7 +8,6 @@ import click
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, list_options, split
-from rerank.cli.names import MemberName
 from rerank.cli.options import (
     Messages,
     drop_unreferenced_option,
@@ -17,8 +16,8 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.searching import mbr_options
-from rerank.cli.values import FILE, TEXT
 from rerank.registry import METRICS
+from rerank.values import FILE, TEXT, MemberName
 
 
 @click.command(

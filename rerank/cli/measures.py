@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rerank.cli.names import MemberName
 from rerank.cli.options import all_of
-from rerank.cli.values import FILE, TEXT, Pair
 from rerank.registry import METRICS
+from rerank.values import FILE, TEXT, MemberName, Pair
 
 _OPTIONS = [
     click.option(

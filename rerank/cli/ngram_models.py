@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rerank.cli.options import Messages, count_option, documents_option, message_options
-from rerank.cli.values import FILE, MOST_LINES
+from rerank.values import FILE, MOST_LINES
 
 MOST_ORDER = 6  # of `lm.ngrams`
 

@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
-from rerank.cli.names import MemberName
-from rerank.cli.values import FILE, FOLDER, MOST, TEXT, MemorySize, Whole
 from rerank.errors import UsageError
 from rerank.files.terminal import say, show
 from rerank.notices import Notices
 from rerank.registry import DOCUMENT_FORMATS
 from rerank.torchrun import process_number
+from rerank.values import FILE, FOLDER, MOST, TEXT, MemberName, MemorySize, Whole
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])

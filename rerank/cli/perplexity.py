@@ -19,9 +19,9 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.side_information import side_of, side_options
-from rerank.cli.values import FILE, FOLDER, PART
 from rerank.errors import UsageError
 from rerank.torchrun import process_number
+from rerank.values import FILE, FOLDER, PART
 
 
 @click.command()

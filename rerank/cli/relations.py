@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from rerank.cli.options import Messages, docs_option, format_option, message_options
-from rerank.cli.values import FILE, FOLDER
 from rerank.files.terminal import show
+from rerank.values import FILE, FOLDER
 
 
 @click.group()

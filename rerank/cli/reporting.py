@@ -17,8 +17,8 @@ from rerank.cli.options import (
     no_docs_option,
     reference_option,
 )
-from rerank.cli.values import FILE, FOLDER, SEED, TEXT, Pair
 from rerank.errors import UsageError
+from rerank.values import FILE, FOLDER, SEED, TEXT, Pair
 
 
 @click.command(

@@ -14,7 +14,7 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER, Real
+from rerank.values import FILE, FOLDER, Real
 
 
 @click.command()

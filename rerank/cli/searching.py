@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.cli.names import MemberName
 from rerank.cli.options import Decorator, all_of, count_option
-from rerank.cli.values import SCALE, SEED, SHARE, Real
 from rerank.registry import DECODERS, UTILITIES
+from rerank.values import SCALE, SEED, SHARE, MemberName, Real
 
 if TYPE_CHECKING:
     from rerank.pipeline import Search

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from rerank.cli.values import FILE
 from rerank.registry import SIDE_INFORMATION
+from rerank.values import FILE
 
 
 def side_options(

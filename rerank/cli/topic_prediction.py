@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
-from rerank.cli.names import TableName
 from rerank.cli.options import (
     Messages,
     count_option,
@@ -18,7 +17,7 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.training_options import RATE
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, Real
+from rerank.values import FILE, FOLDER, MOST_LINES, Real, TableName
 
 if TYPE_CHECKING:
     from lm.topics.prediction.training import EpochReport

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from rerank.cli.names import TableName
 from rerank.cli.options import (
     Messages,
     count_option,
@@ -18,7 +17,7 @@ from rerank.cli.options import (
     print_result,
 )
 from rerank.cli.topic_prediction import train
-from rerank.cli.values import FILE, FOLDER, MOST_LINES
+from rerank.values import FILE, FOLDER, MOST_LINES, TableName
 
 MOST_TOPICS = 1 << 16
 

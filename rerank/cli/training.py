@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
-from rerank.cli.names import MemberName, TableName
 from rerank.cli.options import (
     Messages,
     all_of,
@@ -20,8 +19,8 @@ from rerank.cli.options import (
 )
 from rerank.cli.side_information import side_of, side_options
 from rerank.cli.training_options import of_recipe, training_options
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, TEXT
 from rerank.registry import MODELS
+from rerank.values import FILE, FOLDER, MOST_LINES, TEXT, MemberName, TableName
 
 if TYPE_CHECKING:
     from lm.training.settings import Report

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rerank.cli.options import all_of, count_option
-from rerank.cli.values import SHARE, Real
+from rerank.values import SHARE, Real
 
 RATE = Real(0, 0.95)
 

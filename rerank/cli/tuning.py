@@ -29,7 +29,7 @@ from rerank.cli.tuning_options import (
     settings_of,
     start_options,
 )
-from rerank.cli.values import FILE, NameList
+from rerank.values import FILE, NameList
 
 
 @click.command(

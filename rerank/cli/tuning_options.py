@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.options import THREADS, all_of, by_name, count_option
-from rerank.cli.values import (
+from rerank.errors import UsageError
+from rerank.registry import METRICS
+from rerank.tuning.selection import CV, SELECTIONS
+from rerank.tuning.tuners.table import ALGORITHMS, MERT
+from rerank.values import (
     FILE,
     LENGTH_RATIO,
     METRIC_WEIGHT,
@@ -21,10 +25,6 @@ from rerank.cli.values import (
     Real,
     WordOr,
 )
-from rerank.errors import UsageError
-from rerank.registry import METRICS
-from rerank.tuning.selection import CV, SELECTIONS
-from rerank.tuning.tuners.table import ALGORITHMS, MERT
 
 if TYPE_CHECKING:
     from rerank.pipeline import MertSettings, ObjectiveOptions

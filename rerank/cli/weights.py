@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rerank.cli.names import MemberName
 from rerank.cli.options import Messages, message_options
-from rerank.cli.values import FILE
 from rerank.registry import MOSES_INI, WEIGHT_FORMATS
+from rerank.values import FILE, MemberName
 
 
 @click.command()

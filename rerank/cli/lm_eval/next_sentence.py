@@ -18,7 +18,7 @@ from rerank.cli.options import (
     print_result,
     threads_option,
 )
-from rerank.cli.values import FILE
+from rerank.values import FILE
 
 
 @click.command("next-sentence")

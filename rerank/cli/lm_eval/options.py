@@ -16,7 +16,7 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER, Pair
+from rerank.values import FILE, FOLDER, Pair
 
 _UNNAMED = "\0"  # no argument of a command has this character
 

@@ -19,7 +19,7 @@ from rerank.cli.options import (
     print_result,
     reference_option,
 )
-from rerank.cli.values import FILE, TEXT, Pair
+from rerank.values import FILE, TEXT, Pair
 
 
 @click.command()

@@ -16,7 +16,7 @@ from rerank.cli.options import (
     table_format_option,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER
+from rerank.values import FILE, FOLDER
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Types of the values of options and arguments: bounded numbers, text, files, NAME=VALUE pairs.
+"""Types of the values of options and arguments: numbers, text, files, names, NAME=VALUE pairs.
 
 Every number is finite and has a least and a greatest value, which the help shows. No text is empty:
 an empty value is most often a variable of the shell that is not set. No path is longer than the
@@ -21,9 +21,11 @@ from rerank.errors import UsageError
 from rerank.files.encoding import Encoding
 from rerank.files.paths import refuse_long
 from rerank.formats.tokens import NUMBER, shown
+from rerank.registry import Registry, attribute
 
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
 MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words
+MANY = 60  # characters of names, too many for one line of help
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([KMGTkmgt])")
 _SHARD = re.compile(r"([0-9]{1,7})/([0-9]{1,7})")
@@ -257,3 +259,47 @@ class WordOr(click.ParamType):  # type: ignore[type-arg]  # not generic in click
             words = ", ".join(self.words)
             self.fail(f"expected {words} or a number, found {_shown(value)}", param, ctx)
         return self.number.convert(value, param, ctx)
+
+
+class MemberName(click.Choice[str]):
+    """A built-in name of a registry, one of `others`, or a name that an installed package adds.
+
+    The table of names is loaded when a command is used or completed, not when it is defined.
+    """
+
+    def __init__(self, registry: Registry[Any], *others: str) -> None:
+        self.registry, self.others, self.case_sensitive = registry, others, True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The other names, then the built-in ones."""
+        return (*self.others, *self.registry.builtin)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """The names, or where they are many the kind of name, such as DECODER."""
+        names = super().get_metavar(param, ctx)
+        return names if len(names or "") < MANY else self.registry.kind.upper()
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, whose package is loaded if it is not built in."""
+        if value not in self.choices:
+            try:
+                self.registry.named(value)
+            except UsageError as fault:
+                self.fail(str(fault), param, ctx)
+        return value
+
+
+class TableName(click.Choice[str]):
+    """A name of a table at an address `module:attribute`, loaded when a command is used or shown.
+
+    The module must load nothing heavy: help shows the names.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address, self.case_sensitive = address, True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names in the order of the table."""
+        return tuple(attribute(self.address))
