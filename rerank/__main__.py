@@ -1,5 +1,5 @@
 """`python -m rerank`."""
 
-from rerank.cli import main
+from rerank.commands import main
 
 main()

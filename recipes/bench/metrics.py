@@ -19,7 +19,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ReadingOptions
+from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.references import read_references
 from rerank.formats.table import read_documents
 from rerank.metrics import TextMetric

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rerank.cli import run
+from rerank.commands import exit_code_of
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import atomic
 from rerank.formats.moses_grammar import layout
@@ -207,7 +207,9 @@ class Session:
         out, scored = self.folder / "out", self.folder / "rerank.nbest"
         files = {"kbest": plain, "weights": weights, "out": out, "kbest-out": scored}
         given = [word for name, path in files.items() for word in (f"--{name}", str(path))]
-        status = run(["decode", *given, "--first-id", self._first_id(), "--quiet", *reranking])
+        status = exit_code_of(
+            ["decode", *given, "--first-id", self._first_id(), "--quiet", *reranking]
+        )
         if status:
             print(
                 "decoder.py: rerank decode failed on the list of Moses, with the weights of "

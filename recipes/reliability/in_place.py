@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import lm.checkpoint
 import lm.shards
-from rerank.cli import main
+from rerank.commands import main
 from rerank.files import outputs
 
 SECONDS = 0.1  # between the two halves of a file

@@ -12,7 +12,7 @@ from pathlib import Path
 from generate import generate
 from tabulate import tabulate
 
-from rerank.cli import execute
+from rerank.commands import execute
 from rerank.example import Example
 from rerank.pipeline.demo import Demo, demo
 

@@ -29,7 +29,7 @@ def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:
       rerank demo --out demo
     """
     from rerank import pipeline
-    from rerank.cli import execute
+    from rerank.commands import execute
 
     result = pipeline.demo(out, execute, seed=seed, announce=Messages(quiet=quiet).announce)
     print_result(result, form)

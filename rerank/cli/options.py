@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
+from rerank.commands.run import REFERENCE_HELP
+from rerank.commands.run import Messages as Messages
+from rerank.commands.run import print_result as print_result
 from rerank.errors import UsageError
-from rerank.files.terminal import say, show
-from rerank.notices import Notices
 from rerank.registry import DOCUMENT_FORMATS
-from rerank.torchrun import process_number
 from rerank.values import FILE, FOLDER, MOST, TEXT, MemberName, MemorySize, Whole
 
 T = TypeVar("T")
@@ -41,11 +38,6 @@ no_docs_option = click.option(
     "--no-docs",
     type=click.Choice(["each", "one"]),
     help="In place of --docs: each sentence is a document, or all sentences are one.",
-)
-REFERENCE_HELP = (
-    "Reference translation, one line per source sentence; or WMT XML, NIST SGML or JSON lines, of "
-    "which all references are read, or one as FILE#NAME; or sacrebleu:TESTSET/PAIR, as "
-    "sacrebleu:wmt23/ru-en, from the cache of sacrebleu; repeatable."
 )
 reference_option = click.option(
     "--ref",
@@ -139,48 +131,6 @@ def by_name(option: str, pairs: Sequence[tuple[str, T]]) -> dict[str, T]:
     return found
 
 
-def print_result(result: Any, form: str) -> None:
-    """Print a result on standard output in a form: `to_dict()` as JSON, `to_tsv()`, …."""
-    forms = {"json": lambda: json.dumps(result.to_dict(), allow_nan=False)}
-    forms |= {"tsv": lambda: result.to_tsv(), "text": lambda: result.to_text()}
-    forms |= {"latex": lambda: result.to_latex(), "markdown": lambda: result.to_markdown()}
-    show(forms[form]().removesuffix("\n"))
-
-
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """What a command prints for its user, on standard error."""
-
-    strict: bool = False
-    quiet: bool = False
-    verbose: bool = False
-
-    def announce_threads(self, threads: int | None) -> None:
-        """Print the number of threads if the user chose it."""
-        if threads is not None:
-            self.announce(f"CPU threads for language models: {threads}")
-
-    def announce(self, lines: str) -> None:
-        """Print lines unless the command is quiet."""
-        if not self.quiet:
-            say(lines)
-
-    def detail(self, line: str) -> None:
-        """Print a line that is of interest only under `-v`."""
-        if self.verbose:
-            self.announce(line)
-
-    @contextmanager
-    def warnings(self) -> Iterator[Notices]:
-        """Collector of counted warnings, which are printed when the block ends."""
-        notices = Notices(strict=self.strict)
-        try:
-            yield notices
-        finally:
-            for line in notices.lines():
-                self.announce(f"warning: {line}")
-
-
 def all_of(options: Sequence[Decorator]) -> Decorator:
     """Several options as one decorator, shown in their order."""
 
@@ -198,8 +148,8 @@ def _packed(*flags: Decorator) -> Decorator:
     def decorate(command: Callable[..., Any]) -> Any:
         @wraps(command)
         def with_messages(*, strict: bool, quiet: bool, verbose: bool = False, **given: Any) -> Any:
-            silent = quiet or process_number() > 0  # the first process speaks for all
-            return command(messages=Messages(strict, silent, verbose), **given)
+            messages = Messages(strict=strict, quiet=quiet, verbose=verbose)
+            return command(messages=messages, **given)
 
         return all_of(flags)(with_messages)
 

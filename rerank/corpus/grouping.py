@@ -13,57 +13,17 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import TextColumn, offsets_of, places_of, runs_of_lists
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
-from rerank.corpus.missing import AS_EMPTY, note_missing, with_sources
-from rerank.corpus.normalization import AS_IT_IS, AS_NFC
+from rerank.corpus.missing import note_missing, with_sources
+from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
-from rerank.files.encoding import Encoding
-from rerank.files.paths import FilePath
 from rerank.notices import Notices
 
 EMPTY = "empty hypothesis"
 DUPLICATE = "duplicate hypothesis, kept"
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingOptions:
-    """How k-best lists are read from a file.
-
-    top: candidates to keep of each sentence, the first ones; diverse: those of
-    `rerank.corpus.diversity.farthest_first` instead, chosen from the whole list; first_id: id of
-    the first source sentence; clip_inf: magnitude to read for infinite numbers, which are otherwise
-    errors; max_k: candidates of a sentence, above which a list is refused; kbest_format: NAME or
-    NAME:K, the format to read, which is otherwise recognised; kbest_scores: file with the numbers
-    of each hypothesis of a format whose lists have none; encoding, encoding_errors: of the file of
-    the lists, and `strict` or `replace` for bytes that are not of it; missing: what becomes of
-    source lines without hypotheses (`rerank.corpus.missing`); normalize: Unicode's normal form of
-    texts (`rerank.corpus.normalization`).
-    """
-
-    top: int | None = None
-    diverse: bool = False
-    first_id: int = 0
-    clip_inf: float | None = None
-    max_k: int = 1_000_000
-    kbest_format: str | None = None
-    kbest_scores: FilePath | None = None
-    encoding: str = "utf-8"
-    encoding_errors: str = "strict"
-    missing: str = AS_EMPTY
-    normalize: str = AS_IT_IS
-
-    @property
-    def encoded(self) -> Encoding:
-        """The encoding of the lists."""
-        return Encoding(self.encoding, self.encoding_errors == "replace")
-
-    @property
-    def in_nfc(self) -> bool:
-        """Whether texts are put into NFC."""
-        return self.normalize == AS_NFC
 
 
 ALL = ReadingOptions()

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import SparseColumns, TextColumn
+from rerank.corpus.reading import AS_ERROR, AS_SOURCE
 from rerank.corpus.rows import KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.files.arrays import ArrayStore
 from rerank.notices import Notices
 
-AS_EMPTY, AS_ERROR, AS_SOURCE = "empty", "error", "source"  # the policies, as in `--missing`
 _NAMED = 5  # ids listed in a message
 
 

@@ -13,7 +13,6 @@ from unicodedata import is_normalized, normalize
 from rerank.corpus.columns import with_texts_at
 from rerank.corpus.rows import KBestRows
 
-AS_IT_IS, AS_NFC = "none", "nfc"  # the forms, as in `--normalize`
 _PART = 1 << 20  # bytes that are looked at together
 
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
+from rerank.corpus.grouping import ALL, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.normalization import nfc_rows
+from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore

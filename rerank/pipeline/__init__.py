@@ -1,9 +1,8 @@
 """What the shell does, as functions: one per command, each documented.
 
->>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
+>>> from rerank.pipeline import train_lm, tune_mert, decode
 """
 
-from rerank.formats.documents.sacrebleu_sets import CachedSet as CachedSet
 from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.checking import check as check
 from rerank.pipeline.cloze import Cloze as Cloze
@@ -17,9 +16,6 @@ from rerank.pipeline.demo import Demo as Demo
 from rerank.pipeline.demo import demo as demo
 from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
-from rerank.pipeline.evaluation import DEFAULT_METRICS as DEFAULT_METRICS
-from rerank.pipeline.evaluation import Additions as Additions
-from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.explanation import explain as explain
 from rerank.pipeline.exporting import export as export
 from rerank.pipeline.language_models import train_lm as train_lm
@@ -43,10 +39,6 @@ from rerank.pipeline.recipe import Recipe as Recipe
 from rerank.pipeline.relations import RelationFigures as RelationFigures
 from rerank.pipeline.relations import label_relations as label_relations
 from rerank.pipeline.relations import train_relations as train_relations
-from rerank.pipeline.reporting import Decoded as Decoded
-from rerank.pipeline.reporting import Page as Page
-from rerank.pipeline.reporting import draw as draw
-from rerank.pipeline.reporting import report as report
 from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample

@@ -20,8 +20,8 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.evaluation_set import Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.labels import Label
-from rerank.corpus.missing import AS_EMPTY, AS_SOURCE
 from rerank.corpus.normalization import nfc_lines
+from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
 from rerank.corpus.references import UNREFERENCED, matched, read_reference_texts
 from rerank.corpus.translations import read_texts_of
 from rerank.errors import InputError, UsageError

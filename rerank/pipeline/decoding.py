@@ -12,8 +12,7 @@ from typing import BinaryIO
 
 from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES
-from rerank.corpus.missing import AS_SOURCE
-from rerank.corpus.normalization import AS_NFC
+from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import atomic_all, check_outputs, nowhere, to_json

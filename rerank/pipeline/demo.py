@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.evaluate import EvaluateOptions
+from rerank.commands.evaluate import evaluation as evaluation_of
 from rerank.corpus.documents import Documents
 from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
@@ -22,7 +24,7 @@ from rerank.files.outputs import atomic, check_folder, write_json
 from rerank.formats.table import read_documents
 from rerank.formats.trace import Choice, read_trace
 from rerank.notices import Notices
-from rerank.pipeline.evaluation import evaluate
+from rerank.options import settings_of
 from rerank.pipeline.sources import Printer
 from rerank.report.evaluation import Evaluation
 from rerank.report.word_changes import marked_changes
@@ -116,10 +118,10 @@ def demo(
 ) -> Demo:
     """Train, tune, decode and evaluate on an example; all files stay in the new `folder`.
 
-    Without a folder they are removed. `execute` runs a command line, such as `rerank.cli.execute`;
-    `announce` gets each as text. models: options of `train-lm` by name, of a language model of
-    sentences and of one of documents. The latter decodes the test set once more, under the same
-    weights, with the sentences of each document shuffled.
+    Without a folder they are removed. `execute` runs a command line, as
+    `rerank.commands.execute` does; `announce` gets each as text. models: options of `train-lm` by
+    name, of a language model of sentences and of one of documents. The latter decodes the test set
+    once more, under the same weights, with the sentences of each document shuffled.
     """
     if folder is None:
         announce("# rerank demo --out demo keeps the files of these commands")
@@ -163,9 +165,17 @@ def demo(
     page = folder / "report.html"
     described = ("--trace", trace, "--summary", summary, "--weights", weights)
     commands.run("report", *described, *sets[:4], "--seed", seed, "--out", page)
-    found = evaluate(
-        test.docs, [test.references], paths, kbest=test.kbest, seed=seed, notices=Notices()
+    baseline, *systems_decoded = map(str, paths)
+    asked = settings_of(
+        EvaluateOptions,
+        docs=str(test.docs),
+        references=(str(test.references),),
+        baseline=baseline,
+        systems=tuple(systems_decoded),
+        kbest=str(test.kbest),
+        seed=seed,
     )
+    found = evaluation_of(asked, Notices())
     pairs = zip(outputs, found.systems, strict=True)
     systems = tuple(replace(system, name=row) for row, system in pairs)
     evaluation = replace(found, systems=systems)

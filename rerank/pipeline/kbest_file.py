@@ -9,8 +9,8 @@ from itertools import pairwise, tee
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
-from rerank.corpus.missing import AS_SOURCE
 from rerank.corpus.normalization import nfc
+from rerank.corpus.reading import AS_SOURCE
 from rerank.corpus.translations import documents_in
 from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore

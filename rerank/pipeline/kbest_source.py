@@ -9,7 +9,7 @@ from functools import cached_property
 
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
-from rerank.corpus.missing import AS_ERROR, AS_SOURCE
+from rerank.corpus.reading import AS_ERROR, AS_SOURCE
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.inputs import RereadFile
 from rerank.files.interrupts import Interrupts, Terminated

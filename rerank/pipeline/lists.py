@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ReadingOptions
-from rerank.corpus.missing import AS_SOURCE
 from rerank.corpus.normalization import nfc
+from rerank.corpus.reading import AS_SOURCE, ReadingOptions
 from rerank.corpus.systems import Named as NamedSystem
 from rerank.corpus.systems import documents_of_systems
 from rerank.corpus.translations import documents_in

@@ -12,7 +12,7 @@ import numpy as np
 from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
-from rerank.corpus.missing import AS_SOURCE
+from rerank.corpus.reading import AS_SOURCE
 from rerank.errors import InputError
 from rerank.files.inputs import RereadFile
 from rerank.notices import PythonWarnings

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rerank
-from rerank.corpus.missing import AS_SOURCE
-from rerank.corpus.normalization import AS_NFC
+from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights

@@ -5,12 +5,24 @@ The sections answer these questions in their order. The page is rendered by `rer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from rerank.corpus.documents import Documents
+from rerank.errors import InputError
+from rerank.files.paths import display
+from rerank.formats.trace import Choice, read_trace
+from rerank.notices import Notices
 from rerank.report.evaluation import Evaluation
 from rerank.report.explanation import Explanation
+
+BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
+SENTENCES = 5000  # that are shown at most: a page of some 5 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +105,149 @@ class RunReport:
             "tuning": dict(self.tuning),
             "inputs": [list(one) for one in self.inputs],
         }
+
+
+class Decoding:
+    """The choices of a trace, and what is counted in their first reading.
+
+    before, after: lines of the baseline and of the decoding; changed, by_context: sentences of each
+    document.
+    """
+
+    def __init__(
+        self, trace: str | Path, baseline: str | Path | None, documents: Documents, notices: Notices
+    ) -> None:
+        self._trace, self._baseline, self._notices = trace, baseline, notices
+        self.documents = documents
+        self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
+        self.before, self.after = [b""] * documents.n_lines, [b""] * documents.n_lines
+        self.changed: Counter[str] = Counter()
+        self.by_context: Counter[str] = Counter()
+
+    def noted(self) -> Iterator[Choice]:
+        """All choices, while they are counted."""
+        seen: set[int] = set()
+        for choice in self.choices(self._notices):
+            start, stop = self.places.get(choice.document, (0, 0))
+            line = start + choice.sentence
+            if not start <= line < stop or line in seen:
+                raise InputError(
+                    f"expected sentences of the documents, each once, found sentence "
+                    f"{choice.sentence} of {choice.document!r}; give the document ids of the "
+                    "decoding",
+                    source=display(self._trace),
+                )
+            seen.add(line)
+            self.before[line] = (choice.texts["first"] or "").encode()
+            self.after[line] = (choice.texts["chosen"] or "").encode()
+            self.changed[choice.document] += choice.changed
+            self.by_context[choice.document] += choice.by_context
+            yield choice
+        if lacking := self.documents.n_lines - len(seen):
+            self._notices.add(
+                "sentence that the trace has not, taken as one without candidates, whose "
+                "translation is empty",
+                source=display(self._trace),
+                count=lacking,
+            )
+
+    def choices(self, notices: Notices) -> Iterator[Choice]:
+        """The choices, those of a baseline in place of the first candidates."""
+        ours = read_trace(self._trace, display(self._trace), notices)
+        if self._baseline is None:
+            yield from ours
+            return
+        name = display(self._baseline)
+        theirs = read_trace(self._baseline, name, notices)
+        for own in ours:
+            other = next(theirs, None)
+            if other is None or (other.document, other.sentence) != (own.document, own.sentence):
+                raise InputError(
+                    f"expected the sentences of {display(self._trace)} in their order, but not "
+                    f"sentence {own.sentence} of {own.document!r}; give traces of the same lists",
+                    source=name,
+                )
+            yield _against(own, other)
+        if next(theirs, None) is not None:
+            raise InputError(
+                f"expected as many sentences as {display(self._trace)} has, found more; give "
+                "traces of the same lists",
+                source=name,
+            )
+
+
+def _against(own: Choice, other: Choice) -> Choice:
+    """A choice with that of another decoding in place of the first candidate."""
+    names = {**own.weighted, **other.weighted}
+    added = {n: (own.weighted.get(n) or 0.0) - (other.weighted.get(n) or 0.0) for n in names}
+    texts = {**own.texts, "first": other.texts["chosen"]}
+    return replace(own, first=other.chosen, texts=texts, over_first=added)
+
+
+def shown_documents(evaluation: Evaluation, shown: int | None, seed: int) -> set[str]:
+    """Documents to show: those with the largest gains and losses, and some by chance."""
+    names = [one.id for one in sorted(evaluation.documents, key=lambda d: d.bleu[0] - d.bleu[1])]
+    if shown is None or shown >= len(names):
+        return set(names)
+    best, worst = (shown * part // (BEST + WORST + RANDOM) for part in (BEST, WORST))
+    kept = [*names[:best], *(names[-worst:] if worst else [])]
+    rest = names[best : len(names) - worst]
+    drawn = np.random.default_rng(seed).choice(len(rest), shown - len(kept), replace=False)
+    return {*kept, *(rest[i] for i in drawn.tolist())}
+
+
+def reported_documents(
+    decoding: Decoding,
+    evaluation: Evaluation,
+    summary: Mapping[str, Any] | None,
+    targets: Sequence[Sequence[bytes]],
+    sources: Sequence[bytes] | None,
+    chosen: set[str],
+) -> list[ReportedDocument]:
+    """All documents, with the first changed sentences of those that are shown."""
+    changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
+    most = max(1, SENTENCES // max(1, len(chosen)))
+    last: Choice | None = None
+    for choice in decoding.choices(Notices()):
+        if choice.changed and len(changes.get(choice.document, [None] * most)) < most:
+            line = decoding.places[choice.document][0] + choice.sentence
+            before = last if last is not None and last.document == choice.document else None
+            changes[choice.document].append(
+                ChangedSentence(
+                    choice.sentence,
+                    choice.source if sources is None else sources[line].decode(),
+                    None if before is None else before.texts["chosen"],
+                    choice.texts["first"] or "",
+                    choice.texts["chosen"] or "",
+                    targets[line][0].decode(),
+                    choice.chosen,
+                    choice.margin,
+                    choice.alone["text"] if choice.alone and choice.by_context else None,
+                    choice.over_first,
+                )
+            )
+        last = choice
+    searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}
+    contexts = last is not None and last.alone is not None
+    return [
+        ReportedDocument(
+            one.id,
+            one.sentences,
+            decoding.changed[one.id],
+            decoding.by_context[one.id] if contexts else None,
+            one.bleu[0],
+            one.bleu[1],
+            **_of_search(searches.get(one.id)),
+            shown=changes.get(one.id),
+        )
+        for one in evaluation.documents
+    ]
+
+
+def _of_search(found: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a summary says of a document."""
+    if found is None:
+        return {}
+    score, first = found["score"], found["baseline_score"]
+    gain = None if score is None or first is None else score - first
+    return {"exact": found["exact"], "gap": found["gap"], "score_gain": gain}

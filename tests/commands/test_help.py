@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.golden import CASES
-from support.world import DECODE, EVALUATE, ROOT, TUNE, World, need_packages
+from support.world import DECODE, EVALUATE, ROOT, TUNE, World, help_of, need_packages, subcommands
 
 import rerank
 
@@ -32,6 +32,8 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
 ) -> None:
     """`GOLDEN=write` writes it again. The files of an example are not there: it ends at once."""
     text = world.ok(f"{name} --help", COLUMNS="80").out
+    if "--help-all" in text:
+        text += "\n" + help_of(*name.split())
     path = HELP / name.replace(" ", "-")
     if os.environ.get("GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
@@ -47,6 +49,14 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
             assert found.exit in (0, 2, 3)
             assert not re.search(r"No such option|Missing|Invalid value|Got unexpected", found.err)
             assert found.exit == 0 or re.search(r"no file|found none|expected a folder", found.err)
+
+
+def test_the_list_of_commands_has_the_first_sentence_of_their_help(world: World) -> None:
+    listed = " ".join(world.ok("--help", COLUMNS="80").out.split())
+    for name in {words[0] for words in subcommands()}:
+        text = world.ok(f"{name} --help", COLUMNS="80").out
+        first = " ".join(text.split("\n\n")[1].split())
+        assert f" {name} {first} " in f"{listed} "
 
 
 def test_names_in_the_help_are_all_that_there_are() -> None:
@@ -133,7 +143,7 @@ for words in {commands}:
 @pytest.mark.parametrize(
     ("words", "completions"),
     [
-        ("rerank tune-", ["plain,tune-mbr", "plain,tune-mert", "plain,tune-moses"]),
+        ("rerank tune-", ["plain,tune-mert", "plain,tune-moses", "plain,tune-mbr"]),
         ("rerank decode --se", ["plain,--search", "plain,--seed"]),
         ("rerank decode --search s", ["plain,survivors", "plain,smc", "plain,sweeps"]),
         ("rerank train-lm --model cc", ["plain,ccdclm"]),

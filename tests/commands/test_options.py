@@ -8,7 +8,7 @@ import re
 from functools import cache
 
 import pytest
-from support.world import World, run
+from support.world import EVALUATE, World, help_of, subcommands
 
 NONSENSE = [
     *("inf", "-infinity", "nan", "-1e999", "1e308", str(2**63), str(-(2**64))),
@@ -16,17 +16,6 @@ NONSENSE = [
 ]
 OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: (\S.*?))?(?:  |$)")
 RANGE = re.compile(r"\[(?:default[^][]*?; )?([-\d.e+]+)(<=?)x(<=?)([-\d.e+^]+)\]")
-
-
-def text_of(*words: str) -> str:
-    return run([*words, "--help"], b"", {}).out
-
-
-def subcommands(*words: str) -> list[tuple[str, ...]]:
-    """Words of every command that does something."""
-    _, mark, rest = text_of(*words).partition("Commands:\n")
-    names = re.findall(r"^  ([\w-]+)", rest, re.MULTILINE) if mark else []
-    return [found for name in names for found in subcommands(*words, name)] or [words]
 
 
 COMMANDS = [words for words in subcommands() if words != ("list",)]
@@ -37,7 +26,7 @@ def options(words: tuple[str, ...]) -> dict[str, tuple[str, str]]:
     """Metavar and help of each option that takes a value."""
     found: dict[str, tuple[str, str]] = {}
     name = ""
-    for line in text_of(*words).split("\n"):
+    for line in help_of(*words).split("\n"):
         option = OPTION.match(line)
         if option:
             name = option[1] if option[2] and option[2][0] != "/" else ""
@@ -135,3 +124,11 @@ def test_a_value_of_a_form_is_refused_with_a_reason(
 def test_sound_values_arrive(command: str, world: World) -> None:
     world.write("b=c", "1\n" * 9)
     world.ok(command)
+
+
+def test_options_of_a_file_are_those_of_the_command_line_which_has_precedence(world: World) -> None:
+    world.write("c.toml", 'seed = 5\nmetric = ["chrf"]\nper-document = true\nformat = "text"\n')
+    given = world.ok(f"{EVALUATE} --seed 5 --metric chrf --per-document")
+    assert world.ok(f"{EVALUATE} --config c.toml").out == given.out
+    other = world.ok(f"{EVALUATE} --seed 6 --metric ter --format json").out
+    assert world.ok(f"{EVALUATE} --config c.toml --seed 6 --metric ter --format json").out == other

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.golden import CASES, ON_STANDARD_ERROR, WITHOUT, Case, fill
-from support.world import World, run
+from support.world import World, help_of, subcommands
 
 OUTPUTS = Path(__file__).parent / "outputs"
 EVERY = [(case, form) for case in CASES for form in case.forms.split() or [""]]
@@ -64,13 +64,9 @@ def test_a_command_prints_and_writes_what_is_stored(
     assert next(numbers) == pytest.approx(next(numbers), rel=rel, abs=1e-9)
 
 
-def commands(words: list[str]) -> list[str]:
-    """`command` or `command.format` of everything below a command, as its help tells."""
-    text = run([*words, "--help"], b"", {"COLUMNS": "80"}).out
-    below = re.findall(r"^  ([a-z-]+)  ", text.partition("\nCommands:\n")[2], re.MULTILINE)
-    if below:
-        return [name for word in below for name in commands([*words, word])]
-    forms = re.search(r"^ +--format \[([a-z|]+)\]", text, re.MULTILINE)
+def outputs(words: tuple[str, ...]) -> list[str]:
+    """`command` or `command.format` of a command, as its help tells."""
+    forms = re.search(r"^ +--format \[([a-z|]+)\]", help_of(*words), re.MULTILINE)
     name = "-".join(words)
     return [f"{name}.{form}" for form in forms[1].split("|")] if forms else [name]
 
@@ -78,4 +74,4 @@ def commands(words: list[str]) -> list[str]:
 def test_every_command_has_an_output_in_every_format() -> None:
     stored = {path.name for path in OUTPUTS.iterdir()}
     assert {case.name(form) for case, form in EVERY} == stored
-    assert {*commands([])} == stored | WITHOUT
+    assert {name for words in subcommands() for name in outputs(words)} == stored | WITHOUT

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -293,6 +294,21 @@ def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outco
                 if handler is not None and signal.getsignal(number) is not handler:
                     signal.signal(number, handler)
     return Outcome(code, *(stream.buffer.getvalue() for stream in (out, err)))
+
+
+@cache
+def help_of(*words: str) -> str:
+    """The help of a command with all its options."""
+    text = run([*words, "--help"], b"", {"COLUMNS": "80"}).out
+    return run([*words, "--help-all"], b"", {"COLUMNS": "80"}).out if "--help-all" in text else text
+
+
+@cache
+def subcommands(*words: str) -> tuple[tuple[str, ...], ...]:
+    """Words of every command that does something below a command."""
+    _, mark, rest = help_of(*words).partition(" COMMAND [ARGS]...\n")
+    names = re.findall(r"^  ([a-z][a-z-]+)  ", rest, re.MULTILINE) if mark else []
+    return tuple(found for name in names for found in subcommands(*words, name)) or (words,)
 
 
 @cache

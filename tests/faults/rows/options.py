@@ -45,4 +45,19 @@ FAULTS = [
     Fault("83-output-name-too-long", DECODE + " --out " + "a" * 300,
           "'--out': a+… is too long for the file system: 300 bytes, 300 in one name; choose a shorter path", {}, 2,
           OUT),
+    # Options from a TOML file
+    *(
+        Fault(f"--config-{name}", EVALUATE + " --config c.toml", r"c\.toml: " + message, {"c.toml": wrong}, cure={"c.toml": sound})
+        for name, wrong, message, sound in (
+            ("unknown-option", "sed = 2", "no option 'sed'; did you mean 'seed'", "seed = 2"),
+            ("fraction-for-whole-number", "seed = 2.7", r"seed: expected a whole number, found '2\.7'", "seed = 2"),
+            ("truth-for-number", "seed = true", "seed: expected a whole number, found 'true'", "seed = 1"),
+            ("number-out-of-range", "width = 17", "width: 17 is not in the range 0<=x<=16", "width = 16"),
+            ("number-for-flag", "per-document = 1", "per-document: expected true or false, found 1", "per-document = true"),
+            ("text-for-list", "metric = 'chrf'", r"metric: expected a list, as \['chrf'\], found 'chrf'", "metric = ['chrf']"),
+            ("table-for-value", "[seed]\nx = 1", r"seed: expected a text or a number, found \{'x': 1\}", "seed = 1"),
+            ("no-toml", "seed = = 2", "expected a TOML file of options: Invalid value", "seed = 2"),
+        )
+    ),
+    Fault("--config-missing", EVALUATE + " --config no.toml", r"no file no\.toml", {}, 2, ({"no.toml": ""}, EVALUATE + " --config no.toml")),
 ]

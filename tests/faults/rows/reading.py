@@ -52,6 +52,8 @@ FAULTS = [
           {"dev.kbest": line(3, "WP0= -3", "WP0= ")}, cure=LIST),
     Fault("41-diverse-without-top", DECODE + " --diverse", ("Invalid value for '--diverse'", "it needs --top K"), {}, 2,
           DECODE + " --diverse --top 2"),
+    Fault("41-diverse-oracle-without-top", EVALUATE + " --kbest dev.kbest --diverse", "--diverse: it needs --top K", {}, 2,
+          EVALUATE + " --kbest dev.kbest --diverse --top 2"),
     Fault("41-list-too-long-to-be-read-for-diverse", DECODE + " --top 1 --diverse --max-k 2",
           r"dev\.kbest:5: expected at most 2 hypotheses of a sentence, found more of sentence 1; leave out --diverse, or "
           "raise --max-k", cure=DECODE + " --top 1 --diverse --max-k 3"),

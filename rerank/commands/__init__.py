@@ -1,0 +1,214 @@
+"""The command line: a table of commands, each in a module that is loaded when it is called.
+
+Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+import rerank
+from rerank.errors import RerankError
+from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
+from rerank.files.terminal import flush_messages, say
+from rerank.registry import attribute
+from rerank.shadowing import refuse_shadowing
+from rerank.torchrun import number_of_processes, process_number
+
+_OUT_OF_MEMORY = re.compile(  # errors of torch
+    "can't allocate memory|not enough memory|std::bad_alloc|CUDA( error:)? out of memory"
+)
+_COMPUTING = r"(rerank|lm|decoders|numpy)(\.|$)"  # modules that compute with floats
+_COMMANDS = {  # first sentence of the help of each command, by heading
+    "Choose candidates": {
+        "check": "Find faults in the files of a run, and summarise its lists.",
+        "first": "Write the first candidate of each sentence of a list.",
+        "decode": "Choose the best candidates for whole documents.",
+        "score": "Append features to a k-best list, for other tuners and decoders.",
+        "demo": "Train, tune, decode and evaluate on an embedded example.",
+    },
+    "Tune weights": {
+        "tune-mert": "Tune the feature weights by minimum error rate training, on whole documents.",
+        "tune-moses": "Tune the feature weights on the files of Moses' extractor, in place "
+        "of Moses' mert.",
+        "tune-mbr": "Choose how flat the posterior is for `decode --search mbr`, by held-out "
+        "documents.",
+        "weights": "Convert a weights file for another tool.",
+    },
+    "Judge": {
+        "evaluate": "Compare translations with a baseline: BLEU, chrF, TER, and documents "
+        "better or worse.",
+        "report": "Show a decoding as a page: whether it helped, where, what changed, and why.",
+        "explain": "Say what a decoding changed and why, of the file of decode --trace.",
+        "ablate": "Say what the contexts of a decoding are worth, under the same weights.",
+        "diversity": "Count distinct candidates and their mean edit distance.",
+    },
+    "Language models": {
+        "train-lm": "Train a document language model.",
+        "train-ngram": "Estimate an n-gram language model and write it in ARPA format.",
+        "perplexity": "Compute the perplexity of TEXT under a language model.",
+        "lm-eval": "Measure what language models know of documents, without lists to rerank.",
+        "cloze": "Fill in missing words of TEXT with a language model.",
+        "sample": "Write text drawn from a language model: a sentence per line, blank lines "
+        "between documents.",
+        "topics": "Topics of sentences: learned from text, written beside it, and predicted.",
+        "relations": "Discourse relations between neighbouring sentences: files for --relations.",
+    },
+    "Files": {
+        "convert": "Convert k-best lists of other tools, and between formats.",
+        "export": "Write documents as files, for BlonDe and other metrics of discourse.",
+        "list": "Show what there is to choose from: built in, and from installed packages.",
+        "cache": "Show or clear the cache of scores from earlier runs.",
+    },
+}
+_CLI = {  # addresses in rerank.cli of the commands whose options are not records yet
+    "check": "checking:check",
+    "first": "converting:first",
+    "decode": "decoding:decode",
+    "score": "decoding:score",
+    "demo": "demo:demo",
+    "tune-mert": "tuning:tune_mert",
+    "tune-moses": "moses_tuning:tune_moses",
+    "tune-mbr": "mbr_tuning:tune_mbr",
+    "weights": "weights:weights",
+    "explain": "explanation:explain",
+    "ablate": "ablation:ablate",
+    "diversity": "diversity:diversity",
+    "train-lm": "training:train_lm",
+    "train-ngram": "ngram_models:train_ngram",
+    "perplexity": "perplexity:perplexity",
+    "lm-eval": "lm_eval:lm_eval",
+    "cloze": "cloze:cloze",
+    "sample": "sampling:sample",
+    "topics": "topics:topics",
+    "relations": "relations:relations",
+    "convert": "converting:convert",
+    "export": "exporting:export",
+    "list": "listing:list_group",
+    "cache": "cache:cache",
+}
+
+
+class _Commands(click.Group):
+    """The commands of `_COMMANDS`: each is `rerank.commands.NAME:COMMAND`, loaded when called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        return [name for rows in _COMMANDS.values() for name in rows]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        address = f"rerank.commands.{cmd_name.replace('-', '_')}:COMMAND"
+        if cmd_name in _CLI:
+            address = f"rerank.cli.{_CLI[cmd_name]}"
+        found: click.Command = attribute(address)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under their headings."""
+        width = max(map(len, self.list_commands(ctx)))
+        for heading, rows in _COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), help) for name, help in rows.items()])
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
+)
+@click.version_option(rerank.__version__, prog_name="rerank")
+def cli() -> None:
+    """Rerank the k-best lists of whole documents with document-context language models."""
+    refuse_shadowing()
+
+
+def execute(arguments: Sequence[str]) -> Any:
+    """The result of one command line; errors are raised."""
+    return cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
+
+
+def exit_code_of(arguments: Sequence[str]) -> int:
+    """Exit code of one command line; an error is one line on standard error, not a traceback."""
+    try:
+        with warnings.catch_warnings():
+            # of floats beyond their range, whose results would be wrong
+            warnings.filterwarnings("error", category=RuntimeWarning, module=_COMPUTING)
+            result = execute(arguments)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as fault:
+        usage = io.StringIO()
+        fault.show(usage)
+        say(usage.getvalue().removesuffix("\n"))
+        return fault.exit_code
+    except RerankError as fault:
+        return _failed(str(fault), fault.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return _failed("interrupted; nothing was saved", 130)
+    except Terminated:
+        return _failed("terminated; nothing was saved", 143)
+    except SystemExit:  # raised by click for a BrokenPipeError: nobody reads the output any more
+        return 0
+    except OSError as fault:  # writing a report to standard output failed, or another system call
+        name = f"{fault.filename}: " if fault.filename else ""
+        return _failed(name + (fault.strerror or str(fault)).lower())
+    except RuntimeWarning as fault:
+        return _failed(
+            f"numbers beyond the range of floats ({fault}); the features or scores differ by too "
+            "much: rescale them"
+        )
+    except Exception as bug:
+        if isinstance(bug, MemoryError) or _OUT_OF_MEMORY.search(str(bug)):
+            return _failed(f"out of memory{_cure(arguments)}")
+        if os.environ.get("RERANK_TRACEBACK"):
+            raise
+        return _failed(
+            f"internal error: {type(bug).__name__}: {bug}; please report it, with the output of "
+            "the same command under RERANK_TRACEBACK=1"
+        )
+    return result if isinstance(result, int) else 0
+
+
+def _cure(arguments: Sequence[str]) -> str:
+    """How a command can do with less memory."""
+    command = cli.get_command(click.Context(cli), arguments[0]) if arguments else None
+    lists = command is not None and any("--top" in option.opts for option in command.params)
+    return "; use --top K to keep fewer candidates" if lists else ""
+
+
+def _failed(message: str, exit_code: int = 1) -> int:
+    """The exit code, after the message on standard error."""
+    process = f"[{process_number()}] " if number_of_processes() > 1 else ""
+    say(f"{process}rerank: {message}".replace("\n", "\\n"))
+    return exit_code
+
+
+def main() -> NoReturn:
+    """Entry point of the command `rerank`."""
+    # numpy's and scipy's products are too small for threads, which would wait in busy loops;
+    # those of torch wait asleep: beside other programs they take a fraction of the time
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("KMP_BLOCKTIME", "0")
+    raise_terminated()
+    try:
+        exit_code = exit_code_of(sys.argv[1:])
+        ignore_stopping()
+    except Terminated:  # while the message about a fault was printed
+        exit_code = 143
+    flush_messages()
+    sys.exit(exit_code)

@@ -1,0 +1,264 @@
+"""`rerank evaluate`: scores of translations beside those of a baseline."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import REFERENCE_HELP, Messages, form_option, print_result
+from rerank.corpus.reading import DocumentOptions, ReadingOptions
+from rerank.errors import UsageError
+from rerank.files.terminal import show
+from rerank.options import Command, argument, option, part, record
+from rerank.report.measures import MeasureOptions
+from rerank.values import FILE, SEED, TEXT, Whole
+
+if TYPE_CHECKING:
+    from rerank.corpus.documents import Documents
+    from rerank.formats.documents.sacrebleu_sets import CachedSet
+    from rerank.metrics.oracle import Extremes
+    from rerank.notices import Notices
+    from rerank.report.evaluation import Evaluation, Text
+
+
+@record
+class EvaluatedFiles:
+    """Translations, and what they are compared with."""
+
+    systems: tuple[str, ...] = argument("HYP...", type=FILE)
+    documents: DocumentOptions = part(DocumentOptions)
+    references: tuple[str, ...] = option(
+        REFERENCE_HELP,
+        "--ref",
+        type=FILE,
+        default=(),
+    )
+    test_set: str | None = option(
+        "Test set of sacrebleu in place of --ref and --docs, as wmt23, from the cache of "
+        "sacrebleu; nothing is downloaded.",
+        "-t",
+        "--test-set",
+        type=TEXT,
+        default=None,
+    )
+    language_pair: str | None = option(
+        "Language pair of --test-set, as ru-en.",
+        "-l",
+        "--language-pair",
+        type=TEXT,
+        default=None,
+    )
+    drop_unreferenced: bool = option(
+        "Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
+        default=False,
+        rare=True,
+    )
+    baseline: str = option(
+        "Translations that the others are compared with; FILE#NAME in WMT XML.", type=FILE
+    )
+    truecase: str | None = option(
+        "Truecase references and translations before they are scored, by a model of `sacremoses "
+        "train-truecase` or of Moses.",
+        type=FILE,
+        default=None,
+        rare=True,
+    )
+
+    def check(self) -> None:
+        """UsageError for half of a test set."""
+        if (self.test_set is None) != (self.language_pair is None):
+            raise UsageError("--test-set and --language-pair: expected both or none; give both")
+
+    def cached_set(self) -> CachedSet | None:
+        """The test set of sacrebleu, if one takes the place of references and documents."""
+        from rerank.formats.documents.sacrebleu_sets import CachedSet
+
+        if self.test_set is None or self.language_pair is None:
+            return None
+        return CachedSet(self.test_set, self.language_pair)
+
+
+@record
+class Oracle:
+    """The k-best list whose best and worst choices are shown."""
+
+    kbest: str | None = option(
+        "K-best list whose oracle and anti-oracle BLEU is shown.", type=FILE, default=None
+    )
+    reading: ReadingOptions = part(ReadingOptions, without={"missing"})
+
+
+@record
+class PrintedEvaluation:
+    """How the scores are printed."""
+
+    per_document: bool = option(
+        "Print a table of the documents, too; JSON has it always.", default=False
+    )
+    tests: bool = option(
+        "Print a table of the p-values of all tests, too: sign-flip (approximate randomisation), "
+        "paired bootstrap and sign test, over documents; JSON and TSV have them always.",
+        default=False,
+        rare=True,
+    )
+    score_only: bool = option(
+        "Print only the scores of each HYP, a line each, its metrics parted by TABs.",
+        "--score-only",
+        "-b",
+        default=False,
+    )
+    digits: int = option(
+        "Number of digits after the point of --score-only.",
+        "--width",
+        "-w",
+        type=Whole(0, 16),
+        default=2,
+        rare=True,
+    )
+    seed: int = option("Random seed of intervals and tests.", type=SEED, default=1)
+    form: str = form_option(
+        *("text", "json", "tsv", "latex", "markdown"),
+        help="Output as text; as JSON or TSV, with all digits; or as a table for LaTeX (booktabs) "
+        "or Markdown.",
+    )
+
+    def print(self, result: Evaluation) -> None:
+        """Print an evaluation on standard output."""
+        from rerank.report.evaluation_tables import documents_table, score_lines
+
+        if self.score_only:
+            show(score_lines(result, self.digits).removesuffix("\n"))
+        elif self.form != "text":
+            print_result(result, self.form)
+        else:
+            if self.per_document:
+                show(documents_table(result))
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            show(result.to_text(width, tests=self.tests).removesuffix("\n"))
+
+
+@record
+class EvaluateOptions:
+    """Options of `rerank evaluate`."""
+
+    files: EvaluatedFiles = part(EvaluatedFiles, "Translations and documents")
+    measures: MeasureOptions = part(MeasureOptions, "Measures")
+    oracle: Oracle = part(Oracle, "Oracle")
+    printed: PrintedEvaluation = part(PrintedEvaluation, "Output")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def evaluate(options: EvaluateOptions) -> None:
+    """Compare translations with a baseline: BLEU, chrF, TER, and documents better or worse.
+
+    Example:
+      rerank evaluate --docs test.docids --ref test.en --baseline test.1best test.out
+
+    Systems and references inside WMT XML are named as FILE#NAME:
+      wmt23.xml#GPT4-5shot
+    """
+    with options.messages.warnings() as notices:
+        result = evaluation(options, notices)
+    options.printed.print(result)
+
+
+COMMAND = Command("evaluate", EvaluateOptions, evaluate)
+
+
+def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
+    """Scores of translations, the baseline first, against references, all of them files.
+
+    Files of references and systems may hold several texts (`rerank.corpus.translations`). With a
+    k-best list its oracle is reported.
+    """
+    from rerank.corpus.casing import truecased
+    from rerank.corpus.normalization import nfc, nfc_lines
+    from rerank.corpus.references import read_with_documents
+    from rerank.corpus.translations import files_of, read_translation
+    from rerank.files.inputs import InputFiles
+    from rerank.files.outputs import check_outputs
+    from rerank.files.paths import display
+    from rerank.metrics.bleu import Bleu
+    from rerank.report.evaluation import Text
+    from rerank.report.whole_evaluation import evaluate_texts, in_columns
+
+    files, measures = options.files, options.measures
+    references, docs, no_docs = files.references, files.documents.file, files.documents.no_docs
+    if (cached := files.cached_set()) is not None:
+        if references:
+            raise UsageError("expected --ref or --test-set, found both; give one")
+        references = tuple(cached.references())
+        docs = cached.docids() if docs is None and no_docs is None else docs
+    systems = [files.baseline, *files.systems]
+    score_files = measures.score_files(systems)
+    read = [*files_of(references, "reference"), *files_of(systems, "system")]
+    read += files_of([docs] if docs else [], "documents")
+    read += [path for path in (options.oracle.kbest, files.truecase) if path is not None]
+    read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
+    inputs = InputFiles([*read, *measures.files])
+    check_outputs([], [*read, *measures.files])
+    Bleu(measures.tokenize), measures.other_metrics()  # unknown names are found before reading
+    documents, targets = read_with_documents(
+        docs, no_docs, references, notices, drop=files.drop_unreferenced
+    )
+    model = display(references[0] if docs is None else docs)
+    texts = [
+        Text(display(path), read_translation(path, documents, notices, model=model))
+        for path in systems
+    ]
+    if options.oracle.reading.in_nfc:
+        targets = nfc_lines(targets)
+        texts = [Text(text.name, list(map(nfc, text.lines))) for text in texts]
+    if files.truecase is not None:
+        targets = in_columns(targets, partial(truecased, model=files.truecase))
+        texts = [Text(text.name, truecased(text.lines, files.truecase)) for text in texts]
+    _note_oddities(texts, targets, measures.tokenize, notices)
+    found = evaluate_texts(
+        documents,
+        targets,
+        texts,
+        measures,
+        notices,
+        score_files=score_files,
+        extremes=_extremes(options, documents, targets, notices),
+        seed=options.printed.seed,
+    )
+    inputs.check()
+    return found
+
+
+def _note_oddities(
+    texts: list[Text], targets: list[list[bytes]], tokenize: str, notices: Notices
+) -> None:
+    """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
+    from rerank.corpus.detokenisation import note_detokenised
+    from rerank.corpus.references import note_identity
+    from rerank.corpus.spelling import note_differences
+
+    flat = [line for sentence in targets for line in sentence]
+    for text in texts:
+        note_differences(text.lines, flat, notices, source=text.name)
+        note_identity(text.lines, targets, notices, source=text.name)
+        if tokenize == "none":
+            note_detokenised(text.lines, notices, source=text.name)
+
+
+def _extremes(
+    options: EvaluateOptions, documents: Documents, targets: list[list[bytes]], notices: Notices
+) -> Extremes | None:
+    """Statistics of the best and the worst choices from the k-best list."""
+    from rerank.metrics.bleu import Bleu
+    from rerank.metrics.oracle import list_extremes
+    from rerank.pipeline.kbest_file import KBestFile
+    from rerank.pipeline.lists import Lists
+
+    path, reading = options.oracle.kbest, options.oracle.reading
+    if path is None:
+        return None
+    lists = Lists(path, **asdict(reading))
+    read = KBestFile(Path(path), lists).read(documents, notices)
+    return list_extremes((kbest for _, kbest in read), targets, Bleu(options.measures.tokenize))

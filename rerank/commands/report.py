@@ -1,0 +1,234 @@
+"""`rerank report`: a decoding as a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import REFERENCE_HELP, Messages, form_option
+from rerank.corpus.reading import DocumentOptions
+from rerank.errors import UsageError
+from rerank.options import Command, option, part, record
+from rerank.report.measures import MeasureOptions
+from rerank.values import FILE, FOLDER, SEED, TEXT, Pair, Whole
+
+if TYPE_CHECKING:
+    from rerank.files.paths import FilePath
+    from rerank.formats.weights import Weights
+    from rerank.notices import Notices
+    from rerank.report.run_report import RunReport
+
+SYSTEMS = ("baseline", "decoded")
+
+
+@record
+class DecodingFiles:
+    """Files of a decoding."""
+
+    trace: str = option("Trace of decode --trace.", type=FILE)
+    baseline: str | None = option(
+        "Trace of another decoding of the same lists [default: the first candidates].",
+        type=FILE,
+        default=None,
+    )
+    summary: str | None = option(
+        "Summary of decode --summary: figures of the search.", type=FILE, default=None
+    )
+    decoding_weights: str | None = option(
+        "Weights file of the decoding: how it was tuned.", "--weights", type=FILE, default=None
+    )
+
+
+@record
+class ReferenceFiles:
+    """Documents, references and sources of the decoding."""
+
+    documents: DocumentOptions = part(DocumentOptions)
+    references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, many=True)
+    source: str | None = option(
+        "Text in the source language, one sentence per line.", type=FILE, default=None
+    )
+
+
+@record
+class Page:
+    """How the report is shown."""
+
+    title: str | None = option("Title of the page.", type=TEXT, default=None)
+    show_documents: int = option(
+        "Number of documents whose changed sentences are shown: the best, the worst, and some by "
+        "chance.",
+        type=Whole(),
+        default=250,
+    )
+    seed: int = option("Random seed of intervals, tests and chance.", type=SEED, default=1)
+    form: str = form_option("html", "json", help="A page for people, or its numbers for machines.")
+    out: str = option("The page.", type=FILE, default="-")
+    figures: Path | None = option(
+        "Folder for figures for papers, as PDF and SVG: gains of documents, what features add.",
+        type=FOLDER,
+        default=None,
+        metavar="DIR",
+    )
+    curves: tuple[tuple[str, str], ...] = option(
+        "Learning curve of train-lm --curve for the figures; repeatable.",
+        "--curve",
+        type=Pair("NAME=FILE, for example codclm=codclm.curve", FILE),
+        default=(),
+        metavar="NAME=FILE",
+        rare=True,
+        needs={"figures": "for the figures of --figures DIR; give it"},
+    )
+
+
+@record
+class ReportOptions:
+    """Options of `rerank report`."""
+
+    decoding: DecodingFiles = part(DecodingFiles, "Decoding")
+    references: ReferenceFiles = part(ReferenceFiles, "References")
+    measures: MeasureOptions = part(
+        MeasureOptions, "Measures", without={"detokenize", "detruecase", "weights"}
+    )
+    page: Page = part(Page, "Page")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def report(options: ReportOptions) -> None:
+    r"""Show a decoding as a page: whether it helped, where, what changed, and why.
+
+    The page is one file, which opens offline in any browser.
+
+    Example:
+      rerank report --trace test.trace --summary test.json --weights weights.json \
+        --docs test.docids --ref test.en --out report.html
+    """
+    from rerank.files.outputs import atomic, check_folder, to_json
+    from rerank.pipeline.curves import read_curve
+    from rerank.report.figures import check_matplotlib
+    from rerank.report.page import render
+    from rerank.report.paper_figures import write_figures
+
+    page = options.page
+    if page.figures is not None:
+        check_matplotlib("--figures")
+    with options.messages.warnings() as notices:
+        result = run_report(options, notices)
+        content = render(result).encode() if page.form == "html" else to_json(result.to_dict())
+        with atomic(page.out) as file:
+            file.write(content)
+        if page.figures is not None:
+            check_folder(page.figures, f"--figures {page.figures}")
+            curves = {name: read_curve(path, notices) for name, path in page.curves}
+            for path in write_figures(page.figures, result, curves):
+                options.messages.announce(f"figure written to {path}")
+
+
+COMMAND = Command("report", ReportOptions, report)
+
+
+def run_report(options: ReportOptions, notices: Notices) -> RunReport:
+    """The report of a decoding. The trace is read twice.
+
+    Memory: the chosen texts of the corpus, and what is shown.
+    """
+    import rerank
+    from rerank.corpus.references import read_with_documents
+    from rerank.corpus.translations import read_translation
+    from rerank.files.inputs import InputFiles
+    from rerank.files.lines import digest
+    from rerank.files.outputs import check_outputs
+    from rerank.formats.summary import read_summary
+    from rerank.formats.weights import Weights, read_weights
+    from rerank.report.evaluation import Text
+    from rerank.report.explanation import Explanation
+    from rerank.report.run_report import (
+        Decoding,
+        RunReport,
+        reported_documents,
+        shown_documents,
+    )
+    from rerank.report.whole_evaluation import evaluate_texts
+    from rerank.tuning.objectives.names import metrics_of
+
+    given, page, measures = options.decoding, options.page, options.measures
+    score_files = measures.score_files(SYSTEMS)
+    files = _files(options, [path for paths in score_files.values() for path in paths])
+    for path in (given.trace, given.baseline):
+        if path == "-":
+            raise UsageError("-: a trace is read twice; give the name of a file")
+    check_outputs([page.out], files.values())
+    inputs = InputFiles(files.values())
+    described = options.references
+    documents, targets = read_with_documents(
+        described.documents.file, described.documents.no_docs, described.references, notices
+    )
+    decoding = Decoding(given.trace, given.baseline, documents, notices)
+    explanation = Explanation.of(decoding.noted())
+    texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+    path = given.decoding_weights
+    weights = Weights({}) if path is None else read_weights(path, notices)
+    if metrics_of(str(weights.provenance.get("objective", ""))):
+        measures = replace(measures, weights=path)
+    evaluation = evaluate_texts(
+        documents,
+        targets,
+        [Text(name, lines) for name, lines in texts],
+        measures,
+        notices,
+        score_files=score_files,
+        seed=page.seed,
+    )
+    summary = None
+    if given.summary is not None:
+        summary = read_summary(given.summary, documents.ids, notices)
+    sources = None
+    if described.source is not None:
+        sources = read_translation(
+            described.source, documents, notices, model="the references", role="source"
+        )
+    chosen = shown_documents(evaluation, page.show_documents, page.seed)
+    result = RunReport(
+        page.title or f"Reranking of {documents.n_lines:,} sentences",
+        evaluation,
+        explanation,
+        reported_documents(decoding, evaluation, summary, targets, sources, chosen),
+        None if summary is None else {k: v for k, v in summary.items() if k != "documents"},
+        _by_value(weights),
+        weights.provenance,
+        [
+            (what, Path(path).name, digest(path).removeprefix("sha256:"))
+            for what, path in files.items()
+        ],
+        rerank.__version__,
+    )
+    inputs.check()
+    return result
+
+
+def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
+    """All files that are read, by what they are."""
+    from rerank.corpus.translations import files_of
+
+    given, described = options.decoding, options.references
+    own = {"trace": given.trace, "baseline": given.baseline, "summary": given.summary}
+    own |= {"weights": given.decoding_weights}
+    files: dict[str, FilePath] = {name: path for name, path in own.items() if path is not None}
+    if described.source is not None:
+        files["source"] = files_of([described.source], "source")[0]
+    if described.documents.file is not None:
+        files["documents"] = files_of([described.documents.file], "documents")[0]
+    files |= {f"scores {i}": path for i, path in enumerate(dict.fromkeys(scores), 1)}
+    files |= {f"words {i}": path for i, path in enumerate(options.measures.files, 1)}
+    references = files_of(described.references, "reference")
+    return files | {f"reference {i}": path for i, path in enumerate(references, 1)}
+
+
+def _by_value(weights: Weights) -> dict[str, float]:
+    """Weights by the names of single values; the largest sparse ones last."""
+    found = {}
+    for name, values in weights.dense.items():
+        for i, value in enumerate(values):
+            found[name if len(values) == 1 else f"{name}_{i}"] = value
+    return found | dict(weights.sparse)

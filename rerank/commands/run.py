@@ -1,0 +1,69 @@
+"""What commands share: their messages, and the printing of their results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from rerank.files.terminal import say, show
+from rerank.notices import Notices
+from rerank.options import option, record
+from rerank.torchrun import process_number
+
+REFERENCE_HELP = (
+    "Reference translation, one line per source sentence; or WMT XML, NIST SGML or JSON lines, of "
+    "which all references are read, or one as FILE#NAME; or sacrebleu:TESTSET/PAIR, as "
+    "sacrebleu:wmt23/ru-en, from the cache of sacrebleu; repeatable."
+)
+
+
+@record
+class Messages:
+    """What a command prints for its user, on standard error; the first process speaks for all."""
+
+    strict: bool = option("Treat every warning as an error (exit code 3).", default=False)
+    quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
+    verbose: bool = option("Print counters of the scoring engine, too.", "-v", default=False)
+
+    def announce_threads(self, threads: int | None) -> None:
+        """Print the number of threads if the user chose it."""
+        if threads is not None:
+            self.announce(f"CPU threads for language models: {threads}")
+
+    def announce(self, lines: str) -> None:
+        """Print lines unless the command is quiet."""
+        if not (self.quiet or process_number() > 0):
+            say(lines)
+
+    def detail(self, line: str) -> None:
+        """Print a line that is of interest only under `-v`."""
+        if self.verbose:
+            self.announce(line)
+
+    @contextmanager
+    def warnings(self) -> Iterator[Notices]:
+        """Collector of counted warnings, which are printed when the block ends."""
+        notices = Notices(strict=self.strict)
+        try:
+            yield notices
+        finally:
+            for line in notices.lines():
+                self.announce(f"warning: {line}")
+
+
+def form_option(*forms: str, help: str) -> Any:
+    """`--format`: the field of a record for the form of what is printed or written."""
+    return option(help, "--format", type=click.Choice(forms), default=forms[0])
+
+
+def print_result(result: Any, form: str) -> None:
+    """Print a result on standard output in a form: `to_dict()` as JSON, `to_tsv()`, …."""
+    if form == "json":
+        text = json.dumps(result.to_dict(), allow_nan=False)
+    else:
+        text = getattr(result, f"to_{form}")()
+    show(text.removesuffix("\n"))

@@ -1,0 +1,165 @@
+"""Options of reading: k-best lists, and the documents of their sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rerank.errors import UsageError
+from rerank.options import option, record
+from rerank.registry import DOCUMENT_FORMATS
+from rerank.values import FILE, MOST_LINES, TEXT, WEIGHT, EncodingName, MemberName, Whole
+
+if TYPE_CHECKING:
+    from rerank.files.encoding import Encoding
+    from rerank.files.paths import FilePath
+
+AS_EMPTY, AS_ERROR, AS_SOURCE = "empty", "error", "source"  # of `--missing`
+AS_IT_IS, AS_NFC = "none", "nfc"  # of `--normalize`
+
+
+@record
+class ReadingOptions:
+    """How k-best lists are read from a file."""
+
+    kbest_format: str | None = option(
+        "Format of the list, if its first lines do not tell; `rerank list formats` shows them. "
+        "flat:K and portage:K have K lines a sentence.",
+        type=TEXT,
+        default=None,
+        metavar="NAME[:K]",
+    )
+    kbest_scores: FilePath | None = option(
+        "Numbers of each hypothesis of a flat or Portage list, a line each, as features F0, F1, ….",
+        type=FILE,
+        default=None,
+        rare=True,
+    )
+    encoding: str = option(
+        "Encoding of the list, as latin-1, cp1252 or gb18030; what is written is UTF-8.",
+        type=EncodingName(),
+        default="utf-8",
+        metavar="NAME",
+        rare=True,
+    )
+    encoding_errors: str = option(
+        "Refuse bytes of the list that are not of its encoding, or read U+FFFD for them.",
+        type=click.Choice(["strict", "replace"]),
+        default="strict",
+        rare=True,
+    )
+    top: int | None = option(
+        "Keep only the first K candidates of each sentence.",
+        type=Whole(most=MOST_LINES),
+        default=None,
+        metavar="K",
+    )
+    diverse: bool = option(
+        "With --top, keep the first candidate and then those farthest, by edit distance, from the "
+        "ones kept.",
+        default=False,
+        rare=True,
+    )
+    first_id: int = option(
+        "Id of the first source sentence in the list.",
+        type=Whole(0, MOST_LINES),
+        default=0,
+        rare=True,
+    )
+    max_k: int = option(
+        "Refuse sentences with more candidates than this.",
+        type=Whole(most=MOST_LINES),
+        default=1_000_000,
+        rare=True,
+    )
+    clip_inf: float | None = option(
+        "Replace infinite feature values by ±VALUE.",
+        type=WEIGHT,
+        default=None,
+        metavar="VALUE",
+        rare=True,
+    )
+    missing: str = option(
+        "What becomes of source lines for which the list has no hypotheses: an empty line of the "
+        "output; an error; or the line of --source as their only candidate, with 0 for every "
+        "feature of the list.",
+        type=click.Choice([AS_EMPTY, AS_ERROR, AS_SOURCE]),
+        default=AS_EMPTY,
+    )
+    normalize: str = option(
+        "Put hypotheses, references and sources into Unicode's normal form NFC as they are read, "
+        "so that equal words with accents have equal characters; what is written is then in NFC, "
+        "too.",
+        type=click.Choice([AS_IT_IS, AS_NFC]),
+        default=AS_IT_IS,
+        rare=True,
+    )
+
+    def check(self) -> None:
+        """UsageError for a choice among candidates that are all kept."""
+        if self.diverse and self.top is None:
+            raise UsageError("--diverse: it needs --top K, the number of candidates to keep")
+
+    @property
+    def encoded(self) -> Encoding:
+        """The encoding of the lists."""
+        from rerank.files.encoding import Encoding
+
+        return Encoding(self.encoding, self.encoding_errors == "replace")
+
+    @property
+    def in_nfc(self) -> bool:
+        """Whether texts are put into NFC."""
+        return self.normalize == AS_NFC
+
+
+@record
+class DocumentOptions:
+    """Which sentences are a document: as a file says, or `--no-docs`."""
+
+    docs: str | None = option(
+        "Document ids, one line per source sentence; or another format of `rerank list "
+        "document-formats`, recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, a "
+        "table DOCID START END, text with blank lines between documents.",
+        type=FILE,
+        default=None,
+    )
+    docs_field: str | None = option(
+        "Field of --docs that is the document id: a number from 1, or a key of JSON.",
+        type=TEXT,
+        default=None,
+        metavar="N|KEY",
+        rare=True,
+    )
+    docs_format: str | None = option(
+        "Format of --docs [default: by content].",
+        type=MemberName(DOCUMENT_FORMATS),
+        default=None,
+        rare=True,
+    )
+    allow_interleaved: bool | None = option(
+        "Lines of a document in --docs may stand apart.", default=None, rare=True
+    )
+    no_docs: str | None = option(
+        "In place of --docs: each sentence is a document, or all sentences are one.",
+        type=click.Choice(["each", "one"]),
+        default=None,
+    )
+
+    def check(self) -> None:
+        """UsageError for what is said of a file that is not given."""
+        said = self.docs_field, self.docs_format, self.allow_interleaved
+        if self.docs is None and any(said):
+            more = "" if self.allow_interleaved is None else ", --allow-interleaved"
+            raise UsageError(f"--docs-field, --docs-format{more}: give --docs")
+
+    @property
+    def file(self) -> FilePath | None:
+        """The file of documents, with what is said of it."""
+        from rerank.formats.documents.table import DocumentFile
+
+        said = self.docs_field, self.docs_format, self.allow_interleaved
+        if self.docs is None or said == (None, None, None):
+            return self.docs
+        return DocumentFile(self.docs, self.docs_format, self.docs_field, self.allow_interleaved)

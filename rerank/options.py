@@ -1,0 +1,335 @@
+"""Options of commands, each declared once: a field of a frozen record.
+
+From a command's record come the shell's options, the keywords of Python, the keys of a TOML file
+(`--config FILE`) and the page of the reference. Options that commands share are records in the
+record:
+
+>>> @record
+... class Drawing:
+...     seed: int = option("Random seed.", type=SEED, default=1)
+>>> @record
+... class SampleOptions:
+...     model: str = option("Folder of the model.", "--lm", type=FILE)
+...     drawing: Drawing = part(Drawing, "Drawing")
+
+`settings_of(SampleOptions, model="m", seed=7)` makes the record in Python; `Command` makes it from
+a command line. Rules that are about several options are a method `check` of their record, which
+raises UsageError.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform
+
+import click
+
+from rerank.errors import InputError, UsageError
+from rerank.files.terminal import show as show_text
+from rerank.notices import Notices
+from rerank.values import FILE
+
+Record = TypeVar("Record")
+_OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
+_HELP_ALL = "rerank.help_all"  # key of click's context
+_MAX_BYTES = 1 << 20  # of a file of options
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """What the shell needs to know of a field beside its name and default.
+
+    flags: none for an argument; many: whether it is repeatable; rare: shown by `--help-all` alone;
+    needs: fields without which the option is refused, each with the reason.
+    """
+
+    help: str
+    flags: tuple[str, ...]
+    type: Any
+    metavar: str | None
+    many: bool
+    rare: bool
+    needs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A record in a record, and the heading under which the help shows its options.
+
+    without: fields that keep their defaults, and are no options here.
+    """
+
+    record: type
+    heading: str | None
+    without: frozenset[str]
+
+
+def option(
+    help: str,
+    *flags: str,
+    type: Any = None,
+    default: Any = MISSING,
+    metavar: str | None = None,
+    many: bool = False,
+    rare: bool = False,
+    needs: Mapping[str, str] | None = None,
+) -> Any:
+    """A field that is an option; without a default it is required.
+
+    flags: that of the field's name, if none is given. type: of `rerank.values` or
+    click; none for a flag, whose default is False, or None where a record without the option is to
+    be told from one that has it. many: the option is repeatable, and
+    its value a tuple, as with a tuple as default.
+    """
+    more = _Option(
+        help, flags, type, metavar, many or isinstance(default, tuple), rare, needs or {}
+    )
+    return field(default=default, metadata={_OPTION: more})
+
+
+def argument(metavar: str, *, type: Any) -> Any:
+    """A field that is a positional argument; one whose metavar ends in `...` takes all values."""
+    many = metavar.endswith("...")
+    return field(metadata={_OPTION: _Option("", (), type, metavar, many, False, {})})
+
+
+def part(record: type, heading: str | None = None, *, without: Collection[str] = ()) -> Any:
+    """A field that is a record of further options, under a heading of their own in the help.
+
+    without: fields that keep their defaults, and are no options of the command.
+    """
+    return field(metadata={_PART: _Part(record, heading, frozenset(without))})
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, part)
+)
+def record(cls: type[Record]) -> type[Record]:
+    """The class as a frozen dataclass whose fields are `option`, `argument` and `part`."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+def settings_of(kind: type[Record], /, **values: Any) -> Record:
+    """The record with these values of its fields and of those of its parts.
+
+    TypeError for a name that no field has, or a value that is lacking; UsageError as `check` of the
+    records.
+    """
+    known = [name for name, _ in _declared(kind)]
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise TypeError(f"no option {name!r}; {hint}")
+    return _filled(kind, values)
+
+
+def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
+    """The record and its parts, checked."""
+    given: dict[str, Any] = {}
+    for one in fields(kind):  # type: ignore[arg-type]
+        if _PART in one.metadata:
+            inner: _Part = one.metadata[_PART]
+            own = {name: value for name, value in values.items() if name not in inner.without}
+            given[one.name] = _filled(inner.record, own)
+        elif one.name in values:
+            given[one.name] = values[one.name]
+    found = kind(**given)
+    for one in fields(kind):  # type: ignore[arg-type]
+        value = getattr(found, one.name)
+        for other, reason in one.metadata[_OPTION].needs.items() if _OPTION in one.metadata else ():
+            if value != one.default and not values.get(other):
+                raise UsageError(f"{_long(one)}{'' if value is True else f' {value}'}: {reason}")
+    if (check := getattr(found, "check", None)) is not None:
+        check()
+    return found
+
+
+def _declared(
+    kind: type, heading: str | None = None
+) -> Iterator[tuple[str, tuple[Field[Any], str | None]]]:
+    """Name, field and heading of each option of a record and of its parts, in order."""
+    for one in fields(kind):
+        if _PART in one.metadata:
+            inner: _Part = one.metadata[_PART]
+            for name, found in _declared(inner.record, inner.heading or heading):
+                if name not in inner.without:
+                    yield name, found
+        else:
+            yield one.name, (one, heading)
+
+
+def _long(one: Field[Any]) -> str:
+    """The long flag of an option's field."""
+    flags = one.metadata[_OPTION].flags
+    named = (flag for flag in flags if flag.startswith("--"))
+    return next(named, "--" + one.name.replace("_", "-"))
+
+
+def _parameter(name: str, one: Field[Any]) -> click.Parameter:
+    """The parameter of the shell that a field is."""
+    own: _Option = one.metadata[_OPTION]
+    required = one.default is MISSING
+    if not own.help:
+        many = -1 if own.many else 1
+        return click.Argument(
+            [name], nargs=many, required=required, type=own.type, metavar=own.metavar
+        )
+    more: dict[str, Any] = {"is_flag": True} if own.type is None else {"type": own.type}
+    if not required and not own.many:
+        more["default"] = one.default if own.type else bool(one.default)
+    return click.Option(
+        [*dict.fromkeys((*own.flags, _long(one))), name],
+        required=required,
+        multiple=own.many,
+        metavar=own.metavar,
+        help=own.help,
+        **more,
+    )
+
+
+class Command(click.Command):
+    """A command of the shell whose options are the fields of a record.
+
+    work: what is called with the record; its docstring is the help.
+    """
+
+    def __init__(self, name: str, options: type, work: Callable[[Any], Any]) -> None:
+        declared = dict(_declared(options))
+        parameters = [_parameter(name, one) for name, (one, _) in declared.items()]
+        self.options, self.work = options, work
+        self.headings = {name: heading for name, (_, heading) in declared.items()}
+        self.rare = {name for name, (one, _) in declared.items() if one.metadata[_OPTION].rare}
+        parameters.append(_config_option())
+        if self.rare:
+            parameters.append(_help_all_option())
+        super().__init__(name, params=parameters, help=_help_of(work))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the work with the record that the command line fills."""
+        return ctx.invoke(self.work, _filled(self.options, ctx.params))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings: those that most people need, or all."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            shown = parameter.get_help_record(ctx)
+            if shown is None or isinstance(parameter, click.Argument):
+                continue
+            if parameter.name in self.rare and not ctx.meta.get(_HELP_ALL):
+                continue
+            heading = self.headings.get(parameter.name or "") or "Options"
+            usage = shown[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
+            groups.setdefault(heading, []).append((usage, shown[1].replace("].  [", "; ")))
+        last = groups.pop("Options", [])
+        for heading, rows in {**groups, "Options": last}.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows, col_max=26)
+
+
+def _help_of(work: Callable[[Any], Any]) -> str:
+    """The docstring, whose paragraphs with indented lines, as examples, are not wrapped."""
+    paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
+    return "\n\n".join("\b\n" + one if "\n " in one else one for one in paragraphs)
+
+
+def _help_all_option() -> click.Option:
+    """`--help-all`, the help with all options."""
+
+    def show(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            ctx.meta[_HELP_ALL] = True
+            show_text(ctx.get_help())
+            ctx.exit()
+
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show all options and exit.",
+    )
+
+
+def _config_option() -> click.Option:
+    """`--config FILE`, options that the command line does not give."""
+
+    def read(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None and not ctx.resilient_parsing:
+            ctx.default_map = {**(ctx.default_map or {}), **_configured(value, ctx)}
+
+    return click.Option(
+        ["--config"],
+        type=FILE,
+        is_eager=True,
+        expose_value=False,
+        callback=read,
+        help="TOML file of options, by their names without dashes in front, as seed = 7; options "
+        "of the command line have precedence.",
+    )
+
+
+def _configured(path: str, ctx: click.Context) -> dict[str, Any]:
+    """Values of options by the names of their parameters, as the texts that the shell would give.
+
+    InputError for a file that is no TOML, an unknown key, or a value that its option refuses.
+    """
+    from rerank.files.lines import read_lines
+
+    lines = read_lines(path, Notices(), max_bytes=_MAX_BYTES)
+    try:
+        keys = tomllib.loads(b"\n".join(lines).decode())
+    except (tomllib.TOMLDecodeError, RecursionError) as fault:
+        raise InputError(f"expected a TOML file of options: {fault}", source=path) from None
+    options = {
+        flag.removeprefix("--"): one
+        for one in ctx.command.params
+        if isinstance(one, click.Option) and one.expose_value
+        for flag in one.opts
+        if flag.startswith("--")
+    }
+    found: dict[str, Any] = {}
+    for key, value in keys.items():
+        if key not in options:
+            near = difflib.get_close_matches(key, options, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(options)}"
+            raise InputError(f"no option {key!r}; {hint}", source=path)
+        try:
+            found[str(options[key].name)] = _as_texts(options[key], value, ctx)
+        except click.BadParameter as fault:
+            raise InputError(f"{key}: {fault.message}", source=path) from None
+    return found
+
+
+def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
+    """A value of TOML as the text, or the texts, that the shell would give for it; checked.
+
+    TOML has typed its values: click would make 2 of 2.7 and 1 of true where text is refused.
+    """
+    if one.is_flag:
+        if not isinstance(value, bool):
+            raise click.BadParameter(f"expected true or false, found {value!r}")
+        return value
+    if one.multiple:
+        if not isinstance(value, list):
+            raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")
+        return [_as_text(one, item, ctx) for item in value]
+    return _as_text(one, value, ctx)
+
+
+def _as_text(one: click.Option, value: Any, ctx: click.Context) -> str:
+    """A scalar of TOML as the text that the shell would give for it; checked by the option."""
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, str | int | float):
+        text = str(value)
+    else:
+        raise click.BadParameter(f"expected a text or a number, found {value!r}")
+    one.type.convert(text, one, ctx)
+    return text

@@ -1,0 +1,180 @@
+"""Options of what is measured of translations beside BLEU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.errors import InputError, UsageError
+from rerank.options import option, record
+from rerank.registry import METRICS
+from rerank.values import FILE, TEXT, MemberName, Pair
+
+if TYPE_CHECKING:
+    from rerank.metrics import TextMetric
+    from rerank.metrics.word_classes import WordClass
+    from rerank.notices import Notices
+
+DEFAULT_METRICS = ("bleu", "chrf", "ter")
+
+
+@record
+class MeasureOptions:
+    """What is measured of translations, and by which tokens."""
+
+    metrics: tuple[str, ...] = option(
+        "Metric beside BLEU; repeatable [default: bleu, chrf and ter].",
+        "--metric",
+        "-m",
+        type=MemberName(METRICS),
+        default=(),
+    )
+    tokenize: str = option(
+        "Tokenizer of sacrebleu for BLEU, such as 13a; or moses-en, the Moses tokenizer for a "
+        "language, of texts that are not tokenised.",
+        type=TEXT,
+        default="none",
+    )
+    scores: tuple[tuple[str, str], ...] = option(
+        "Values of metric NAME by another tool, such as COMET, for the lines of HYP: a number a "
+        "line; give one for each HYP and for --baseline (`report`: for decoded and for baseline). "
+        "The mean of all lines is reported.",
+        type=Pair("NAME=HYP:FILE, for example comet=test.out:test.out.comet", TEXT),
+        default=(),
+        metavar="NAME=HYP:FILE",
+    )
+    word_classes: bool = option(
+        "Report F1 of classes of English words against the references, too: pronouns, "
+        "auxiliaries, other function words, names (capitals inside sentences) and content words.",
+        default=False,
+    )
+    word_lists: tuple[tuple[str, str], ...] = option(
+        "A class of words, one a line, of which F1 is reported; pronouns, auxiliaries and function "
+        "take the place of the English lists; repeatable.",
+        "--word-list",
+        type=Pair("NAME=FILE", FILE),
+        default=(),
+        metavar="NAME=FILE",
+        rare=True,
+    )
+    word_frequencies: str | None = option(
+        "Lines of a word and its count, for example in the training text, by which --word-classes "
+        "divides content words.",
+        type=FILE,
+        default=None,
+        rare=True,
+        needs={"word_classes": "they divide the content words of --word-classes; add it"},
+    )
+    detokenize: str | None = option(
+        "Score the texts detokenised, too, by the rules of the Moses detokenizer for a language, "
+        "such as en; BLEU with the tokenizer 13a.",
+        type=TEXT,
+        default=None,
+        metavar="LANGUAGE",
+    )
+    detruecase: bool = option(
+        "With --detokenize: begin sentences of the detokenised texts with capitals.",
+        default=False,
+        rare=True,
+        needs={"detokenize": "it is for detokenised texts; add --detokenize LANGUAGE"},
+    )
+    weights: str | None = option(
+        "Weights file of a tuning command (.json): its objective says which metrics are marked as "
+        "optimised, and which as held out.",
+        type=FILE,
+        default=None,
+        rare=True,
+    )
+
+    def check(self) -> None:
+        """UsageError for two lists of words of one name."""
+        names = [name for name, _ in self.word_lists]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise UsageError(f"--word-list {twice[0]}=…: two of one name; give one")
+
+    @property
+    def files(self) -> list[str]:
+        """Files that are read, but for those of scores."""
+        more = (self.word_frequencies, self.weights)
+        return [
+            *(path for _, path in self.word_lists),
+            *(path for path in more if path is not None),
+        ]
+
+    def other_metrics(self) -> dict[str, TextMetric]:
+        """The metrics beside BLEU, by name."""
+        from rerank.registry import metric
+
+        names = dict.fromkeys(self.metrics or DEFAULT_METRICS)
+        return {name: metric(name) for name in names if name != "bleu"}
+
+    def score_files(self, systems: Sequence[str | Path]) -> dict[str, list[str]]:
+        """File of values of each system, the baseline first, by name of the metric.
+
+        UsageError for a file of no system, for a system without one, and for a name that is taken.
+        """
+        names = list(map(str, systems))
+        found: dict[str, dict[str, str]] = {}
+        for name, value in self.scores:
+            option = f"--scores {name}={value}"
+            if name in METRICS:
+                raise UsageError(f"{option}: {name} is a metric of rerank; take another name")
+            known = [one for one in names if value.startswith(f"{one}:") and value != f"{one}:"]
+            if not known:
+                raise UsageError(
+                    f"{option}: expected HYP:FILE with HYP one of {', '.join(names)}, as they are "
+                    "given"
+                )
+            system = max(known, key=len)
+            if system in found.setdefault(name, {}):
+                raise UsageError(f"{option}: two files for {system}; give one")
+            found[name][system] = value.removeprefix(f"{system}:")
+        for name, files in found.items():
+            for system in names:
+                if system not in files:
+                    raise UsageError(
+                        f"--scores {name}=…: expected values of all translations, found none of "
+                        f"{system}; add --scores {name}={system}:FILE"
+                    )
+        return {name: [files[system] for system in names] for name, files in found.items()}
+
+    def read_classes(self, notices: Notices) -> list[WordClass]:
+        """The classes of words that were asked for."""
+        from rerank.metrics.word_classes import (
+            ListedWords,
+            english_classes,
+            read_frequencies,
+            read_words,
+        )
+
+        lists = {name: read_words(path, notices) for name, path in self.word_lists}
+        if not self.word_classes:
+            return [ListedWords(name, words) for name, words in lists.items()]
+        counts = None
+        if self.word_frequencies is not None:
+            counts = read_frequencies(self.word_frequencies, notices)
+        return english_classes(lists, counts, notices)
+
+    def read_objectives(self, notices: Notices) -> list[str]:
+        """Names of the objectives of the weights: of tuning, and of tune-mbr if it was used.
+
+        Empty without weights; InputError for weights that do not name any.
+        """
+        from rerank.files.paths import display
+        from rerank.formats.weights import read_weights
+        from rerank.tuning.objectives.names import metrics_of
+
+        if self.weights is None:
+            return []
+        made = read_weights(self.weights, notices).provenance
+        mbr = made.get("mbr")
+        named = (made.get("objective"), mbr.get("objective") if isinstance(mbr, dict) else None)
+        found = [name for name in named if isinstance(name, str)]
+        if not any(map(metrics_of, found)):
+            raise InputError(
+                "expected weights whose provenance names the objective of tuning, found none; give "
+                "the .json file that tune-mert or another tuning command of rerank wrote",
+                source=display(self.weights),
+            )
+        return found
