@@ -23,7 +23,7 @@ import difflib
 import inspect
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, TypeVar, dataclass_transform
 
 import click
@@ -60,12 +60,14 @@ class _Option:
 class _Part:
     """A record in a record, and the heading under which the help shows its options.
 
-    without: fields that keep their defaults, and are no options here.
+    without: fields that keep their defaults, and are no options here; required: those whose
+    defaults do not count here.
     """
 
     record: type
     heading: str | None
     without: frozenset[str]
+    required: frozenset[str]
 
 
 def option(
@@ -91,18 +93,27 @@ def option(
     return field(default=default, metadata={_OPTION: more})
 
 
-def argument(metavar: str, *, type: Any) -> Any:
+def argument(metavar: str, *, type: Any, default: Any = MISSING) -> Any:
     """A field that is a positional argument; one whose metavar ends in `...` takes all values."""
     many = metavar.endswith("...")
-    return field(metadata={_OPTION: _Option("", (), type, metavar, many, False, {})})
+    more = _Option("", (), type, metavar, many, False, {})
+    return field(default=default, metadata={_OPTION: more})
 
 
-def part(record: type, heading: str | None = None, *, without: Collection[str] = ()) -> Any:
+def part(
+    record: type,
+    heading: str | None = None,
+    *,
+    without: Collection[str] = (),
+    required: Collection[str] = (),
+) -> Any:
     """A field that is a record of further options, under a heading of their own in the help.
 
-    without: fields that keep their defaults, and are no options of the command.
+    without: fields that keep their defaults, and are no options of the command; required: fields
+    that must be given here, although they have defaults.
     """
-    return field(metadata={_PART: _Part(record, heading, frozenset(without))})
+    more = _Part(record, heading, frozenset(without), frozenset(required))
+    return field(metadata={_PART: more})
 
 
 @dataclass_transform(
@@ -119,12 +130,15 @@ def settings_of(kind: type[Record], /, **values: Any) -> Record:
     TypeError for a name that no field has, or a value that is lacking; UsageError as `check` of the
     records.
     """
-    known = [name for name, _ in _declared(kind)]
+    declared = {one.name: one for one in _declared(kind)}
     for name in values:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        if name not in declared:
+            near = difflib.get_close_matches(name, declared, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(declared)}"
             raise TypeError(f"no option {name!r}; {hint}")
+    for name, one in declared.items():
+        if one.required and name not in values:
+            raise TypeError(f"expected a value of {name!r}, found none")
     return _filled(kind, values)
 
 
@@ -149,18 +163,36 @@ def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
     return found
 
 
-def _declared(
-    kind: type, heading: str | None = None
-) -> Iterator[tuple[str, tuple[Field[Any], str | None]]]:
-    """Name, field and heading of each option of a record and of its parts, in order."""
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """An option of a record or of its parts."""
+
+    field: Field[Any]
+    heading: str | None
+    required: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its field, and of the shell's parameter."""
+        return self.field.name
+
+    @property
+    def option(self) -> _Option:
+        """What was declared of it."""
+        found: _Option = self.field.metadata[_OPTION]
+        return found
+
+
+def _declared(kind: type, heading: str | None = None) -> Iterator[_Declared]:
+    """The options of a record and of its parts, in order."""
     for one in fields(kind):
         if _PART in one.metadata:
             inner: _Part = one.metadata[_PART]
-            for name, found in _declared(inner.record, inner.heading or heading):
-                if name not in inner.without:
-                    yield name, found
+            for found in _declared(inner.record, inner.heading or heading):
+                if found.name not in inner.without:
+                    yield replace(found, required=found.required or found.name in inner.required)
         else:
-            yield one.name, (one, heading)
+            yield _Declared(one, heading, one.default is MISSING)
 
 
 def _long(one: Field[Any]) -> str:
@@ -170,21 +202,20 @@ def _long(one: Field[Any]) -> str:
     return next(named, "--" + one.name.replace("_", "-"))
 
 
-def _parameter(name: str, one: Field[Any]) -> click.Parameter:
-    """The parameter of the shell that a field is."""
-    own: _Option = one.metadata[_OPTION]
-    required = one.default is MISSING
+def _parameter(one: _Declared) -> click.Parameter:
+    """The parameter of the shell that an option is."""
+    own, default = one.option, one.field.default
     if not own.help:
         many = -1 if own.many else 1
         return click.Argument(
-            [name], nargs=many, required=required, type=own.type, metavar=own.metavar
+            [one.name], nargs=many, required=one.required, type=own.type, metavar=own.metavar
         )
     more: dict[str, Any] = {"is_flag": True} if own.type is None else {"type": own.type}
-    if not required and not own.many:
-        more["default"] = one.default if own.type else bool(one.default)
+    if not one.required and not own.many:
+        more["default"] = default if own.type else bool(default)
     return click.Option(
-        [*dict.fromkeys((*own.flags, _long(one))), name],
-        required=required,
+        [*dict.fromkeys((*own.flags, _long(one.field))), one.name],
+        required=one.required,
         multiple=own.many,
         metavar=own.metavar,
         help=own.help,
@@ -199,11 +230,11 @@ class Command(click.Command):
     """
 
     def __init__(self, name: str, options: type, work: Callable[[Any], Any]) -> None:
-        declared = dict(_declared(options))
-        parameters = [_parameter(name, one) for name, (one, _) in declared.items()]
+        declared = list(_declared(options))
+        parameters = [_parameter(one) for one in declared]
         self.options, self.work = options, work
-        self.headings = {name: heading for name, (_, heading) in declared.items()}
-        self.rare = {name for name, (one, _) in declared.items() if one.metadata[_OPTION].rare}
+        self.headings = {one.name: one.heading for one in declared}
+        self.rare = {one.name for one in declared if one.option.rare}
         parameters.append(_config_option())
         if self.rare:
             parameters.append(_help_all_option())
@@ -222,14 +253,12 @@ class Command(click.Command):
                 continue
             if parameter.name in self.rare and not ctx.meta.get(_HELP_ALL):
                 continue
-            heading = self.headings.get(parameter.name or "") or "Options"
+            heading = self.headings.get(parameter.name or "", "General") or "Options"
             usage = shown[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
             groups.setdefault(heading, []).append((usage, shown[1].replace("].  [", "; ")))
-        last = groups.pop("Options", [])
-        for heading, rows in {**groups, "Options": last}.items():
-            if rows:
-                with formatter.section(heading):
-                    formatter.write_dl(rows, col_max=26)
+        for heading, rows in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows, col_max=26)
 
 
 def _help_of(work: Callable[[Any], Any]) -> str:

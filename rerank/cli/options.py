@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-from rerank.commands.run import REFERENCE_HELP
+from rerank.commands.run import (
+    CACHE_HELP,
+    DEVICE_HELP,
+    KBEST_HELP,
+    MOST_THREADS,
+    REFERENCE_HELP,
+    THREADS_HELP,
+)
 from rerank.commands.run import Messages as Messages
 from rerank.commands.run import print_result as print_result
 from rerank.errors import UsageError
@@ -18,7 +25,6 @@ from rerank.values import FILE, FOLDER, MOST, TEXT, MemberName, MemorySize, Whol
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
-THREADS = 512  # the most that a process should start
 
 
 def count_option(
@@ -28,10 +34,6 @@ def count_option(
     return click.option(*names, type=Whole(least, most), default=default, help=help)
 
 
-KBEST_HELP = (
-    "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
-    "- is standard input."
-)
 kbest_option = click.option("--kbest", required=True, type=FILE, help=KBEST_HELP)
 kbest_or_systems_option = click.option("--kbest", type=FILE, help=KBEST_HELP)
 no_docs_option = click.option(
@@ -67,19 +69,18 @@ device_option = click.option(
     default="auto",
     type=TEXT,
     metavar="DEVICE",
-    help="Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one.",
+    help=DEVICE_HELP,
 )
 threads_option = count_option(
     "--threads",
-    most=THREADS,
-    help="CPU threads for language models [default: one; more for large models].",
+    most=MOST_THREADS,
+    help=THREADS_HELP,
 )
 cache_option = click.option(
     "--cache",
     type=FOLDER,
     metavar="DIR",
-    help="Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache "
-    "folder].",
+    help=CACHE_HELP,
 )
 memory_option = click.option(
     "--memory",

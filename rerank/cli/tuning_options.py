@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.cli.options import THREADS, all_of, by_name, count_option
+from rerank.cli.options import MOST_THREADS, all_of, by_name, count_option
 from rerank.errors import UsageError
 from rerank.registry import METRICS
 from rerank.tuning.selection import CV, SELECTIONS
@@ -171,7 +171,7 @@ start_options = all_of(
         ),
         count_option(
             "--threads",
-            most=THREADS,
+            most=MOST_THREADS,
             default=1,
             help="Starts or folds in parallel, and CPU threads for language models [default for "
             "these: one; more for large models]; other tuners than mert use one thread for a "

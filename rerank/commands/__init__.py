@@ -78,22 +78,16 @@ _CLI = {  # addresses in rerank.cli of the commands whose options are not record
     "tune-mert": "tuning:tune_mert",
     "tune-moses": "moses_tuning:tune_moses",
     "tune-mbr": "mbr_tuning:tune_mbr",
-    "weights": "weights:weights",
-    "explain": "explanation:explain",
     "ablate": "ablation:ablate",
-    "diversity": "diversity:diversity",
     "train-lm": "training:train_lm",
     "train-ngram": "ngram_models:train_ngram",
     "perplexity": "perplexity:perplexity",
     "lm-eval": "lm_eval:lm_eval",
-    "cloze": "cloze:cloze",
     "sample": "sampling:sample",
     "topics": "topics:topics",
     "relations": "relations:relations",
     "convert": "converting:convert",
-    "export": "exporting:export",
     "list": "listing:list_group",
-    "cache": "cache:cache",
 }
 
 

@@ -13,12 +13,33 @@ from rerank.files.terminal import say, show
 from rerank.notices import Notices
 from rerank.options import option, record
 from rerank.torchrun import process_number
+from rerank.values import TEXT, Whole
 
+KBEST_HELP = (
+    "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
+    "- is standard input."
+)
 REFERENCE_HELP = (
     "Reference translation, one line per source sentence; or WMT XML, NIST SGML or JSON lines, of "
     "which all references are read, or one as FILE#NAME; or sacrebleu:TESTSET/PAIR, as "
     "sacrebleu:wmt23/ru-en, from the cache of sacrebleu; repeatable."
 )
+
+
+CACHE_HELP = (
+    "Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache folder]."
+)
+DEVICE_HELP = "Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one."
+THREADS_HELP = "CPU threads for language models [default: one; more for large models]."
+MOST_THREADS = 512  # that a process should start
+
+
+@record
+class Machine:
+    """What language models run on."""
+
+    device: str = option(DEVICE_HELP, type=TEXT, default="auto", metavar="DEVICE")
+    threads: int | None = option(THREADS_HELP, type=Whole(1, MOST_THREADS), default=None)
 
 
 @record

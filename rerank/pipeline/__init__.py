@@ -5,8 +5,6 @@
 
 from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.checking import check as check
-from rerank.pipeline.cloze import Cloze as Cloze
-from rerank.pipeline.cloze import cloze as cloze
 from rerank.pipeline.converting import Conversion as Conversion
 from rerank.pipeline.converting import convert as convert
 from rerank.pipeline.converting import first as first
@@ -14,10 +12,6 @@ from rerank.pipeline.decoding import Reports as Reports
 from rerank.pipeline.decoding import decode as decode
 from rerank.pipeline.demo import Demo as Demo
 from rerank.pipeline.demo import demo as demo
-from rerank.pipeline.diversity import Diversities as Diversities
-from rerank.pipeline.diversity import diversity as diversity
-from rerank.pipeline.explanation import explain as explain
-from rerank.pipeline.exporting import export as export
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
 from rerank.pipeline.lm_eval.coherence import coherence as coherence
@@ -57,9 +51,6 @@ from rerank.pipeline.training_texts import TextFiles as TextFiles
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert
 from rerank.pipeline.tuning_outcome import Tuning as Tuning
-from rerank.pipeline.weights_conversion import convert_weights as convert_weights
 from rerank.tuning.mert.mert import MertSettings as MertSettings
 from rerank.tuning.objectives.options import ObjectiveOptions as ObjectiveOptions
 from rerank.tuning.plan import Plan as Plan
-
-weights = convert_weights  # by the name of its command, `rerank weights`

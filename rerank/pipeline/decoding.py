@@ -23,7 +23,6 @@ from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.distribution import distributed, scoring_shard
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.explanation import split_place
 from rerank.pipeline.input_order import LineWriter, in_source_order
 from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.lists import Lists
@@ -34,7 +33,7 @@ from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Printer, log
 from rerank.pipeline.trace_file import trace_lines
 from rerank.pipeline.tracing import Trace
-from rerank.report.explanation import Explanation
+from rerank.report.explanation import Explanation, split_place
 from rerank.scorers import FeatureSource
 from rerank.signature import LENGTH, short_digest, signature
 

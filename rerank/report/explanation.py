@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rerank.errors import UsageError
 from rerank.formats.trace import Choice
 from rerank.report.word_changes import marked_changes, word_changes
 
@@ -170,3 +171,17 @@ def _contributions(added: Mapping[str, float | None]) -> Iterator[str]:
     yield f"    {'total':<{width}}  {sum(known.values()):+.3f}"
     for name in sorted(known, key=lambda name: -abs(known[name])):
         yield f"    {name:<{width}}  {known[name]:+.3f}"
+
+
+def split_place(place: str, documents: Collection[str], source: str) -> tuple[str, int | None]:
+    """Document and sentence of `DOC` or `DOC:SENT`; UsageError for another document."""
+    if place in documents:
+        return place, None
+    document, colon, number = place.rpartition(":")
+    if colon and document in documents and number.isdigit() and len(number) < 10:
+        return document, int(number)
+    few = ", ".join(sorted(documents)[:3])
+    raise UsageError(
+        f"{place}: expected DOC or DOC:SENT, a document of {source} and the number of a sentence "
+        f"from 0; its documents are {few}{', …' if len(documents) > 3 else ''}"
+    )

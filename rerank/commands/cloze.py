@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rerank.commands.run import Machine, Messages, form_option, print_result
 from rerank.errors import InputError, RerankError
-from rerank.files.lines import read_lines
-from rerank.files.paths import display
-from rerank.notices import Notices
-from rerank.pipeline.language_models import open_forward_model
-from rerank.pipeline.side_information import refuse
+from rerank.options import Command, argument, option, part, record
+from rerank.values import FILE, FOLDER, Whole
+
+if TYPE_CHECKING:
+    from rerank.notices import Notices
 
 MISSING = b"___"  # the word that stands for the missing one
 Line = tuple[int, list[bytes]]  # its number, from 1, and its words
@@ -40,40 +42,70 @@ class Cloze:
             for word, log_prob in zip(query.words, query.log_probs, strict=True)
         )
 
-    def as_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """The queries, their answers from the most probable one."""
         return {
+            "schema": 1,
             "queries": [
                 {
                     "line": query.line,
                     "answers": dict(zip(query.words, query.log_probs, strict=True)),
                 }
                 for query in self.queries
-            ]
+            ],
         }
 
 
-def cloze(
-    lm: Path,
-    text: str | Path,
-    *,
-    notices: Notices,
-    answers: int = 5,
-    device: str = "auto",
-    threads: int | None = None,
-) -> Cloze:
-    """The `answers` most probable missing words of each query, of all words of the model.
+@record
+class ClozeOptions:
+    """Options of `rerank cloze`."""
 
-    text: documents with blank lines between them; the last sentence of each is the query, with
-    `___` in place of the missing word. O(V) scores of a sentence for each query.
+    text: str = argument("TEXT", type=FILE)
+    lm: Path = option("Language model made by train-lm.", type=FOLDER, metavar="DIR")
+    answers: int = option("Number of answers to each query.", type=Whole(), default=5)
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def cloze(options: ClozeOptions) -> None:
+    """Fill in missing words of TEXT with a language model.
+
+    TEXT has one sentence per line and a blank line between documents. The last sentence of each
+    document has ___ in place of one word. The model scores this sentence, after those before it,
+    completed with every word of its vocabulary. Output: the line, an answer and its
+    natural-log probability, with TABs between them.
+
+    Example:
+      rerank cloze --lm rlm.lm queries.en --answers 1
+    """
+    options.messages.announce_threads(options.machine.threads)
+    with options.messages.warnings() as notices:
+        result = answered(options, notices)
+    print_result(result, options.form)
+
+
+COMMAND = Command("cloze", ClozeOptions, cloze)
+
+
+def answered(options: ClozeOptions, notices: Notices) -> Cloze:
+    """The most probable missing words of each query, of all words of the model.
+
+    The last sentence of each document is the query, with `___` in place of the missing word. O(V)
+    scores of a sentence for each query.
     """
     from lm.cloze import answer_log_probs
     from lm.engine import ScoringEngine
     from lm.scoring import ScoreError
     from lm.vocabulary import SPECIAL
+    from rerank.files.lines import read_lines
+    from rerank.files.paths import display
+    from rerank.pipeline.language_models import open_forward_model
+    from rerank.pipeline.side_information import refuse
 
+    lm, text, machine = options.lm, options.text, options.machine
     documents = list(_documents(read_lines(text, notices), display(text)))
-    saved = open_forward_model(lm, device, threads)
+    saved = open_forward_model(lm, machine.device, machine.threads)
     refuse(saved, lm, "rerank cloze")
     engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
     words = [word.decode() for word in vocabulary.words]
@@ -87,7 +119,7 @@ def cloze(
             )
         except ScoreError as fault:
             raise RerankError(f"{lm}: line {number}: {fault}") from None
-        best = (-log_probs).argsort(kind="stable")[:answers].tolist()
+        best = (-log_probs).argsort(kind="stable")[: options.answers].tolist()
         chosen = tuple(words[k] for k in best), tuple(float(log_probs[k]) for k in best)
         found.append(Answers(number, *chosen))
     return Cloze(tuple(found))

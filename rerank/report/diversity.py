@@ -1,17 +1,13 @@
-"""`rerank diversity`."""
+"""Diversity of the lists of a run, as a table and for machines."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.diversity import Diversity
-from rerank.corpus.diversity import diversity as measure
-from rerank.notices import Notices
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
 
 _FIGURES = tuple(field.name for field in fields(Diversity))
 _SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}
@@ -70,25 +66,6 @@ class Diversities:
             "relative: distance / length of the longer candidate, mean of all pairs of a list\n"
             "10%, 50%, 90%: quantiles over the lists\n"
         )
-
-
-def diversity(lists: Lists, *, notices: Notices) -> Diversities:
-    """The diversity of k-best lists, as `--top` and `--diverse` leave them.
-
-    Documents determine only in which order ids may come (`rerank.corpus.grouping.documents_of`);
-    without --docs every list is a document. Memory: a document, and about 200 bytes per
-    list.
-    """
-    if lists.docs is None and lists.no_docs is None:
-        lists = replace(lists, no_docs="each")
-    found: dict[int, Diversity] = {}
-    with KBestSource.open(lists, notices) as source:
-        for _, kbest in source.read():
-            for t in np.flatnonzero(kbest.counts).tolist():
-                tokens = [kbest.tokens(row) for row in kbest.rows(t)]
-                line = source.documents.line(kbest.first + t)
-                found[lists.first_id + line] = measure(tokens)
-    return Diversities(dict(sorted(found.items())))
 
 
 def _quantile(values: NDArray[np.float64], share: float) -> float | None:

@@ -1,0 +1,112 @@
+"""`rerank weights`: weights of one tool written for another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import Messages
+from rerank.errors import InputError, UsageError
+from rerank.options import Command, argument, option, part, record
+from rerank.registry import MOSES_INI, WEIGHT_FORMATS
+from rerank.values import FILE, MemberName
+
+if TYPE_CHECKING:
+    from rerank.corpus.labels import Label
+    from rerank.files.paths import FilePath
+    from rerank.formats.weights import Weights
+
+
+@record
+class WeightsOptions:
+    """Options of `rerank weights`."""
+
+    source: str = argument("IN", type=FILE)
+    to: str = option(
+        "Format to write: json (ours), ini (rescore.ini, and a [weight] section to paste), dense "
+        "(run*.dense), kbmira (F0, F1, …), cdec, travatar, or moses-ini with --base.",
+        type=MemberName(WEIGHT_FORMATS, MOSES_INI),
+    )
+    out: str = option("File to write; - is standard output.", type=FILE, default="-")
+    base: str | None = option(
+        "With --to moses-ini, the moses.ini to write them into.", type=FILE, default=None
+    )
+    kbest: str | None = option(
+        "K-best list whose features, in their order, have the weights F0, F1, … of IN, or those "
+        "with names of another tool; with --to cdec or travatar, the list whose names are written "
+        "(not needed for JSON that tune-mert made of this list).",
+        type=FILE,
+        default=None,
+    )
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+    def check(self) -> None:
+        """UsageError for one half of `--to moses-ini --base FILE`."""
+        if (self.base is not None) != (self.to == MOSES_INI):
+            raise UsageError("--to moses-ini and --base: expected both or none; give both")
+
+
+def weights(options: WeightsOptions) -> None:
+    """Convert a weights file for another tool.
+
+    IN is recognised by its content: moses.ini, also with the sections of old versions, such as
+    [weight-l], and with a [weight-file]; run*.dense; rescore.ini; kbmira and PRO; cdec and Joshua;
+    travatar; numbers alone; JSON of rerank, or an object of names and numbers.
+
+    Example:
+      rerank weights run7.dense --to json --out weights.json
+    """
+    from rerank.files.inputs import InputFiles
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.files.paths import display
+    from rerank.formats.moses_ini import merged
+    from rerank.formats.weight_formats import to_bytes
+    from rerank.formats.weights import read_base, read_weights
+
+    source, base, kbest = options.source, options.base, options.kbest
+    files = [path for path in (source, base, kbest) if path is not None]
+    with options.messages.warnings() as notices:
+        check_outputs([options.out], files)
+        inputs = InputFiles(files)
+        read = read_weights(source, notices)
+        if kbest is not None:
+            read = _named(read, kbest, display(source))
+        if base is None:
+            content = to_bytes(read, options.to, notices)
+        else:
+            lines = read_base(base, notices)
+            new = merged(lines, read.dense, read.sparse, read.alpha, notices, source=display(base))
+            content = b"".join(line + b"\n" for line in new)
+        inputs.check()
+        with atomic(options.out) as file:
+            file.write(content)
+
+
+COMMAND = Command("weights", WeightsOptions, weights)
+
+
+def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
+    """The weights under the names of a list's features."""
+    from rerank.files.paths import display
+    from rerank.formats.weights import fitted_to
+
+    labels = _labels(kbest)
+    named = fitted_to(weights, labels, source=source)
+    if (named.dense, named.decoder_names) == (weights.dense, weights.decoder_names):
+        raise UsageError(
+            f"--kbest {display(kbest)}: the weights have names of the list already, or the "
+            "features of the list have none; leave it out"
+        )
+    return named
+
+
+def _labels(kbest: FilePath) -> tuple[Label, ...]:
+    """The features of a list."""
+    from rerank.files.paths import display
+    from rerank.formats.table import opened
+    from rerank.notices import Notices
+
+    notices = Notices()
+    known, lines = opened(kbest, notices)
+    for rows in known.read(lines, notices, source=display(kbest), clip=1.0):
+        return tuple(rows.labels)
+    raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))
