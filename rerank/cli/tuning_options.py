@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.cli.options import MOST_THREADS, all_of, by_name, count_option
+from rerank.cli.options import all_of, by_name, count_option
+from rerank.commands.run import MOST_THREADS
 from rerank.errors import UsageError
 from rerank.registry import METRICS
 from rerank.tuning.selection import CV, SELECTIONS
