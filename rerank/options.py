@@ -43,8 +43,9 @@ _MAX_BYTES = 1 << 20  # of a file of options
 class _Option:
     """What the shell needs to know of a field beside its name and default.
 
-    flags: none for an argument; many: whether it is repeatable; rare: shown by `--help-all` alone;
-    needs: fields without which the option is refused, each with the reason.
+    flags: none for an argument; many: whether it is repeatable; once: whether it is refused where
+    it is given twice, of which the shell otherwise takes the last; rare: shown by `--help-all`
+    alone; needs: fields without which the option is refused, each with the reason.
     """
 
     help: str
@@ -52,6 +53,7 @@ class _Option:
     type: Any
     metavar: str | None
     many: bool
+    once: bool
     rare: bool
     needs: Mapping[str, str]
 
@@ -77,26 +79,26 @@ def option(
     default: Any = MISSING,
     metavar: str | None = None,
     many: bool = False,
+    once: bool = False,
     rare: bool = False,
     needs: Mapping[str, str] | None = None,
 ) -> Any:
     """A field that is an option; without a default it is required.
 
-    flags: that of the field's name, if none is given. type: of `rerank.values` or
-    click; none for a flag, whose default is False, or None where a record without the option is to
-    be told from one that has it. many: the option is repeatable, and
-    its value a tuple, as with a tuple as default.
+    flags: that of the field's name, if none is given. type: of `rerank.values` or click; none for a
+    flag, whose default is False, or None where a record without the option is to be told from one
+    that has it. many: the option is repeatable, and its value a tuple, as with a tuple as default.
+    once, rare, needs: as in `_Option`.
     """
-    more = _Option(
-        help, flags, type, metavar, many or isinstance(default, tuple), rare, needs or {}
-    )
+    many = many or isinstance(default, tuple)
+    more = _Option(help, flags, type, metavar, many, once, rare, needs or {})
     return field(default=default, metadata={_OPTION: more})
 
 
 def argument(metavar: str, *, type: Any, default: Any = MISSING) -> Any:
     """A field that is a positional argument; one whose metavar ends in `...` takes all values."""
     many = metavar.endswith("...")
-    more = _Option("", (), type, metavar, many, False, {})
+    more = _Option("", (), type, metavar, many, False, False, {})
     return field(default=default, metadata={_OPTION: more})
 
 
@@ -211,16 +213,26 @@ def _parameter(one: _Declared) -> click.Parameter:
             [one.name], nargs=many, required=one.required, type=own.type, metavar=own.metavar
         )
     more: dict[str, Any] = {"is_flag": True} if own.type is None else {"type": own.type}
-    if not one.required and not own.many:
+    if own.once:
+        more["callback"] = only_one
+    elif not one.required and not own.many:
         more["default"] = default if own.type else bool(default)
     return click.Option(
         [*dict.fromkeys((*own.flags, _long(one.field))), one.name],
         required=one.required,
-        multiple=own.many,
+        multiple=own.many or own.once,
         metavar=own.metavar,
         help=own.help,
         **more,
     )
+
+
+def only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """The value of an option that must not be given twice; None if it is not given."""
+    if len(values) > 1:
+        found = " and ".join(map(str, values))
+        raise click.BadParameter(f"expected one, found {found}; give one of them")
+    return values[0] if values else None
 
 
 class Command(click.Command):
@@ -345,6 +357,8 @@ def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
         if not isinstance(value, bool):
             raise click.BadParameter(f"expected true or false, found {value!r}")
         return value
+    if one.callback is only_one:
+        return [_as_text(one, value, ctx)]
     if one.multiple:
         if not isinstance(value, list):
             raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")

@@ -19,6 +19,7 @@ from rerank.commands.run import (
 from rerank.commands.run import Messages as Messages
 from rerank.commands.run import print_result as print_result
 from rerank.errors import UsageError
+from rerank.options import only_one
 from rerank.registry import DOCUMENT_FORMATS
 from rerank.values import FILE, FOLDER, MOST, TEXT, MemberName, MemorySize, Whole
 
@@ -34,8 +35,9 @@ def count_option(
     return click.option(*names, type=Whole(least, most), default=default, help=help)
 
 
-kbest_option = click.option("--kbest", required=True, type=FILE, help=KBEST_HELP)
-kbest_or_systems_option = click.option("--kbest", type=FILE, help=KBEST_HELP)
+_KBEST: dict[str, Any] = {"type": FILE, "multiple": True, "callback": only_one}
+kbest_option = click.option("--kbest", required=True, help=KBEST_HELP, **_KBEST)
+kbest_or_systems_option = click.option("--kbest", help=KBEST_HELP, **_KBEST)
 no_docs_option = click.option(
     "--no-docs",
     type=click.Choice(["each", "one"]),

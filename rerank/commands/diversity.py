@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class MeasuredList:
     """The list that is measured."""
 
-    kbest: str = option(KBEST_HELP, type=FILE)
+    kbest: str = option(KBEST_HELP, type=FILE, once=True)
     documents: DocumentOptions = part(DocumentOptions, without={"no_docs"})
     reading: ReadingOptions = part(ReadingOptions, without={"missing"})
 

@@ -87,7 +87,10 @@ class Oracle:
     """The k-best list whose best and worst choices are shown."""
 
     kbest: str | None = option(
-        "K-best list whose oracle and anti-oracle BLEU is shown.", type=FILE, default=None
+        "K-best list whose oracle and anti-oracle BLEU is shown.",
+        type=FILE,
+        default=None,
+        once=True,
     )
     reading: ReadingOptions = part(ReadingOptions, without={"missing"})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rerank.files.terminal import say, show
+from rerank.files.terminal import progress_shown, say, show
 from rerank.notices import Notices
 from rerank.options import option, record
 from rerank.torchrun import process_number
@@ -67,10 +67,14 @@ class Messages:
 
     @contextmanager
     def warnings(self) -> Iterator[Notices]:
-        """Collector of counted warnings, which are printed when the block ends."""
+        """Collector of counted warnings, which are printed when the block ends.
+
+        Progress of long work is shown in the block, unless the command is quiet.
+        """
         notices = Notices(strict=self.strict)
         try:
-            yield notices
+            with progress_shown(not self.quiet):
+                yield notices
         finally:
             for line in notices.lines():
                 self.announce(f"warning: {line}")

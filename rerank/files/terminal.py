@@ -11,7 +11,9 @@ import io
 import os
 import re
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]"
 )
 _LONGEST = 4000  # characters of a line of a message
+_PROGRESS: ContextVar[bool] = ContextVar("progress", default=True)
 
 
 def printable(line: str) -> str:
@@ -64,6 +67,21 @@ def show(result: str) -> None:
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     # `color`: click would remove some escape sequences
     click.echo(harmless(result) if on_terminal else result, color=True)
+
+
+@contextmanager
+def progress_shown(shown: bool) -> Iterator[None]:
+    """Show the progress of long work in a block, or do not."""
+    token = _PROGRESS.set(shown)
+    try:
+        yield
+    finally:
+        _PROGRESS.reset(token)
+
+
+def shows_progress() -> bool:
+    """Whether the progress of long work is to be shown here."""
+    return _PROGRESS.get()
 
 
 def flush_messages() -> None:

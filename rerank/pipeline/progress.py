@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import TypeVar
 
-from rerank.files.terminal import say
+from rerank.files.terminal import say, shows_progress
 from rerank.torchrun import process_number
 
 T = TypeVar("T")
@@ -22,7 +22,8 @@ def progress(items: Iterable[T], *, label: str, unit: str, total: int) -> Iterat
     unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
     leaves none either.
     """
-    if sys.stderr is None or process_number() > 0:  # closed by the caller; shown by the first
+    if sys.stderr is None or process_number() > 0 or not shows_progress():
+        # standard error is closed by the caller, the first process shows it, or nobody is to
         yield from items
     elif sys.stderr.isatty():
         from tqdm import tqdm

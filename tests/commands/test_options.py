@@ -127,8 +127,9 @@ def test_sound_values_arrive(command: str, world: World) -> None:
 
 
 def test_options_of_a_file_are_those_of_the_command_line_which_has_precedence(world: World) -> None:
-    world.write("c.toml", 'seed = 5\nmetric = ["chrf"]\nper-document = true\nformat = "text"\n')
-    given = world.ok(f"{EVALUATE} --seed 5 --metric chrf --per-document")
+    texts = 'kbest = "dev.kbest"\nmetric = ["chrf"]\nformat = "text"\n'
+    world.write("c.toml", f"{texts}seed = 5\nper-document = true\n")
+    given = world.ok(f"{EVALUATE} --kbest dev.kbest --seed 5 --metric chrf --per-document")
     assert world.ok(f"{EVALUATE} --config c.toml").out == given.out
-    other = world.ok(f"{EVALUATE} --seed 6 --metric ter --format json").out
+    other = world.ok(f"{EVALUATE} --kbest dev.kbest --seed 6 --metric ter --format json").out
     assert world.ok(f"{EVALUATE} --config c.toml --seed 6 --metric ter --format json").out == other

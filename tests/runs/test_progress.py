@@ -43,7 +43,7 @@ def left(seconds: int) -> str:
 
 @pytest.mark.parametrize(
     ("option", "step", "rate", "every"),  # a minute is over after so many updates
-    [("", 20, "0.05/s", 3), ("", 1800, "0.00056/s", 1), ("", 1, "", 0), ("-q", 100, "0.01/s", 1)],
+    [("", 20, "0.05/s", 3), ("", 1800, "0.00056/s", 1), ("", 1, "", 0), ("-q", 100, "", 0)],
     ids=["minutes", "hours", "short", "quiet"],
 )
 def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
