@@ -83,7 +83,6 @@ _CLI = {  # addresses in rerank.cli of the commands whose options are not record
     "train-ngram": "ngram_models:train_ngram",
     "perplexity": "perplexity:perplexity",
     "lm-eval": "lm_eval:lm_eval",
-    "sample": "sampling:sample",
     "topics": "topics:topics",
     "relations": "relations:relations",
     "convert": "converting:convert",

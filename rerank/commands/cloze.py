@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Machine, Messages, form_option, print_result
+from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
 from rerank.errors import InputError, RerankError
 from rerank.options import Command, argument, option, part, record
 from rerank.values import FILE, FOLDER, Whole
@@ -61,7 +61,7 @@ class ClozeOptions:
     """Options of `rerank cloze`."""
 
     text: str = argument("TEXT", type=FILE)
-    lm: Path = option("Language model made by train-lm.", type=FOLDER, metavar="DIR")
+    lm: Path = option(LM_HELP, type=FOLDER, metavar="DIR")
     answers: int = option("Number of answers to each query.", type=Whole(), default=5)
     form: str = form_option("text", "json", help="Output as text or as JSON.")
     machine: Machine = part(Machine, "Machine")

@@ -26,6 +26,7 @@ REFERENCE_HELP = (
 )
 
 
+LM_HELP = "Language model made by train-lm."
 CACHE_HELP = (
     "Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache folder]."
 )

@@ -34,8 +34,6 @@ from rerank.pipeline.relations import RelationFigures as RelationFigures
 from rerank.pipeline.relations import label_relations as label_relations
 from rerank.pipeline.relations import train_relations as train_relations
 from rerank.pipeline.results import CorpusResult as CorpusResult
-from rerank.pipeline.sampling import Sampling as Sampling
-from rerank.pipeline.sampling import sample as sample
 from rerank.pipeline.scoring import score as score
 from rerank.pipeline.searching import Search as Search
 from rerank.pipeline.shards import Shard as Shard

@@ -1,0 +1,159 @@
+"""`rerank sample`: text drawn from a language model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import LM_HELP, Machine, Messages
+from rerank.errors import InputError, UsageError
+from rerank.options import Command, option, part, record
+from rerank.values import FILE, FOLDER, Real, Whole
+
+if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
+    from lm.corpus import Corpus
+    from rerank.notices import Notices
+
+
+@record
+class Sampling:
+    """How much text is drawn, and how."""
+
+    documents: int = option("Number of documents.", type=Whole(), default=1)
+    sentences: int = option("Number of sentences of each document.", type=Whole(), default=10)
+    longest: int = option(
+        "Most words of a sentence; one that has not ended by itself is cut off there.",
+        type=Whole(),
+        default=100,
+    )
+    temperature: float = option(
+        "Words are drawn with probabilities proportional to p^(1/TEMPERATURE).",
+        type=Real(0.01, 100),
+        default=1.0,
+    )
+    seed: int = option("Random seed.", type=Whole(0, 2**31 - 1), default=1)
+
+
+@record
+class SampleOptions:
+    """Options of `rerank sample`."""
+
+    lm: Path = option(LM_HELP, type=FOLDER, metavar="DIR")
+    start: str | None = option(
+        "Text of one document, a sentence per line, that every document continues; it is not "
+        "printed.",
+        type=FILE,
+        default=None,
+    )
+    out: str = option("Output; - is standard output.", type=FILE, default="-")
+    sampling: Sampling = part(Sampling, "What is drawn")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def sample(options: SampleOptions) -> None:
+    """Write text drawn from a language model: a sentence per line, blank lines between documents.
+
+    Each sentence is drawn in the context of those before it; by a model of train-lm
+    --reverse-documents in that of those after it, --start being the end of the document. <unk> is
+    never drawn, nor an empty sentence: the other probabilities are scaled up. The same seed gives
+    the same text. Not for rnnslm, which predicts bags of words.
+
+    Example:
+      rerank sample --lm codclm.lm --documents 3 --sentences 8 --seed 7
+    """
+    options.messages.announce_threads(options.machine.threads)
+    with options.messages.warnings() as notices:
+        result = drawn(options, notices)
+    options.messages.announce(result.to_text())
+
+
+COMMAND = Command("sample", SampleOptions, sample)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledText:
+    """Counts of a text that was drawn; cut: sentences that ended without `</s>`."""
+
+    documents: int
+    sentences: int
+    words: int
+    cut: int
+    longest: int
+
+    def to_text(self) -> str:
+        """`2 documents, 20 sentences, 131 words`, and how many sentences were cut off."""
+        counts = (self.documents, "document"), (self.sentences, "sentence"), (self.words, "word")
+        text = ", ".join(_counted(n, noun) for n, noun in counts)
+        if self.cut:
+            cut, longest = _counted(self.cut, "sentence"), _counted(self.longest, "word")
+            text += f"; {cut} cut off at --longest {longest}"
+        return text
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def drawn(options: SampleOptions, notices: Notices) -> SampledText:
+    """Draw documents from a model and write them, a blank line between them.
+
+    Every sentence has a word, so that no other line is blank. What is drawn, and on what it
+    depends, says `lm.sampling.sample`.
+    """
+    from lm.sampling import sample as draw
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.pipeline.language_models import open_model
+    from rerank.pipeline.perplexity import broken_models
+    from rerank.pipeline.progress import progress
+
+    lm, start, sampling = options.lm, options.start, options.sampling
+    check_outputs((options.out,), () if start is None else (start,))
+    saved = open_model(lm, options.machine.device, options.machine.threads)
+    _check(saved, lm)
+    before = None if start is None else _document(start, saved, notices)
+    documents = draw(saved.model, start=before, **asdict(sampling))
+    sentences = words = cut = 0
+    with atomic(options.out) as file, broken_models(lm):
+        for number, document in enumerate(
+            progress(documents, label="sampling", unit="documents", total=sampling.documents)
+        ):
+            file.write(b"\n" if number else b"")
+            for sentence in saved.sentence_order(document.sentences):
+                line = saved.vocabulary.decode(saved.reading_order(sentence))
+                file.write(b" ".join(line) + b"\n")
+            sentences += len(document.sentences)
+            words += sum(map(len, document.sentences))
+            cut += document.cut
+    return SampledText(sampling.documents, sentences, words, cut, sampling.longest)
+
+
+def _check(saved: SavedModel, lm: Path) -> None:
+    """UsageError for a model of which no sentence can be drawn."""
+    from rerank.pipeline.side_information import refuse
+
+    refuse(saved, lm, "rerank sample")
+    if not saved.model.head.predicts_end:
+        raise UsageError(
+            f"{lm}: this model predicts bags of words, without order and </s>, of which no "
+            "sentence can be drawn; give another one"
+        )
+    if not saved.vocabulary.words:
+        raise UsageError(f"{lm}: this model knows no word that could be drawn; train another")
+
+
+def _document(start: str, saved: SavedModel, notices: Notices) -> Corpus:
+    """The document that is continued; InputError for several."""
+    from rerank.files.paths import display
+    from rerank.pipeline.perplexity import read_corpus
+
+    found = read_corpus(start, saved, notices)
+    if found.n_documents > 1:
+        raise InputError(
+            f"expected one document to continue, found {found.n_documents:,}; keep one of those "
+            "between blank lines",
+            source=display(start),
+        )
+    return found
