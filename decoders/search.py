@@ -38,8 +38,8 @@ class Options:
 
     All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
     without them. utility: the name of one, which the caller makes; scale: the α for a decoder that
-    needs one if `alpha` is not given; gap: width of the beam from which sweeps look for the best
-    known path of unbounded problems.
+    needs one if `alpha` is not given; gap: look for a better path where the decoder is not exact, by
+    Viterbi where that is affordable, else by sweeps from a beam of this width.
     """
 
     width: int | None = None
@@ -167,7 +167,7 @@ def _decoded(
     ]
     found = _together(problems, searches, others)
     return [
-        _judged(problem, row.name, proved, one, rest)
+        _judged(problem, row.name, proved, one, rest, compared=options.gap is not None)
         for problem, row, proved, (one, *rest) in zip(problems, rows, exact, found, strict=True)
     ]
 
@@ -262,12 +262,12 @@ def _others(
 ) -> list[Steps[SearchResult]]:
     """Searches to compare with: the first candidates, and one for the best known path."""
     searches = [_search(follow.steps, problem, [0] * len(problem.lengths))]
-    if not exact and affordable(problem):
-        searches.append(_search(viterbi.steps, problem))
-    elif not exact and options.gap is not None:
-        rng = rng_for(SEED, "")  # asked for by no sweep without a scale
-        searches.append(_search(sweeps.steps, problem, rng=rng, start=start, width=options.gap))
-    return searches
+    if exact or options.gap is None:
+        return searches
+    if affordable(problem):
+        return [*searches, _search(viterbi.steps, problem)]
+    rng = rng_for(SEED, "")  # asked for by no sweep without a scale
+    return [*searches, _search(sweeps.steps, problem, rng=rng, start=start, width=options.gap)]
 
 
 def _together(
@@ -296,8 +296,13 @@ def _judged(
     exact: bool,
     found: SearchResult,
     others: Sequence[SearchResult],
+    *,
+    compared: bool,
 ) -> SearchResult:
-    """The result of a search, compared with those of others, first the first candidates."""
+    """The result of a search, compared with those of others, first the first candidates.
+
+    compared: whether `_others` looked for a better path.
+    """
     posterior = found.posterior
     return replace(
         found,
@@ -305,6 +310,6 @@ def _judged(
         exact=exact,
         baseline_score=others[0].score,
         best_score=max(one.score for one in (found, *others)),
-        optimal=exact or affordable(problem),
+        optimal=exact or (compared and affordable(problem)),
         log_normaliser=None if posterior is None or posterior.extinct else posterior.log_normaliser,
     )

@@ -115,8 +115,8 @@ _OPTIONS = {  # by the name that decoders use
     ),
     "gap": count_option(
         "--gap",
-        help="Where no decoder is exact, search again with a beam of this width and sweeps, and "
-        "report the gap to the best path found.",
+        help="Where the search is not exact, look for a better path, and report the gap to it: by "
+        "Viterbi where that is affordable, else with a beam of this width and sweeps.",
     ),
 }
 

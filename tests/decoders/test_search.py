@@ -105,7 +105,7 @@ def test_the_comparison_with_the_best_known_path_is_right(
     assert max(found.score, found.baseline_score) <= found.best_score <= optimum
     assert (found.gap == 0) == (found.best_score == found.score)
     assert found.gap == 0 or found.gap == found.best_score - found.score
-    assert found.optimal or problem.order is None
+    assert found.optimal == (found.exact or (gap is not None and problem.order is not None))
     if found.optimal:
         assert found.best_score == optimum
     if found.exact:
@@ -138,7 +138,10 @@ def test_a_search_is_exact_by_the_order_or_a_beam_that_keeps_every_context(
 ) -> None:
     found = decode(problem, name, Options(**options))
     assert found.exact == exact
-    assert found.optimal == (exact or problem.order is not None)
+    assert found.optimal == exact
+    compared = decode(problem, name, Options(**{"gap": 2, **options}))
+    assert compared.optimal == (exact or problem.order is not None)
+    assert compared.choices == found.choices
 
 
 def test_on_unbounded_order_the_gap_is_to_the_best_known_path() -> None:
@@ -158,7 +161,9 @@ def test_on_unbounded_order_the_gap_is_to_the_best_known_path() -> None:
 def test_a_gap_between_impossible_paths_is_zero_and_to_a_possible_one_infinite() -> None:
     impossible = HistoryTable([np.full(2, -np.inf), np.zeros((2, 2))])
     assert decode(impossible, "greedy").gap == 0
-    found = decode(Pairwise([np.array([[1.0, 0]]), np.array([[-np.inf], [0]])]), "greedy")
+    found = decode(
+        Pairwise([np.array([[1.0, 0]]), np.array([[-np.inf], [0]])]), "greedy", Options(gap=1)
+    )
     assert (found.score, found.best_score, found.gap) == (-np.inf, 0, np.inf)
     assert decode(Unary([np.full(2, -np.inf)]), "ffbs", SCALED).log_normaliser is None
     assert SearchResult((Path((1, 0), -2.0), Path((0, 0), -3.0)), best_score=-1.5).gap == 0.5
