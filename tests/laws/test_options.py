@@ -6,29 +6,28 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from rerank.errors import UsageError
+import rerank
 from rerank.options import Command, argument, option, part, record, settings_of
-from rerank.values import TEXT, Whole
 
 
 @record
 class Inner:
-    beam: int = option("Beam width.", type=Whole(1, 100), default=8)
+    beam: int = option("Beam width.", type=click.IntRange(1, 100), default=8)
     gap: bool = option("Report the gap.", default=False, needs={"names": "it is of names"})
-    hidden: int = option("Not an option here.", type=Whole(), default=3)
+    hidden: int = option("Not an option here.", type=int, default=3)
 
 
 @record
 class Options:
     """Options of a command."""
 
-    paths: tuple[str, ...] = argument("PATH...", type=TEXT)
-    names: tuple[str, ...] = option("Names.", "--name", type=TEXT, default=())
+    paths: tuple[str, ...] = argument("PATH...", type=str)
+    names: tuple[str, ...] = option("Names.", "--name", type=str, default=())
     search: Inner = part(Inner, "Search", without={"hidden"})
 
     def check(self) -> None:
         if self.paths == ("bad",):
-            raise UsageError("bad: not a path")
+            raise rerank.RerankError("bad: not a path")
 
 
 def shown(words: list[str]) -> str:
@@ -60,11 +59,11 @@ def test_the_shell_and_python_fill_the_same_record() -> None:
 def test_rules_about_several_options_hold_in_python_and_in_the_shell(
     values: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(UsageError) as fault:
+    with pytest.raises(rerank.RerankError) as fault:
         settings_of(Options, **values)
     assert str(fault.value) == message
     words = [*values["paths"], *(["--gap"] if "gap" in values else [])]  # type: ignore[misc]
-    with pytest.raises(UsageError) as fault:
+    with pytest.raises(rerank.RerankError) as fault:
         shown(words)
     assert str(fault.value) == message
 
