@@ -1,17 +1,6 @@
 """Faults of models, searches, caches and devices."""
 
-from support.faults import (
-    LM,
-    RESTORED,
-    Changes,
-    Fault,
-    Model,
-    cached,
-    edited,
-    model_of_pipes,
-    strange_tensor,
-    table,
-)
+from support.faults import (LM, RESTORED, Changes, Fault, Model, cached, edited, model_of_pipes, strange_tensor, table)
 from support.world import DECODE, TUNE
 
 M: Changes = {"model": Model("codclm")}

@@ -1,21 +1,7 @@
 """K-best lists, as `rerank check` and the commands that read lists see them."""
 
 from support.faults import (
-    FAULT,
-    RESTORED,
-    SOUND,
-    WARNING,
-    Fault,
-    around,
-    both,
-    checked,
-    each_line,
-    line,
-    order,
-    packed,
-    put,
-    replaced,
-    without,
+    FAULT, RESTORED, SOUND, WARNING, Fault, around, both, checked, each_line, line, order, packed, put, replaced, without,
 )
 from support.forms import DOCS, KBEST, WEIGHTS, as_fairseq, as_jsonl, fairseq, jsonl, kbest, sockeye
 

@@ -1,17 +1,6 @@
 """Text and encoding, as `rerank check` and the commands that read lists see them."""
 
-from support.faults import (
-    FAULT,
-    SOUND,
-    WARNING,
-    around,
-    both,
-    checked,
-    line,
-    normal_form,
-    recoded,
-    replaced,
-)
+from support.faults import (FAULT, SOUND, WARNING, around, both, checked, line, normal_form, recoded, replaced)
 from support.forms import DOCS, KBEST, REF, SOURCE, jsonl, kbest
 
 LONG = "x" * (17 << 20)

@@ -1,16 +1,6 @@
 """Faults of lists, documents and weights, as decode, evaluate and others see them."""
 
-from support.faults import (
-    RESTORED,
-    Fault,
-    around,
-    each_line,
-    line,
-    normal_form,
-    order,
-    recoded,
-    without,
-)
+from support.faults import (RESTORED, Fault, around, each_line, line, normal_form, order, recoded, without)
 from support.world import DECODE, EVALUATE, SOUND, TUNE
 
 LIST, WEIGHTS = {"dev.kbest": RESTORED}, {"w.ini": RESTORED}
