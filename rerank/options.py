@@ -238,11 +238,15 @@ def only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, 
 class Command(click.Command):
     """A command of the shell whose options are the fields of a record.
 
-    work: what is called with the record; its docstring is the help.
+    work: what is called with the record; its docstring is the help. ValueError for two fields of
+    one name in the record and its parts.
     """
 
     def __init__(self, name: str, options: type, work: Callable[[Any], Any]) -> None:
         declared = list(_declared(options))
+        names = [one.name for one in declared]
+        if twice := [one for one in names if names.count(one) > 1]:
+            raise ValueError(f"{name}: two options are called {twice[0]!r}")
         parameters = [_parameter(one) for one in declared]
         self.options, self.work = options, work
         self.headings = {one.name: one.heading for one in declared}
