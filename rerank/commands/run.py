@@ -24,8 +24,6 @@ REFERENCE_HELP = (
     "which all references are read, or one as FILE#NAME; or sacrebleu:TESTSET/PAIR, as "
     "sacrebleu:wmt23/ru-en, from the cache of sacrebleu; repeatable."
 )
-
-
 LM_HELP = "Language model made by train-lm."
 CACHE_HELP = (
     "Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache folder]."
