@@ -23,11 +23,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rerank.commands.convert import Converted, write_converted
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
 from rerank.formats.table import opened, read_documents
 from rerank.notices import Notices
-from rerank.pipeline import Conversion, Lists, convert
+from rerank.pipeline import Lists
 
 RUNS = 5
 WORDS, CANDIDATES, LENGTH = 5000, 100, 22
@@ -158,7 +159,7 @@ def main() -> None:
             path, lines = Path(folder, "list.nbest"), Path(folder, "list.jsonl")
             content = repeated(source, n) if source else made_up(n)
             path.write_bytes(b"".join(line + b"\n" for line in content))
-            convert(Lists(str(path)), str(lines), Conversion("jsonl"), notices=Notices())
+            write_converted(Lists(str(path)), Converted(to="jsonl", out=str(lines)), Notices())
             for kind, file, loop in (("Moses", path, obvious), ("JSON", lines, obvious_json)):
                 table_row(f"{name}, {kind}", file, loop, n)
 

@@ -71,7 +71,6 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
 }
 _CLI = {  # addresses in rerank.cli of the commands whose options are not records yet
     "check": "checking:check",
-    "first": "converting:first",
     "decode": "decoding:decode",
     "score": "decoding:score",
     "demo": "demo:demo",
@@ -85,7 +84,6 @@ _CLI = {  # addresses in rerank.cli of the commands whose options are not record
     "lm-eval": "lm_eval:lm_eval",
     "topics": "topics:topics",
     "relations": "relations:relations",
-    "convert": "converting:convert",
     "list": "listing:list_group",
 }
 

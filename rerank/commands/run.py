@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.files.terminal import progress_shown, say, show
 from rerank.notices import Notices
-from rerank.options import option, record
+from rerank.options import option, part, record
 from rerank.torchrun import process_number
-from rerank.values import TEXT, Whole
+from rerank.values import FILE, TEXT, Whole
+
+if TYPE_CHECKING:
+    from rerank.pipeline.lists import Lists
 
 KBEST_HELP = (
     "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
@@ -31,6 +36,22 @@ CACHE_HELP = (
 DEVICE_HELP = "Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one."
 THREADS_HELP = "CPU threads for language models [default: one; more for large models]."
 MOST_THREADS = 512  # that a process should start
+
+
+@record
+class ListFiles:
+    """K-best lists in a file, and the documents of their sentences."""
+
+    kbest: str = option(KBEST_HELP, type=FILE, once=True)
+    documents: DocumentOptions = part(DocumentOptions)
+    reading: ReadingOptions = part(ReadingOptions)
+
+    def lists(self, **more: Any) -> Lists:
+        """The lists as a run takes them; more: further fields."""
+        from rerank.pipeline.lists import Lists
+
+        docs, no_docs = self.documents.file, self.documents.no_docs
+        return Lists(self.kbest, docs, no_docs, **asdict(self.reading), **more)
 
 
 @record

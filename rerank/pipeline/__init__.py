@@ -5,9 +5,6 @@
 
 from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.checking import check as check
-from rerank.pipeline.converting import Conversion as Conversion
-from rerank.pipeline.converting import convert as convert
-from rerank.pipeline.converting import first as first
 from rerank.pipeline.decoding import Reports as Reports
 from rerank.pipeline.decoding import decode as decode
 from rerank.pipeline.demo import Demo as Demo
