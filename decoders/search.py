@@ -38,8 +38,8 @@ class Options:
 
     All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
     without them. utility: the name of one, which the caller makes; scale: the α for a decoder that
-    needs one if `alpha` is not given; gap: look for a better path where the decoder is not exact, by
-    Viterbi where that is affordable, else by sweeps from a beam of this width.
+    needs one if `alpha` is not given; gap: look for a better path where the decoder is not exact,
+    by Viterbi where that is affordable, else by sweeps from a beam of this width.
     """
 
     width: int | None = None
