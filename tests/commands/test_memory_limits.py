@@ -95,7 +95,10 @@ BARE = re.compile("LM0=.* \\|\\|\\|")
 @pytest.mark.parametrize(
     ("change", "command"),
     [
-        (lambda lines: [BARE.sub(" |||", one) for one in lines], "score --scores qe=dev.qe"),
+        (
+            lambda lines: [BARE.sub(" |||", one) for one in lines],
+            "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe",
+        ),
         (lambda lines: lines[:2] + lines[5:], f"{DECODE} --missing source --source dev.src"),
     ],
     ids=["without features", "with a source line"],
@@ -108,10 +111,9 @@ def test_lists_in_files_are_those_in_memory(
 ) -> None:
     world.write("dev.kbest", change(world.lines("dev.kbest")))
     monkeypatch.setattr("tempfile.tempdir", str(world.folder))
-    command = f"{command} --kbest dev.kbest --docs dev.docs --memory"
-    found = world.ok(f"{command} 256M")
+    found = world.ok(f"{command} --memory 256M")
     assert "candidates that did not fit into memory: " in found.err
-    assert found.out == world.ok(f"{command} 64G").out
+    assert found.out == world.ok(f"{command} --memory 64G").out
 
 
 def test_a_system_that_says_nothing_of_the_process_does_without(

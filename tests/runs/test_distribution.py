@@ -134,7 +134,7 @@ def test_a_process_that_waits_hears_of_the_death_of_another(drawn: World) -> Non
 
 
 def test_an_error_names_the_process(drawn: World) -> None:
-    for rank, program in enumerate(torchrun(decoding("codclm", "--kbest missing"), 2)):
+    for rank, program in enumerate(torchrun(decoding("codclm", "--weights missing"), 2)):
         found = program.wait()
         assert found.exit == 2
         assert found.err.startswith(f"[{rank}] rerank: ")
