@@ -97,7 +97,10 @@ BARE = re.compile("LM0=.* \\|\\|\\|")
     [
         (
             lambda lines: [BARE.sub(" |||", one) for one in lines],
-            "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe",
+            (
+                lambda lines: [BARE.sub(" |||", one) for one in lines],
+                "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe",
+            ),
         ),
         (lambda lines: lines[:2] + lines[5:], f"{DECODE} --missing source --source dev.src"),
     ],
