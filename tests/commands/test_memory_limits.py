@@ -97,10 +97,7 @@ BARE = re.compile("LM0=.* \\|\\|\\|")
     [
         (
             lambda lines: [BARE.sub(" |||", one) for one in lines],
-            (
-                lambda lines: [BARE.sub(" |||", one) for one in lines],
-                "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe",
-            ),
+            "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe",
         ),
         (lambda lines: lines[:2] + lines[5:], f"{DECODE} --missing source --source dev.src"),
     ],
