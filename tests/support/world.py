@@ -275,6 +275,7 @@ def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outco
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     numbers = [*signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}]
     handlers = {number: signal.getsignal(number) for number in numbers}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
