@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ import click
 from rerank.cli.options import (
     all_of,
     cache_option,
-    count_option,
     device_option,
     interleaved_docs_option,
     kbest_or_systems_option,
@@ -19,6 +19,8 @@ from rerank.cli.options import (
 )
 from rerank.cli.searching import search_of
 from rerank.cli.side_information import side_of, side_options
+from rerank.corpus.reading import ReadingOptions
+from rerank.options import decorators_of
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES
 from rerank.values import (
     FILE,
@@ -26,8 +28,6 @@ from rerank.values import (
     MOST_LINES,
     PART,
     TEXT,
-    WEIGHT,
-    EncodingName,
     Pair,
     ShardName,
     Whole,
@@ -46,35 +46,8 @@ def _with_top(context: click.Context, parameter: click.Parameter, value: bool) -
     return value
 
 
-_READING_OPTIONS = [
-    click.option(
-        "--kbest-format",
-        type=TEXT,
-        metavar="NAME[:K]",
-        help="Format of the list, if its first lines do not tell; `rerank list formats` shows "
-        "them. flat:K and portage:K have K lines a sentence.",
-    ),
-    click.option(
-        "--kbest-scores",
-        type=FILE,
-        help="Numbers of each hypothesis of a flat or Portage list, a line each, as features F0, "
-        "F1, ….",
-    ),
-    click.option(
-        "--encoding",
-        type=EncodingName(),
-        metavar="NAME",
-        default="utf-8",
-        show_default=True,
-        help="Encoding of the list, as latin-1, cp1252 or gb18030; what is written is UTF-8.",
-    ),
-    click.option(
-        "--encoding-errors",
-        type=click.Choice(["strict", "replace"]),
-        default="strict",
-        show_default=True,
-        help="Refuse bytes of the list that are not of its encoding, or read U+FFFD for them.",
-    ),
+_NAMES = {field.name for field in fields(ReadingOptions)}
+_TOP, _DIVERSE = (
     click.option(
         "--top",
         type=Whole(most=MOST_LINES),
@@ -89,36 +62,12 @@ _READING_OPTIONS = [
         help="With --top, keep the first candidate and then those farthest, by edit distance, "
         "from the ones kept.",
     ),
-    count_option(
-        "--first-id",
-        least=0,
-        most=MOST_LINES,
-        default=0,
-        help="Id of the first source sentence in the list.",
-    ),
-    count_option(
-        "--max-k",
-        most=MOST_LINES,
-        default=1_000_000,
-        help="Refuse sentences with more candidates than this.",
-    ),
-    click.option(
-        "--clip-inf",
-        type=WEIGHT,
-        metavar="VALUE",
-        help="Replace infinite feature values by ±VALUE.",
-    ),
-]
-reading_options = all_of(_READING_OPTIONS)
-missing_option = click.option(
-    "--missing",
-    type=click.Choice(["empty", "error", "source"]),
-    default="empty",
-    show_default=True,
-    help="What becomes of source lines for which the list has no hypotheses: an empty line of the "
-    "output; an error; or the line of --source as their only candidate, with 0 for every feature "
-    "of the list.",
 )
+_OTHERS = decorators_of(ReadingOptions, without={"top", "diverse", "missing", "normalize"})
+_READING_OPTIONS = [*_OTHERS[:4], _TOP, _DIVERSE, *_OTHERS[4:]]
+reading_options = all_of(_READING_OPTIONS)
+(missing_option,) = decorators_of(ReadingOptions, without=_NAMES - {"missing"})
+(normalize_option,) = decorators_of(ReadingOptions, without=_NAMES - {"normalize"})
 _SCORER_OPTIONS = [
     click.option(
         "--lm",
@@ -191,14 +140,6 @@ _SCORER_OPTIONS = [
     cache_option,
     click.option("--no-cache", is_flag=True, help="Neither read nor write the score cache."),
 ]
-normalize_option = click.option(
-    "--normalize",
-    type=click.Choice(["none", "nfc"]),
-    default="none",
-    show_default=True,
-    help="Put hypotheses, references and sources into Unicode's normal form NFC as they are read, "
-    "so that equal words with accents have equal characters; what is written is then in NFC, too.",
-)
 systems_option = click.option(
     "--systems",
     multiple=True,

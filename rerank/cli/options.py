@@ -10,18 +10,16 @@ import click
 
 from rerank.commands.run import (
     CACHE_HELP,
-    DEVICE_HELP,
     KBEST_HELP,
-    MOST_THREADS,
     REFERENCE_HELP,
-    THREADS_HELP,
+    Machine,
 )
 from rerank.commands.run import Messages as Messages
 from rerank.commands.run import print_result as print_result
+from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
-from rerank.options import only_one
-from rerank.registry import DOCUMENT_FORMATS
-from rerank.values import FILE, FOLDER, MOST, TEXT, MemberName, MemorySize, Whole
+from rerank.options import decorators_of, only_one, settings_of
+from rerank.values import FILE, FOLDER, MOST, MemorySize, Whole
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -38,11 +36,6 @@ def count_option(
 _KBEST: dict[str, Any] = {"type": FILE, "multiple": True, "callback": only_one}
 kbest_option = click.option("--kbest", required=True, help=KBEST_HELP, **_KBEST)
 kbest_or_systems_option = click.option("--kbest", help=KBEST_HELP, **_KBEST)
-no_docs_option = click.option(
-    "--no-docs",
-    type=click.Choice(["each", "one"]),
-    help="In place of --docs: each sentence is a document, or all sentences are one.",
-)
 reference_option = click.option(
     "--ref",
     "references",
@@ -66,18 +59,6 @@ documents_option = click.option(
     "contextual LSTMs (clstm-paraseg and others).",
 )
 
-device_option = click.option(
-    "--device",
-    default="auto",
-    type=TEXT,
-    metavar="DEVICE",
-    help=DEVICE_HELP,
-)
-threads_option = count_option(
-    "--threads",
-    most=MOST_THREADS,
-    help=THREADS_HELP,
-)
 cache_option = click.option(
     "--cache",
     type=FOLDER,
@@ -91,13 +72,6 @@ memory_option = click.option(
     help="Memory for the whole program, for example 3G or 500M: candidates that do not fit go to "
     "files in the folder $TMPDIR, with equal results [default: candidates may take half of what "
     "is available].",
-)
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
-strict_option = click.option(
-    "--strict", is_flag=True, help="Treat every warning as an error (exit code 3)."
-)
-verbose_option = click.option(
-    "-v", "--verbose", is_flag=True, help="Print counters of the scoring engine, too."
 )
 format_option = click.option(
     "--format",
@@ -159,66 +133,28 @@ def _packed(*flags: Decorator) -> Decorator:
     return decorate
 
 
-def _documents_options(*, interleaved: bool, required: bool = False) -> Decorator:
-    """`--docs` with its format and field; the command receives them as `docs`."""
-    flags = [
-        click.option(
-            "--docs",
-            required=required,
-            type=FILE,
-            help="Document ids, one line per source sentence; or another format of `rerank list "
-            "document-formats`, recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, "
-            "a table DOCID START END, text with blank lines between documents.",
-        ),
-        click.option(
-            "--docs-field",
-            type=TEXT,
-            metavar="N|KEY",
-            help="Field of --docs that is the document id: a number from 1, or a key of JSON.",
-        ),
-        click.option(
-            "--docs-format",
-            type=MemberName(DOCUMENT_FORMATS),
-            help="Format of --docs [default: by content].",
-        ),
-    ]
-    if interleaved:
-        flags.append(
-            click.option(
-                "--allow-interleaved",
-                is_flag=True,
-                help="Lines of a document in --docs may stand apart.",
-            )
-        )
+def _documents_options(*without: str) -> Decorator:
+    """Options of `DocumentOptions`; the command receives the file that they name as `docs`."""
+    flags = decorators_of(DocumentOptions, without=("no_docs", *without))
 
     def decorate(command: Callable[..., Any]) -> Any:
         @wraps(command)
-        def with_documents(
-            *,
-            docs: str | None,
-            docs_field: str | None,
-            docs_format: str | None,
-            allow_interleaved: bool | None = None,
-            **given: Any,
-        ) -> Any:
-            said = docs_field, docs_format, allow_interleaved
-            if docs is None and any(said):
-                more = ", --allow-interleaved" if interleaved else ""
-                raise UsageError(f"--docs-field, --docs-format{more}: give --docs")
-            file: Any = docs
-            if docs is not None and (interleaved or any(said)):
-                from rerank.formats.documents.table import DocumentFile
-
-                file = DocumentFile(str(docs), docs_format, docs_field, allow_interleaved)
-            return command(docs=file, **given)
+        def with_documents(**given: Any) -> Any:
+            names = given.keys() & {"docs", "docs_field", "docs_format", "allow_interleaved"}
+            documents = settings_of(DocumentOptions, **{name: given.pop(name) for name in names})
+            return command(docs=documents.file, **given)
 
         return all_of(flags)(with_documents)
 
     return decorate
 
 
-docs_option = _documents_options(interleaved=False)
-interleaved_docs_option = _documents_options(interleaved=True)
-required_docs_option = _documents_options(interleaved=False, required=True)
-message_options = _packed(strict_option, quiet_option)
-engine_message_options = _packed(strict_option, quiet_option, verbose_option)
+docs_option = _documents_options("allow_interleaved")
+interleaved_docs_option = _documents_options()
+(no_docs_option,) = decorators_of(
+    DocumentOptions, without=("docs", "docs_field", "docs_format", "allow_interleaved")
+)
+message_options = _packed(*decorators_of(Messages, without={"verbose"}))
+engine_message_options = _packed(*decorators_of(Messages))
+(quiet_option,) = decorators_of(Messages, without={"strict", "verbose"})
+device_option, threads_option = decorators_of(Machine)
