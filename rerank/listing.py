@@ -66,7 +66,7 @@ LABELS_COUNTED = 8  # kinds of labels for which parameters are counted
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ModelSizes:
     """Sizes for which parameters are counted; the defaults are those of `train-lm`.
 
     vocabulary: words without `<unk>`, `<s>` and `</s>`.
@@ -87,7 +87,7 @@ class Sizes:
         return f"{sizes}, {self.vocabulary:,} words and <unk>, <s>, </s>"
 
 
-def model_listing(sizes: Sizes) -> Listing:
+def model_listing(sizes: ModelSizes) -> Listing:
     """The listing of the models with numbers of parameters, which take no memory to count.
 
     A built-in model that has none of these sizes, or a family of models, has no number, but the
@@ -99,7 +99,7 @@ def model_listing(sizes: Sizes) -> Listing:
     return replace(found, rows=tuple(_counted(row, sizes) for row in found.rows), note=note)
 
 
-def _counted(row: Row, sizes: Sizes) -> Row:
+def _counted(row: Row, sizes: ModelSizes) -> Row:
     """The row of a model with its number of parameters."""
     if row["package"] is not None:
         return row

@@ -11,7 +11,7 @@ import click
 from rerank.cli.options import format_option
 from rerank.cli.training import train_lm
 from rerank.files.terminal import say, show
-from rerank.listing import Listing, Sizes, listing, model_listing
+from rerank.listing import Listing, ModelSizes, listing, model_listing
 
 _HELP = {
     "scorers": "Show the scorers and the option of each.",
@@ -47,11 +47,11 @@ def models(form: str, **sizes: Any) -> None:
       rerank list models --embed 96 --hidden 96 --untied --format json
     """
     given = {name: value for name, value in sizes.items() if value is not None}
-    _print(model_listing(Sizes(**given)), form)
+    _print(model_listing(ModelSizes(**given)), form)
 
 
 # the options of train-lm that decide a model's number of parameters, with its defaults
-models.params[:0] = [o for o in train_lm.params if o.name in Sizes.__dataclass_fields__]
+models.params[:0] = [o for o in train_lm.params if o.name in ModelSizes.__dataclass_fields__]
 
 
 def _command(kind: str) -> click.Command:

@@ -31,7 +31,7 @@ Output: TypeAlias = tuple[Ints, Flags, Floats, Floats, Ints]
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class CandidateTemplate:
     """Form of a candidate: the bytes before each value, and after the last; kinds of the values."""
 
     literals: tuple[bytes, ...]  # (V+1,)
@@ -39,7 +39,9 @@ class Template:
     width: int  # of the features
 
     @classmethod
-    def of(cls, candidate: bytes, text: str, score: str | None, features: str) -> Template | None:
+    def of(
+        cls, candidate: bytes, text: str, score: str | None, features: str
+    ) -> CandidateTemplate | None:
         """The form of a valid JSON object with these keys alone; None for another object.
 
         features: key of an object of numbers and lists of numbers; an object without it has the
@@ -82,7 +84,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
+class CandidateColumns:
     """The N candidates of the lines that have the form, in their order."""
 
     counts: Ints  # (L,) of each line; −1 for a line that is left
@@ -94,8 +96,8 @@ class Candidates:
 
 
 def read_candidates(
-    blob: bytes, starts: Sequence[int], ends: Sequence[int], template: Template
-) -> Candidates:
+    blob: bytes, starts: Sequence[int], ends: Sequence[int], template: CandidateTemplate
+) -> CandidateColumns:
     """The candidates of L lines, whose first candidates are at `starts` in a block. O(bytes)."""
     most = blob.count(template.literals[0])
     numbers = len(template.kinds) - 1
@@ -127,7 +129,7 @@ def read_candidates(
         kept = ~np.isin(lines, list(refused))
         counts[list(refused)] = -1
     rows = np.flatnonzero(kept)
-    return Candidates(counts, stops, spans[rows], escaped[rows], dense[rows], totals[rows])
+    return CandidateColumns(counts, stops, spans[rows], escaped[rows], dense[rows], totals[rows])
 
 
 @njit(cache=True)

@@ -20,7 +20,7 @@ from rerank.formats.json_objects import BLANK, first_key, read_object, text_of
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
-    from rerank.formats.jsonl_kernel import Candidates, Template
+    from rerank.formats.jsonl_kernel import CandidateColumns, CandidateTemplate
 
 _KERNEL_BYTES = 1 << 20  # for a shorter list it is not worth loading a compiler
 _KERNEL = "rerank.formats.jsonl_kernel"
@@ -52,7 +52,7 @@ class _LineForm:
 
     key: str
     mark: bytes
-    template: Template
+    template: CandidateTemplate
     names: tuple[str, ...]
 
 
@@ -115,7 +115,7 @@ class Reader:
 
     def _template_of(self, line: bytes) -> _LineForm | None:
         """The form of the lines, if that of the first candidate is one that they may share."""
-        from rerank.formats.jsonl_kernel import Template  # loads numba
+        from rerank.formats.jsonl_kernel import CandidateTemplate  # loads numba
 
         try:
             one = read_object(line)
@@ -134,7 +134,7 @@ class Reader:
         of_text, of_score = first_key(candidate, _TEXT), first_key(candidate, _SCORE)
         if of_text is None or (of_score is None and "features" not in candidate):
             return None
-        template = Template.of(text[:stop].encode(), of_text, of_score, "features")
+        template = CandidateTemplate.of(text[:stop].encode(), of_text, of_score, "features")
         if template is None:
             return None
         if "features" not in candidate:
@@ -188,7 +188,9 @@ class Reader:
             return None
         return one
 
-    def _run(self, blob: bytes, found: Candidates, run: Sequence[_Sentence]) -> Iterator[KBestRows]:
+    def _run(
+        self, blob: bytes, found: CandidateColumns, run: Sequence[_Sentence]
+    ) -> Iterator[KBestRows]:
         """The rows of consecutive sentences of a block."""
         if not run:
             return

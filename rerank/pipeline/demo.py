@@ -43,7 +43,7 @@ EXAMPLES = 3  # changed sentences that are shown
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class TrainedModel:
     """A language model as it was trained: perplexity of held-out text, seconds of training."""
 
     name: str
@@ -61,7 +61,7 @@ class Demo:
     it was removed with the other files.
     """
 
-    models: tuple[Model, ...]
+    models: tuple[TrainedModel, ...]
     evaluation: Evaluation
     seed: int
     examples: tuple[tuple[Choice | None, Choice], ...] = ()
@@ -148,7 +148,7 @@ def demo(
         data = ("--train", example.train, "--valid", example.valid)
         run = (*options.split(), "--seed", seed, *data, "--out", folder / name)
         report = commands.run("train-lm", *run)
-        trained.append(Model(name, report.valid_perplexity, report.seconds))
+        trained.append(TrainedModel(name, report.valid_perplexity, report.seconds))
         weights = folder / f"weights.{name}.json"
         start = ("--ref", example.tune.references, "--start", example.weights)
         tuned = ("--features", name, "--seed", seed, "--out", weights)

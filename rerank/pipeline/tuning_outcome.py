@@ -175,7 +175,7 @@ def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dic
 
 
 @dataclass(frozen=True, slots=True)
-class MetricScore:
+class TunedScore:
     """The score of a metric on the decoded tuning set, as it is published, and its signature."""
 
     name: str
@@ -187,17 +187,17 @@ class MetricScore:
         return f"{self.name} {self.score:.2f} ({self.signature})"
 
 
-def metric_scores(sums: Sums, metrics: Sequence[Metric], n_references: int) -> list[MetricScore]:
+def metric_scores(sums: Sums, metrics: Sequence[Metric], n_references: int) -> list[TunedScore]:
     """Scores of the metrics whose statistics stand side by side in summed ones (D, W)."""
-    whole, begin, found = sums.sum(axis=0), 0, list[MetricScore]()
+    whole, begin, found = sums.sum(axis=0), 0, list[TunedScore]()
     for metric in metrics:
         score = metric.shown(float(metric.scores(np.asarray(whole[begin : begin + metric.width]))))
-        found.append(MetricScore(metric.name, score, metric.signature(n_references)))
+        found.append(TunedScore(metric.name, score, metric.signature(n_references)))
         begin += metric.width
     return found
 
 
-def score_entries(sums: Sums, scores: Sequence[MetricScore]) -> dict[str, object]:
+def score_entries(sums: Sums, scores: Sequence[TunedScore]) -> dict[str, object]:
     """Entries of a weights file about the tuning set: BLEU, which comes first, and the others."""
     bleu, *others = scores
     more = {one.name: {"score": one.score, "signature": one.signature} for one in others}

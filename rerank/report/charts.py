@@ -22,7 +22,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ChartPoint:
     """A circle; index: of its document."""
 
     index: int
@@ -56,14 +56,14 @@ def bars(values: Sequence[float]) -> tuple[list[Bar], Axis]:
 
 def points(
     xs: Sequence[float], ys: Sequence[float], sizes: Sequence[int]
-) -> tuple[list[Point], Axis, tuple[tuple[float, str], ...]]:
+) -> tuple[list[ChartPoint], Axis, tuple[tuple[float, str], ...]]:
     """Circles at (x, y), their areas as sizes; the vertical axis, and ticks of the other one."""
     top, bottom = _range(ys)
     low, high = min(xs, default=0.0), max(xs, default=1.0)
     span = (high - low) or 1.0
     largest = max(sizes, default=1)
     found = [
-        Point(
+        ChartPoint(
             i,
             _r(LEFT + 10 + (WIDTH - LEFT - 20) * (x - low) / span),
             _r(_height(y, bottom, top)),

@@ -58,7 +58,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class DocumentCounts:
     """Numbers of documents with better, equal and worse BLEU than the baseline's."""
 
     better: int | None = None
@@ -88,7 +88,7 @@ class System:
     bleu_without_brevity_penalty: float
     difference: float | None = None
     difference_interval: Interval | None = None
-    documents: Counts = Counts()
+    documents: DocumentCounts = DocumentCounts()
     p_value: float | None = None
     sign_test_p_value: float | None = None
     p_values: PValues | None = None
@@ -268,7 +268,7 @@ def _systems(
     return tuple(found)
 
 
-def _counts(gains: NDArray[np.float64]) -> Counts:
+def _counts(gains: NDArray[np.float64]) -> DocumentCounts:
     """Numbers of documents with positive, zero and negative gain, from gains (D,)."""
     better, worse = int((gains > 0).sum()), int((gains < 0).sum())
-    return Counts(better, len(gains) - better - worse, worse, better / len(gains))
+    return DocumentCounts(better, len(gains) - better - worse, worse, better / len(gains))

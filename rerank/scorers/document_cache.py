@@ -45,7 +45,7 @@ class DocumentCache:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class WordCounts:
     """What the caches of N histories hold: counts (N, W + 1) of words, and the numbers of all (N,).
 
     W words can come again; the last column stands for the others and stays 0.
@@ -76,26 +76,28 @@ class CacheProblem(DocumentProblem):
             for own in words
         ]
 
-    def initial(self) -> Counts:
+    def initial(self) -> WordCounts:
         """One empty cache."""
-        return Counts(np.zeros((1, self._other + 1), np.int32), np.zeros(1, np.int64))
+        return WordCounts(np.zeros((1, self._other + 1), np.int32), np.zeros(1, np.int64))
 
-    def extend(self, states: Counts, t: int) -> tuple[Array, tuple[Counts, int]]:
+    def extend(self, states: WordCounts, t: int) -> tuple[Array, tuple[WordCounts, int]]:
         """Scores (N, K_t) after each of N histories; O(N · words of the list) time and memory."""
         words, starts = _joined(self._tokens[t], self._other)
         gains = self._gains(states.of_words[:, words], states.totals[:, None])
         gains[:, _ends(starts, len(words))] = 0.0
         return np.add.reduceat(gains, starts, axis=1), (states, t)
 
-    def select(self, successors: tuple[Counts, int], parents: Indices, choices: Indices) -> Counts:
+    def select(
+        self, successors: tuple[WordCounts, int], parents: Indices, choices: Indices
+    ) -> WordCounts:
         """The caches with the words of the chosen candidates."""
         states, t = successors
-        return self._with(Counts(states.of_words[parents], states.totals[parents]), t, choices)
+        return self._with(WordCounts(states.of_words[parents], states.totals[parents]), t, choices)
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) along each path; O(words of the paths) time."""
         n, sums = len(paths), np.zeros(len(paths))
-        states = Counts(np.zeros((n, self._other + 1), np.int32), np.zeros(n, np.int64))
+        states = WordCounts(np.zeros((n, self._other + 1), np.int32), np.zeros(n, np.int64))
         for s in range(min(t + horizon + 1, len(self.lengths))):
             if s >= t:
                 words, starts = _joined(
@@ -114,14 +116,14 @@ class CacheProblem(DocumentProblem):
         gains = np.log1p(self.share * (VOCABULARY * shares - 1))
         return np.where(totals > 0, gains, 0.0)
 
-    def _with(self, states: Counts, t: int, choices: Indices) -> Counts:
+    def _with(self, states: WordCounts, t: int, choices: Indices) -> WordCounts:
         """New caches: those given, with the words of one candidate of sentence t each."""
         chosen = [self._tokens[t][k] for k in choices.tolist()]
         sizes = np.array([len(words) for words in chosen], np.int64)
         counts, rows = states.of_words.copy(), np.repeat(np.arange(len(chosen)), sizes)
         np.add.at(counts, (rows, np.concatenate([np.zeros(0, np.intp), *chosen])), 1)
         counts[:, self._other] = 0
-        return Counts(counts, states.totals + sizes)
+        return WordCounts(counts, states.totals + sizes)
 
 
 def _joined(candidates: Sequence[Indices], end: int) -> tuple[Indices, Indices]:
