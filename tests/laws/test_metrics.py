@@ -30,7 +30,7 @@ from sacrebleu.significance import PairedTest
 from scipy.stats import binomtest, norm
 
 import rerank
-from rerank.metrics import significance
+import rerank.metrics.significance as significance
 from rerank.metrics.accuracy import sign_test, wilson_interval
 from rerank.metrics.discrimination import accuracies_of_sets, z_test
 from rerank.metrics.selection import SCORES, outcomes_of
