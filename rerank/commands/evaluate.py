@@ -20,6 +20,7 @@ from rerank.values import FILE, SEED, TEXT, Whole
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
     from rerank.formats.documents.sacrebleu_sets import CachedSet
+    from rerank.metrics.bleu import Bleu
     from rerank.metrics.oracle import Extremes
     from rerank.notices import Notices
     from rerank.report.evaluation import Evaluation, Text
@@ -185,7 +186,6 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.files.inputs import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
-    from rerank.metrics.bleu import Bleu
     from rerank.report.evaluation import Text
     from rerank.report.whole_evaluation import evaluate_texts, in_columns
 
@@ -204,7 +204,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
     inputs = InputFiles([*read, *measures.files])
     check_outputs([], [*read, *measures.files])
-    Bleu(measures.tokenize), measures.other_metrics()  # unknown names are found before reading
+    metric, others = measures.bleu(), measures.other_metrics()
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=files.drop_unreferenced
     )
@@ -226,8 +226,10 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         texts,
         measures,
         notices,
+        metric=metric,
+        others=others,
         score_files=score_files,
-        extremes=_extremes(options, documents, targets, notices),
+        extremes=_extremes(options.oracle, metric, documents, targets, notices),
         seed=options.printed.seed,
     )
     inputs.check()
@@ -251,17 +253,19 @@ def _note_oddities(
 
 
 def _extremes(
-    options: EvaluateOptions, documents: Documents, targets: list[list[bytes]], notices: Notices
+    oracle: Oracle,
+    metric: Bleu,
+    documents: Documents,
+    targets: list[list[bytes]],
+    notices: Notices,
 ) -> Extremes | None:
     """Statistics of the best and the worst choices from the k-best list."""
-    from rerank.metrics.bleu import Bleu
     from rerank.metrics.oracle import list_extremes
     from rerank.pipeline.kbest_file import KBestFile
     from rerank.pipeline.lists import Lists
 
-    path, reading = options.oracle.kbest, options.oracle.reading
-    if path is None:
+    if oracle.kbest is None:
         return None
-    lists = Lists(path, **asdict(reading))
-    read = KBestFile(Path(path), lists).read(documents, notices)
-    return list_extremes((kbest for _, kbest in read), targets, Bleu(options.measures.tokenize))
+    lists = Lists(oracle.kbest, **asdict(oracle.reading))
+    read = KBestFile(Path(oracle.kbest), lists).read(documents, notices)
+    return list_extremes((kbest for _, kbest in read), targets, metric)

@@ -80,7 +80,7 @@ COMMAND = Command("export", ExportOptions, export)
 
 
 def _check(folder: Path, names: Sequence[str]) -> None:
-    """UsageError for a name that is none of a folder, two of one name, or a folder with files."""
+    """UsageError for an invalid or repeated NAME, and for a folder that is not empty."""
     from rerank.files.outputs import check_folder
 
     for name in names:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
     from rerank.notices import Notices
-    from rerank.report.run_report import RunReport
+    from rerank.report.evaluation import Evaluation
+    from rerank.report.run_report import Decoding, RunReport
 
 SYSTEMS = ("baseline", "decoded")
 
@@ -141,7 +142,6 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.files.outputs import check_outputs
     from rerank.formats.summary import read_summary
     from rerank.formats.weights import Weights, read_weights
-    from rerank.report.evaluation import Text
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import (
         Decoding,
@@ -149,11 +149,9 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         reported_documents,
         shown_documents,
     )
-    from rerank.report.whole_evaluation import evaluate_texts
-    from rerank.tuning.objectives.names import metrics_of
 
-    given, page, measures = options.decoding, options.page, options.measures
-    score_files = measures.score_files(SYSTEMS)
+    given, page = options.decoding, options.page
+    score_files = options.measures.score_files(SYSTEMS)
     files = _files(options, [path for paths in score_files.values() for path in paths])
     for path in (given.trace, given.baseline):
         if path == "-":
@@ -166,20 +164,10 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     )
     decoding = Decoding(given.trace, given.baseline, documents, notices)
     explanation = Explanation.of(decoding.noted())
-    texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
-    path = given.decoding_weights
-    weights = Weights({}) if path is None else read_weights(path, notices)
-    if metrics_of(str(weights.provenance.get("objective", ""))):
-        measures = replace(measures, weights=path)
-    evaluation = evaluate_texts(
-        documents,
-        targets,
-        [Text(name, lines) for name, lines in texts],
-        measures,
-        notices,
-        score_files=score_files,
-        seed=page.seed,
-    )
+    weights = Weights({})
+    if given.decoding_weights is not None:
+        weights = read_weights(given.decoding_weights, notices)
+    evaluation = _evaluation(options, weights, decoding, targets, score_files, notices)
     summary = None
     if given.summary is not None:
         summary = read_summary(given.summary, documents.ids, notices)
@@ -205,6 +193,36 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     )
     inputs.check()
     return result
+
+
+def _evaluation(
+    options: ReportOptions,
+    weights: Weights,
+    decoding: Decoding,
+    targets: list[list[bytes]],
+    score_files: dict[str, list[str]],
+    notices: Notices,
+) -> Evaluation:
+    """Scores of the baseline and of the decoding, with roles of metrics if the weights tell any."""
+    from rerank.report.evaluation import Text
+    from rerank.report.whole_evaluation import evaluate_texts
+    from rerank.tuning.objectives.names import metrics_of
+
+    measures = options.measures
+    if metrics_of(str(weights.provenance.get("objective", ""))):
+        measures = replace(measures, weights=options.decoding.decoding_weights)
+    texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+    return evaluate_texts(
+        decoding.documents,
+        targets,
+        [Text(name, lines) for name, lines in texts],
+        measures,
+        notices,
+        metric=measures.bleu(),
+        others=measures.other_metrics(),
+        score_files=score_files,
+        seed=options.page.seed,
+    )
 
 
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:

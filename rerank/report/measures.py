@@ -13,6 +13,7 @@ from rerank.values import FILE, TEXT, MemberName, Pair
 
 if TYPE_CHECKING:
     from rerank.metrics import TextMetric
+    from rerank.metrics.bleu import Bleu
     from rerank.metrics.word_classes import WordClass
     from rerank.notices import Notices
 
@@ -101,6 +102,12 @@ class MeasureOptions:
             *(path for _, path in self.word_lists),
             *(path for path in more if path is not None),
         ]
+
+    def bleu(self) -> Bleu:
+        """BLEU with the tokenizer; UsageError for an unknown one."""
+        from rerank.metrics.bleu import Bleu
+
+        return Bleu(self.tokenize)
 
     def other_metrics(self) -> dict[str, TextMetric]:
         """The metrics beside BLEU, by name."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rerank.corpus.casing import detruecased
 from rerank.corpus.detokenisation import detokenised
 from rerank.corpus.documents import Documents
-from rerank.metrics import Rows
+from rerank.metrics import Rows, TextMetric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.line_scores import LineScores, read_line_scores
 from rerank.metrics.oracle import Extremes
@@ -36,18 +36,20 @@ def evaluate_texts(
     measures: MeasureOptions,
     notices: Notices,
     *,
+    metric: Bleu,
+    others: Mapping[str, TextMetric],
     score_files: Mapping[str, Sequence[str]],
     extremes: Extremes | None = None,
     seed: int = 1,
 ) -> Evaluation:
     """Scores of texts, the baseline first, against [sentence][reference].
 
-    score_files: those of `MeasureOptions.score_files`; extremes: of a k-best list.
+    metric, others: `MeasureOptions.bleu` and `MeasureOptions.other_metrics`; score_files: those of
+    `MeasureOptions.score_files`; extremes: of a k-best list.
     """
     classes = measures.read_classes(notices)
     objectives = measures.read_objectives(notices)
     scores = _read_scores(score_files, texts, documents, notices)
-    metric, others = Bleu(measures.tokenize), measures.other_metrics()
     found = evaluate(
         documents,
         targets,

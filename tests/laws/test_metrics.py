@@ -336,7 +336,7 @@ EXPECTED = {
 
 
 def lists(seed: int) -> list[list[str]]:
-    """Lists of texts of few words, some of a white space that is none to ASCII; some lists empty.
+    """Lists of texts, some empty; a few words, one of which holds the ideographic space U+3000.
 
     The last one has more n-grams than a hash table has room for at first, and than 63 bits.
     """

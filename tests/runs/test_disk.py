@@ -31,6 +31,10 @@ MODEL = "--lm lm=lm --deterministic --device cpu"
 COMMANDS = {  # command: its outputs
     f"decode {LISTS} {MODEL} --weights w.json --out a --summary b --kbest-out c.gz": "a b c.gz",
     f"decode {LISTS} --weights start.json --out a --trace b": "a b",
+    f"score {LISTS} --scores q=dev.m --out a.gz": "a.gz",
+    f"convert {LISTS} --to jsonl --out a --docs-out b": "a b",
+    "weights start.json --to ini --out a": "a",
+    "train-ngram --train text --order 2 --discount-fallback --out a": "a",
     f"tune-mert {LISTS} --ref dev.ref --select none --out a.json": "a.json",
     "report --trace trace --docs dev.docs --ref dev.ref --out a.html": "a.html",
 }
