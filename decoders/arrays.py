@@ -1,51 +1,34 @@
-"""Problems whose scores are given as arrays: order 0, order 1, or any order.
+"""Problems whose scores are given as arrays, and the weighted sum of problems.
 
 `Unary` has a vector per sentence, `Pairwise` a matrix per pair of neighbours, `HistoryTable` an
-array with an axis for each sentence of the history.
+array with an axis for each sentence of the history. `WeightedSum` makes one problem of several
+scorers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
-from decoders.problem import Array, DocumentProblem, Floats, Indices, ScoreError, checked
-
-
-class Chain(DocumentProblem):
-    """A problem of order 0 or 1; the state is the last choice, so it merges equal histories.
-
-    Subclasses give `lengths`, `order` and one of `unary` and `pairwise`.
-    """
-
-    def initial(self) -> Indices:
-        """The state before the first sentence: row 0 of `pairwise(0)`."""
-        return np.zeros(1, dtype=np.intp)
-
-    def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
-        """Rows of `pairwise(t)`, O(N K_t)."""
-        return self.pairwise(t)[states], None
-
-    def select(self, successors: None, parents: Indices, choices: Indices) -> Indices:
-        """The choices themselves."""
-        return choices
-
-    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
-        """Sums (N,) along each path (`DocumentProblem`), O(N horizon) beside the matrices."""
-        totals, before = np.zeros(len(paths)), self.lengths[t - 1] if t else 1
-        rows = paths[:, t - 1] if t else np.zeros(len(paths), dtype=np.intp)
-        for s in range(t, min(t + horizon + 1, len(self.lengths))):
-            shape = (before, self.lengths[s])
-            totals += checked(self.pairwise(s), s, shape=shape)[rows, paths[:, s]]
-            rows, before = paths[:, s], self.lengths[s]
-        return totals
-
-    def average(self, successors: None, weights: Array) -> Indices:
-        """The candidates: all histories that end in a candidate share its state."""
-        return np.arange(weights.shape[1])
+from decoders.batching import Extend, Rescore, answer_all
+from decoders.problem import (
+    Answer,
+    Array,
+    Chain,
+    DocumentProblem,
+    Floats,
+    Indices,
+    ScoreError,
+    States,
+    Successors,
+    apply_to_each,
+    checked,
+)
+from decoders.reversal import reversed_problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,3 +129,149 @@ def _check_shape(fits: bool, t: int, shape: str, scores: Floats) -> None:
     if not fits:
         fault = f"expected scores of shape {shape} with K_t >= 1, found {scores.shape}"
         raise ScoreError(fault, sentence=t)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedSum(DocumentProblem):
+    """The weighted sum of several problems over the same candidates: Σ_i weight_i · score_i.
+
+    Sums run over the parts in their order, in float64, also where the parts hold float32. Parts of
+    weight 0 are never evaluated (so 0 · −inf does not arise) and do not count for the order, which
+    is the highest of the others; with all weights 0 it is 0 and every path scores 0. Errors:
+    ScoreError with the part for NaN, +inf, and −inf under a negative weight.
+    """
+
+    parts: Sequence[tuple[float, DocumentProblem]]
+    lengths: tuple[int, ...] = field(init=False)
+    order: int | None = field(init=False)
+    _active: tuple[tuple[int, float, DocumentProblem], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("a weighted sum needs at least one part")
+        lengths = tuple(self.parts[0][1].lengths)
+        for i, (weight, part) in enumerate(self.parts):
+            if not np.isfinite(weight):
+                raise ValueError(f"scorer {i}: expected a finite weight, found {weight}")
+            if tuple(part.lengths) != lengths:
+                raise ValueError(f"scorer {i}: its sentences have other numbers of candidates")
+        active = tuple((i, w, part) for i, (w, part) in enumerate(self.parts) if w != 0)
+        active = active or ((0, 1.0, Unary([np.zeros(k) for k in lengths])),)
+        orders = [part.order for _, _, part in active]
+        order = None if None in orders else max(o for o in orders if o is not None)
+        for name, value in (("lengths", lengths), ("order", order), ("_active", active)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def causal(self) -> bool:
+        """Whether all parts of non-zero weight are causal."""
+        return all(part.causal for _, _, part in self._active)
+
+    def mirror(self) -> WeightedSum:
+        """The weighted sum of the reversed parts."""
+        return WeightedSum([(weight, reversed_problem(part)) for weight, part in self.parts])
+
+    def causal_part(self) -> WeightedSum | None:
+        """The sum of the causal parts, the others with weight 0."""
+        return WeightedSum([(weight * part.causal, part) for weight, part in self.parts])
+
+    def initial(self) -> tuple[States, ...]:
+        """The initial states of the parts."""
+        return tuple(part.initial() for _, _, part in self._active)
+
+    def extend(self, states: tuple[States, ...], t: int) -> tuple[Array, tuple[Successors, ...]]:
+        """Weighted scores (N, K_t), and the parts' successors."""
+        parts = zip(self._active, states, strict=True)
+        return self._answer([part.extend(of_part, t) for (_, _, part), of_part in parts], t)
+
+    @classmethod
+    def extend_together(
+        cls, requests: Sequence[tuple[Self, tuple[States, ...], int]]
+    ) -> list[Answer]:
+        """What `extend` returns for each request; parts of one class, of all sums, in one call."""
+        answers = answer_all(
+            [
+                [
+                    (part, Extend(of_part, t))
+                    for (_, _, part), of_part in zip(total._active, states, strict=True)
+                ]
+                for total, states, t in requests
+            ]
+        )
+        sums = [(total, found, t) for (total, _, t), found in zip(requests, answers, strict=True)]
+        return apply_to_each(sums, lambda total, found, t: total._answer(found, t))
+
+    def select(
+        self, successors: tuple[Successors, ...], parents: Indices, choices: Indices
+    ) -> tuple[States, ...]:
+        """The next states of the parts."""
+        return tuple(
+            part.select(after, parents, choices)
+            for (_, _, part), after in zip(self._active, successors, strict=True)
+        )
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
+        """Weighted sums (N,) along each path."""
+        return self.rescore_together([(self, paths, t, horizon)])[0]
+
+    @classmethod
+    def rescore_together(cls, requests: Sequence[tuple[Self, Indices, int, int]]) -> list[Array]:
+        """What `rescore` returns for each request, batched as in `extend_together`."""
+        answers = answer_all(
+            [
+                [(part, Rescore(paths, t, horizon)) for _, _, part in total._active]
+                for total, paths, t, horizon in requests
+            ]
+        )
+        sums = [
+            (total, found, len(paths), t)
+            for (total, paths, t, _), found in zip(requests, answers, strict=True)
+        ]
+        # from zeros: a sum of −0.0 alone would be −0.0
+        return apply_to_each(sums, lambda total, found, n, t: np.zeros(n) + total._sum(found, t))
+
+    def average(self, successors: tuple[Successors, ...], weights: Array) -> tuple[States, ...]:
+        """The mean states of the parts."""
+        return tuple(
+            part.average(after, weights)
+            for (_, _, part), after in zip(self._active, successors, strict=True)
+        )
+
+    def unary(self, t: int) -> Array:
+        """Weighted scores (K_t,) of sentence t; order 0 only."""
+        shape = (self.lengths[t],)
+        parts = self._active
+        return self._sum((checked(p.unary(t), t, shape=shape, part=i) for i, _, p in parts), t)
+
+    def pairwise(self, t: int) -> Floats:
+        """Weighted scores (K_{t-1}, K_t) of sentence t; order 0 and 1 only."""
+        if self.order == 0:
+            return DocumentProblem.pairwise(self, t)  # its own unary, broadcast
+        shape = (self.lengths[t - 1] if t else 1, self.lengths[t])
+        scores = (  # of order 0 one row, until a matrix meets it
+            checked(part.unary(t), t, shape=shape[1:], part=i)[None]
+            if part.order == 0
+            else checked(part.pairwise(t), t, shape=shape, part=i)
+            for i, _, part in self._active
+        )
+        return self._sum(scores, t)
+
+    def _answer(self, of_parts: Sequence[Answer], t: int) -> tuple[Array, tuple[Successors, ...]]:
+        """The sum of what `extend` of each part returned."""
+        shape = (len(of_parts[0][0]), self.lengths[t])
+        scores = (
+            checked(values, t, shape=shape, part=i)
+            for (i, _, _), (values, _) in zip(self._active, of_parts, strict=True)
+        )
+        return self._sum(scores, t), tuple(successors for _, successors in of_parts)
+
+    def _sum(self, scores: Iterable[Array], t: int) -> Array:
+        """Σ weight · scores in the order of the parts, which fixes the bits."""
+        total = np.zeros(0)
+        for n, ((i, weight, _), values) in enumerate(zip(self._active, scores, strict=True)):
+            if weight < 0 and values.min() == -np.inf:
+                raise ScoreError("−inf under a negative weight", sentence=t, part=i)
+            term = weight * values
+            # a single row may meet a matrix: the larger array, ours either way, takes the sum
+            total = np.add(total, term, out=max(total, term, key=len)) if n else term
+        return total

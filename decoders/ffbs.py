@@ -16,11 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from decoders.batching import Rescore, Steps, batchable, follow
-from decoders.marginals import forward, is_chain, marginals
-from decoders.numerics import draw, log_sum_exp
-from decoders.posterior import Posterior, ranked
+from decoders.marginals import draw, forward, is_chain, log_sum_exp, marginals
 from decoders.problem import Array, DocumentProblem, Indices, checked, checked_sums
-from decoders.result import SearchResult
+from decoders.result import Posterior, SearchResult, ranked
 from decoders.smc import FilterOptions, FilterRun, particle_filter
 
 MAX_CHOICES = 1 << 22  # of the paths rescored at once: 32 MB

@@ -21,9 +21,8 @@ from decoders.arrays import HistoryTable
 from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
 from decoders.mbr import Utility
-from decoders.posterior import Posterior
 from decoders.problem import Array
-from decoders.result import SearchResult
+from decoders.result import Posterior, SearchResult
 from decoders.search import Options, decode_all
 from decoders.table import Decoder
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from decoders.batching import Steps, batchable, conditional_scores, follow
 from decoders.marginals import is_chain, marginals
-from decoders.posterior import Posterior
 from decoders.problem import Array, DocumentProblem
-from decoders.result import SearchResult
+from decoders.result import Posterior, SearchResult
 from decoders.smc import LAG, smc
 
 SPREAD = 1.4  # the best on Moses' lists of subtitles and lectures: see recipes/mbr

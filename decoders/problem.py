@@ -20,9 +20,10 @@ sentence to its first, and ties are read from its *first* sentence.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,7 @@ class UnsuitedDecoder(ValueError):
     """A decoder that cannot serve this problem; the message names decoders that can."""
 
 
-class DocumentProblem(Protocol):
+class DocumentProblem(ABC):
     """Scores of the candidates of one document, given the choices of earlier sentences.
 
     `lengths` holds K_t >= 1 of each sentence (the caller leaves out sentences without candidates;
@@ -73,19 +74,18 @@ class DocumentProblem(Protocol):
     depends on all of them. Every problem has `initial`, `extend` and `select`; order 0 adds
     `unary`, order 1 adds `pairwise`. `rescore` evaluates changes inside a path; it is all that a
     problem offers whose sentences also depend on later ones (order None, not `causal`); where none
-    depends on earlier ones, `reversed` is causal. Classes that inherit get defaults for all but
-    `lengths`, `order`, `initial`, `extend` and `select`.
+    depends on earlier ones, its mirror is causal.
     """
 
     @property
+    @abstractmethod
     def lengths(self) -> Sequence[int]:
         """K_t of each of the T sentences."""
-        ...
 
     @property
+    @abstractmethod
     def order(self) -> int | None:
         """How many earlier sentences a score depends on: 0, 1, n, or None for all."""
-        ...
 
     @property
     def causal(self) -> bool:
@@ -112,17 +112,17 @@ class DocumentProblem(Protocol):
         """Those of the scores that depend on earlier sentences only; None if there are none."""
         return self if self.causal else None
 
+    @abstractmethod
     def initial(self) -> States:
         """The one state before the first sentence, a batch of N = 1."""
-        ...
 
+    @abstractmethod
     def extend(self, states: States, t: int) -> tuple[Floats, Successors]:
         """Scores (N, K_t) of each candidate of sentence t after each of N states."""
-        ...
 
+    @abstractmethod
     def select(self, successors: Successors, parents: Indices, choices: Indices) -> States:
         """The M states after candidate `choices[m]` was taken from state `parents[m]`."""
-        ...
 
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Self, States, int]]) -> list[Answer]:
@@ -188,6 +188,39 @@ class DocumentProblem(Protocol):
         """Scores (K_{t-1}, K_t) after each candidate of sentence t−1, (1, K_0) at t = 0."""
         before = self.lengths[t - 1] if t else 1
         return np.broadcast_to(self.unary(t), (before, self.lengths[t]))
+
+
+class Chain(DocumentProblem):
+    """A problem of order 0 or 1; the state is the last choice, so it merges equal histories.
+
+    Subclasses give `lengths`, `order` and one of `unary` and `pairwise`.
+    """
+
+    def initial(self) -> Indices:
+        """The state before the first sentence: row 0 of `pairwise(0)`."""
+        return np.zeros(1, dtype=np.intp)
+
+    def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
+        """Rows of `pairwise(t)`, O(N K_t)."""
+        return self.pairwise(t)[states], None
+
+    def select(self, successors: None, parents: Indices, choices: Indices) -> Indices:
+        """The choices themselves."""
+        return choices
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
+        """Sums (N,) along each path (`DocumentProblem`), O(N horizon) beside the matrices."""
+        totals, before = np.zeros(len(paths)), self.lengths[t - 1] if t else 1
+        rows = paths[:, t - 1] if t else np.zeros(len(paths), dtype=np.intp)
+        for s in range(t, min(t + horizon + 1, len(self.lengths))):
+            shape = (before, self.lengths[s])
+            totals += checked(self.pairwise(s), s, shape=shape)[rows, paths[:, s]]
+            rows, before = paths[:, s], self.lengths[s]
+        return totals
+
+    def average(self, successors: None, weights: Array) -> Indices:
+        """The candidates: all histories that end in a candidate share its state."""
+        return np.arange(weights.shape[1])
 
 
 @dataclass(frozen=True, slots=True)

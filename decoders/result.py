@@ -1,12 +1,90 @@
-"""Result of a search for one document: one record, from the decoder to files and reports."""
+"""What a search of one document finds: paths, their posterior, and what is known of them.
+
+A posterior is p(path) ∝ exp(α · score), as sampling decoders estimate it. α is the scale: weights
+are free up to a positive factor, probabilities are not. The target is not normalised; its
+normaliser is Z = Σ_paths exp(α · score).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
 
-from decoders.directions import Direction
-from decoders.posterior import Posterior
-from decoders.problem import Path
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.problem import Indices, Path
+
+Array = NDArray[np.float64]
+
+
+class Direction(StrEnum):
+    """How the sentences of a document are searched.
+
+    FORWARD: from the first to the last; REVERSED: from the last to the first, where a sentence
+    depends on later ones alone; BOTH: in no order, where it depends on earlier and on later ones.
+    """
+
+    FORWARD = "forward"
+    REVERSED = "reversed"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Marginals and normaliser of the paths of a document.
+
+    marginals: (K_t,) probability of each candidate of sentence t; log_normaliser: log Z, or its
+    estimate; exact: whether both come from sums over all paths; draws: (M, T) paths drawn, with
+    weights (M,) that sum to 1.
+    """
+
+    marginals: tuple[Array, ...]
+    log_normaliser: float
+    exact: bool
+    draws: Indices
+    weights: Array
+
+    @property
+    def extinct(self) -> bool:
+        """Whether no path was found that is possible."""
+        return self.log_normaliser == -np.inf
+
+    @classmethod
+    def none(cls, lengths: tuple[int, ...], *, exact: bool) -> Self:
+        """Posterior of a document without a possible path: all marginals are 0."""
+        marginals = tuple(np.zeros(k) for k in lengths)
+        return cls(marginals, -np.inf, exact, np.zeros((0, len(lengths)), np.intp), np.zeros(0))
+
+    @classmethod
+    def of_draws(
+        cls, draws: Indices, weights: Array, lengths: tuple[int, ...], log_normaliser: float
+    ) -> Self:
+        """Posterior estimated by weighted draws, O(M T)."""
+        marginals = tuple(
+            np.bincount(draws[:, t], weights, k).astype(np.float64) for t, k in enumerate(lengths)
+        )
+        return cls(marginals, log_normaliser, False, draws, weights)
+
+
+def check_scale(alpha: float) -> None:
+    """ValueError unless α is a scale: 0 < α < ∞."""
+    if not 0 < alpha < np.inf:
+        raise ValueError(f"expected a finite scale alpha above 0, found {alpha}")
+
+
+def ranked(choices: Indices, scores: Array, n_best: int) -> tuple[Path, ...]:
+    """The `n_best` best distinct paths of `choices: (M, T)`, equal ones by the rule of ties.
+
+    `scores: (M,)` are those of the paths. O(M T log M). Errors: ValueError for n_best below 1.
+    """
+    if n_best < 1:
+        raise ValueError(f"expected n_best >= 1, found {n_best}")
+    distinct, first = np.unique(choices, axis=0, return_index=True)
+    order = np.lexsort((*distinct.T, -scores[first]))[:n_best]
+    rows, best = distinct[order].tolist(), scores[first][order].tolist()
+    return tuple(Path(tuple(row), score) for row, score in zip(rows, best, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from decoders.arrays import Chain
 from decoders.batching import Rescore, answer_all, conditional_scores
-from decoders.directions import Direction
-from decoders.posterior import Posterior
 from decoders.problem import (
     Answer,
     Array,
+    Chain,
     DocumentProblem,
     Floats,
     Indices,
@@ -35,7 +33,7 @@ from decoders.problem import (
     check_path,
     checked,
 )
-from decoders.result import SearchResult
+from decoders.result import Direction, Posterior, SearchResult
 
 if TYPE_CHECKING:
     from decoders.mbr import Utility

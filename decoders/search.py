@@ -11,11 +11,10 @@ from types import MappingProxyType
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
-from decoders.directions import Direction
+from decoders.marginals import rng_for
 from decoders.mbr import Utility
-from decoders.numerics import rng_for
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
-from decoders.result import SearchResult
+from decoders.result import Direction, SearchResult
 from decoders.reversal import (
     ReversedUtility,
     direction_of,
@@ -23,8 +22,7 @@ from decoders.reversal import (
     reversed_fault,
     reversed_problem,
 )
-from decoders.starts import Choices, best_starts
-from decoders.sweeps import sweeps
+from decoders.sweeps import Choices, best_starts, sweeps
 from decoders.table import AUTO_WIDTH, DECODERS, Decoder, Finder, choose
 from decoders.viterbi import affordable, viterbi
 

@@ -13,20 +13,67 @@ Particles of one prefix are one row: its weight is the sum of theirs, and it is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from decoders.batching import Extend, Steps, batchable, follow
 from decoders.beam import backtrack
-from decoders.numerics import effective_size, log_sum_exp, softmax
-from decoders.posterior import Posterior, check_scale, ranked
+from decoders.marginals import effective_size, log_sum_exp, softmax
 from decoders.problem import Array, DocumentProblem, Indices, checked
-from decoders.resampling import RESAMPLING, Resampling, systematic
-from decoders.result import SearchResult
+from decoders.result import Posterior, SearchResult, check_scale, ranked
 
 LAG = 5  # a few dozen particles still have many different ancestors that far back
+
+# Resampling: how many offspring each particle has, N · W on average. Four schemes: R. Douc,
+# O. Cappé, E. Moulines, "Comparison of resampling schemes for particle filtering", 2005,
+# https://arxiv.org/abs/cs/0507025. Each takes `shares: (M,)`, W >= 0 that sum to 1, and N, the
+# number of offspring, and returns counts (M,) that sum to N. O(M + N). A share of 0 has none.
+
+Resampling = Callable[[Array, int, np.random.Generator], Indices]
+
+
+def multinomial(shares: Array, n: int, rng: np.random.Generator) -> Indices:
+    """N independent draws."""
+    return _counts(shares, np.sort(rng.random(n)))
+
+
+def stratified(shares: Array, n: int, rng: np.random.Generator) -> Indices:
+    """A draw from each of N equal parts of [0, 1): less variance than `multinomial`, always."""
+    return _counts(shares, (np.arange(n) + rng.random(n)) / n)
+
+
+def systematic(shares: Array, n: int, rng: np.random.Generator) -> Indices:
+    """One random offset, used in each of N equal parts of [0, 1): counts are ⌊N W⌋ or ⌈N W⌉."""
+    return _counts(shares, (np.arange(n) + rng.random()) / n)
+
+
+def residual(shares: Array, n: int, rng: np.random.Generator) -> Indices:
+    """⌊N W⌋ deterministically, the others drawn independently from the remainders."""
+    certain = np.floor(n * shares).astype(np.intp)
+    left = n - int(certain.sum())
+    if not left:
+        return certain
+    rest = np.maximum(n * shares - certain, 0.0)
+    return certain + multinomial(rest / rest.sum(), left, rng)
+
+
+RESAMPLING: Mapping[str, Resampling] = {
+    "systematic": systematic,
+    "stratified": stratified,
+    "residual": residual,
+    "multinomial": multinomial,
+}
+
+
+def _counts(shares: Array, points: Array) -> Indices:
+    """The number of ascending points of [0, 1) that fall into the interval of each share."""
+    edges = np.cumsum(shares)
+    # a cumulative sum may end below 1, and a point lie beyond it: it belongs to the last share > 0
+    edges[int(np.flatnonzero(shares)[-1]) :] = np.inf
+    chosen = np.searchsorted(edges, points, side="right")
+    return np.bincount(chosen, minlength=shares.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,9 +16,9 @@ import numpy as np
 
 from decoders.batching import Extend, Steps, batchable, follow
 from decoders.beam import backtrack
-from decoders.numerics import draw, log_sum_exp, softmax
-from decoders.posterior import check_scale
+from decoders.marginals import draw, log_sum_exp, softmax
 from decoders.problem import Array, DocumentProblem, Indices, Path, States, Successors, checked
+from decoders.result import check_scale
 
 
 @batchable

@@ -9,15 +9,16 @@ models whose sentences depend on later ones, or on a tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from decoders.batching import Rescore, Steps, batchable, follow
+from decoders.batching import Rescore, Steps, batchable, follow, run_batch
 from decoders.beam import beam
-from decoders.numerics import draw
-from decoders.posterior import check_scale
-from decoders.problem import DocumentProblem, Indices, Path, checked_sums
+from decoders.marginals import draw
+from decoders.problem import DocumentProblem, Indices, Path, ScoreError, checked_sums
+from decoders.result import check_scale
+from decoders.reversal import reversed_fault, reversed_problem
 
 MAX_ROUNDS = 100
 MAX_MOVES = 10**5  # combinations of candidates of one block
@@ -116,3 +117,57 @@ def sweep(
         chosen = int(sums.argmax())
         path = paths[chosen if sums[chosen] > sums[here] else here]
     return path
+
+
+# Where sweeps begin in documents whose sentences depend on earlier and on later ones
+
+Choices = tuple[int, ...]
+Found = list[tuple[int, Path]]  # paths, each with the number of its problem
+
+
+def best_starts(problems: Mapping[int, DocumentProblem], width: int) -> dict[int, Choices]:
+    """The best path of each problem among those decoded in one direction, by all of its scores.
+
+    A beam of `width` decodes the scores that depend on earlier sentences only, another one, from
+    the last sentence on, those that depend on later sentences only; the path of first candidates is
+    the third. Of equal ones the first. O(T width K) scores in either direction. Errors: ScoreError
+    with `problem`, the number of the problem.
+    """
+    forward = _decoded({d: one.causal_part() for d, one in problems.items()}, width)
+    turned = {d: reversed_problem(one) for d, one in problems.items()}
+    try:
+        other = _decoded({d: one.causal_part() for d, one in turned.items()}, width)
+    except ScoreError as fault:
+        raise reversed_fault(fault, len(problems[fault.problem or 0].lengths)) from None
+    paths = [
+        *((d, path.choices) for d, path in forward),
+        *((d, path.choices[::-1]) for d, path in other),
+        *((d, (0,) * len(one.lengths)) for d, one in problems.items()),
+    ]
+    best: dict[int, Path] = {}
+    searches = [(d, problems[d], follow.steps(problems[d], choices)) for d, choices in paths]
+    for d, path in _run(searches):
+        if d not in best or path.score > best[d].score:
+            best[d] = path
+    return {d: path.choices for d, path in best.items()}
+
+
+def _decoded(parts: Mapping[int, DocumentProblem | None], width: int) -> Found:
+    """The path that a beam finds in each part that there is."""
+    return _run([(d, part, _first(part, width)) for d, part in parts.items() if part is not None])
+
+
+def _first(problem: DocumentProblem, width: int) -> Steps[Path]:
+    """The best path in a beam."""
+    path, *_ = yield from beam.steps(problem, width=width)
+    return path
+
+
+def _run(searches: list[tuple[int, DocumentProblem, Steps[Path]]]) -> Found:
+    """The path that each search finds in its problem."""
+    try:
+        found = run_batch([one for _, one, _ in searches], [steps for *_, steps in searches])
+    except ScoreError as fault:
+        fault.problem = searches[fault.problem or 0][0]
+        raise
+    return [(d, path) for (d, *_), path in zip(searches, found, strict=True)]

@@ -114,7 +114,7 @@ DECODERS: Mapping[str, Decoder] = {
     for row in (
         Decoder(
             name="greedy",
-            target="decoders.greedy:greedy",
+            target="decoders.beam:greedy",
             highest_order=ANY,
             exact_to=0,
             cost="O(T K)",
@@ -151,7 +151,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="random-beam",
-            target="decoders.random_beam:random_beam",
+            target="decoders.beam:random_beam",
             highest_order=ANY,
             exact_to=NONE,
             cost="O(T B K)",

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.batching import Steps, batchable
-from decoders.beam import backtrack, beam, full_width
-from decoders.greedy import greedy
+from decoders.beam import backtrack, beam, full_width, greedy
 from decoders.problem import DocumentProblem, Path, UnsuitedDecoder, checked
 
 MAX_EXTENSIONS = 10**7  # histories × candidates at one sentence: 80 MB an array of them

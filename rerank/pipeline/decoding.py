@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from decoders.directions import Direction
-from decoders.result import NO_CANDIDATES
+from decoders.result import NO_CANDIDATES, Direction
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles

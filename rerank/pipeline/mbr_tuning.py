@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 import rerank
 from decoders.batching import run_batch
-from decoders.directions import Direction
+from decoders.marginals import rng_for
 from decoders.mbr import best, posterior_of, scale, standard_deviation
-from decoders.numerics import rng_for
-from decoders.posterior import Posterior
+from decoders.result import Direction, Posterior
 from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.search import SEED
 from rerank.corpus.translations import files_of

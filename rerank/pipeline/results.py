@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from decoders.directions import Direction
-from decoders.result import NO_CANDIDATES, SearchResult
+from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from rerank.corpus.kbest import KBest
 from rerank.report.explanation import Explanation
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.directions import Direction
 from decoders.mbr import SPREAD
 from decoders.problem import ScoreError, UnsuitedDecoder
-from decoders.result import SearchResult
+from decoders.result import Direction, SearchResult
 from decoders.search import NOTHING, SEED, Options, ScaleMissing, check_options, decode_all
 from decoders.table import Decoder, check_order, named
 from rerank.corpus.kbest import KBest

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from decoders.directions import Direction
+from decoders.result import Direction
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
 from rerank.files.arrays import ArrayStore

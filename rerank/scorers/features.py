@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.arrays import Unary
+from decoders.arrays import Unary, WeightedSum
 from decoders.problem import DocumentProblem, ScoreError
 from decoders.reversal import own_scores
-from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, RerankError

@@ -109,7 +109,7 @@ class PluginScorer(ProblemSource):
         """Checked scores of a document; RerankError naming scorer, document and sentence."""
         with self.watched(document):
             scores = self._function(document)
-        if DocumentProblem in type(scores).__mro__:
+        if isinstance(scores, DocumentProblem):
             return _PluginProblem(scores, self, document)
         if self.order not in (0, 1) or not isinstance(scores, Sequence | np.ndarray):
             expected = "a list of arrays" if self.order in (0, 1) else "a DocumentProblem"

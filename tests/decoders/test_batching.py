@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import BUILDS, DYADIC, SEEDS, Build
 
-from decoders.arrays import Chain, Unary
+from decoders.arrays import Unary, WeightedSum
 from decoders.batching import run_batch
-from decoders.beam import beam
-from decoders.greedy import greedy
-from decoders.problem import Answer, Array, DocumentProblem, Floats, Indices, ScoreError
-from decoders.weighted_sum import WeightedSum
+from decoders.beam import beam, greedy
+from decoders.problem import Answer, Array, Chain, DocumentProblem, Floats, Indices, ScoreError
 
 START = np.zeros(1, dtype=np.intp)
 BATCHES = st.lists(

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.problems import BUILDS, DYADIC, FINITE, LENGTHS, SEEDS, Build, rng
 
-from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
-from decoders.beam import beam, full_width, recombine, top_positions
+from decoders.beam import beam, full_width, greedy, recombine, top_positions
 from decoders.exhaustive import exhaustive
-from decoders.greedy import greedy
-from decoders.problem import Floats, Indices, Path, ScoreError, UnsuitedDecoder
+from decoders.problem import Chain, Floats, Indices, Path, ScoreError, UnsuitedDecoder
 from decoders.viterbi import Cost, affordable, viterbi
 
 VALUES = st.sampled_from([None, *DYADIC])

@@ -13,9 +13,8 @@ import pytest
 
 from decoders.exhaustive import exhaustive
 from decoders.laws import SCALED, LawError, check_decoder
-from decoders.posterior import Posterior
 from decoders.problem import DocumentProblem, Path
-from decoders.result import SearchResult
+from decoders.result import Posterior, SearchResult
 from decoders.search import Options
 from decoders.table import ANY, DECODERS, NONE, Decoder
 

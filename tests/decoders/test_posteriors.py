@@ -32,15 +32,13 @@ from support.problems import (
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
+from decoders.beam import draw_paths, random_beam
 from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.marginals import is_chain, marginals, max_marginals
-from decoders.posterior import Posterior, ranked
 from decoders.problem import Array, Indices, Path, ScoreError, UnsuitedDecoder
-from decoders.random_beam import draw_paths, random_beam
-from decoders.resampling import RESAMPLING
-from decoders.result import SearchResult
-from decoders.smc import FilterOptions, particle_filter, smc
+from decoders.result import Posterior, SearchResult, ranked
+from decoders.smc import RESAMPLING, FilterOptions, particle_filter, smc
 
 every_order = pytest.mark.parametrize("order", [0, 1, 2, None])
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import SEEDS, chi2, rng
 
-from decoders.numerics import draw, effective_size, log_sum_exp, rng_for, softmax
+from decoders.marginals import draw, effective_size, log_sum_exp, rng_for, softmax
 from decoders.problem import Array
-from decoders.resampling import RESAMPLING, Resampling, residual, stratified, systematic
+from decoders.smc import RESAMPLING, Resampling, residual, stratified, systematic
 
 every_scheme = pytest.mark.parametrize("scheme", RESAMPLING.values(), ids=RESAMPLING)
 WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=12).filter(any)

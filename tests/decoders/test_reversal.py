@@ -23,16 +23,15 @@ from support.problems import (
     unbounded,
 )
 
-from decoders.arrays import HistoryTable
+from decoders.arrays import HistoryTable, WeightedSum
 from decoders.batching import conditional_scores, path_score
-from decoders.directions import Direction
 from decoders.exhaustive import exhaustive
 from decoders.problem import Array, DocumentProblem, ScoreError
+from decoders.result import Direction
 from decoders.reversal import ReversedUtility, direction_of, own_scores, reversed_problem
 from decoders.search import Options, decode, decode_all
-from decoders.starts import best_starts
+from decoders.sweeps import best_starts
 from decoders.table import DECODERS
-from decoders.weighted_sum import WeightedSum
 
 VALUES = DYADIC[0]  # sums in either order are equal
 SHAPE = [2, 3, 2]

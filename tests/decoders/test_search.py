@@ -27,13 +27,12 @@ from support.problems import (
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
-from decoders.beam import beam
+from decoders.beam import beam, random_beam
 from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.laws import SCALED
-from decoders.numerics import rng_for
+from decoders.marginals import rng_for
 from decoders.problem import DocumentProblem, Path, ScoreError
-from decoders.random_beam import random_beam
 from decoders.result import SearchResult
 from decoders.search import SEED, Options, decode, decode_all
 from decoders.smc import smc

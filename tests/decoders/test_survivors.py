@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from support.problems import CHI2_999, chi2, probabilities, rng, unbounded
 
-from decoders.arrays import HistoryTable, Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary, WeightedSum
 from decoders.batching import path_score
 from decoders.problem import Array, DocumentProblem, Indices, Path, UnsuitedDecoder
 from decoders.survivors import survivors
-from decoders.weighted_sum import WeightedSum
 
 RNG = rng(0)  # where nothing is drawn
 every_merge = pytest.mark.parametrize("merge", ["max", "sample", "mean"])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from support.problems import BothSides, ExactMatch, pairs, second, unary, unbounded
 
-from decoders.arrays import Chain, Unary
+from decoders.arrays import Unary
 from decoders.laws import SCALED
-from decoders.problem import DocumentProblem, UnsuitedDecoder
+from decoders.problem import Chain, DocumentProblem, UnsuitedDecoder
 from decoders.search import Options, ScaleMissing, decode
 from decoders.table import DECODERS, choose, named
 

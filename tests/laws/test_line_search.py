@@ -20,9 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.arrays import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary, WeightedSum
 from decoders.viterbi import viterbi
-from decoders.weighted_sum import WeightedSum
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.envelope import DocumentEnvelope, document_envelope
 from rerank.tuning.exact.line_search import ChainSet, document_line

@@ -10,12 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
-from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary, WeightedSum
 from decoders.exhaustive import exhaustive
 from decoders.laws import DYADIC, ExactMatch, random_problem
-from decoders.posterior import Posterior
-from decoders.problem import Array, DocumentProblem, Indices
-from decoders.weighted_sum import WeightedSum
+from decoders.problem import Array, Chain, DocumentProblem, Indices
+from decoders.result import Posterior
 
 __all__ = ["DYADIC", "ExactMatch", "random_problem"]
 
