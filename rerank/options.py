@@ -14,7 +14,7 @@ record:
 
 `settings_of(SampleOptions, model="m", seed=7)` makes the record in Python; `Command` makes it from
 a command line. Rules that are about several options are a method `check` of their record, which
-raises UsageError.
+raises UsageError. `of_dataclass` makes options of the fields of a plain dataclass, which `lm` has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import difflib
 import inspect
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
 from typing import Any, TypeVar, dataclass_transform
 
 import click
@@ -31,7 +31,7 @@ import click
 from rerank.errors import InputError, UsageError
 from rerank.files.terminal import show as show_text
 from rerank.notices import Notices
-from rerank.values import FILE
+from rerank.values import FILE, Real, Whole
 
 Record = TypeVar("Record")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
@@ -87,7 +87,8 @@ def option(
 
     flags: that of the field's name, if none is given. type: of `rerank.values` or click; none for a
     flag, whose default is False, or None where a record without the option is to be told from one
-    that has it. many: the option is repeatable, and its value a tuple, as with a tuple as default.
+    that has it; click.BOOL for a flag that is None where it is not given. many: the option is
+    repeatable, and its value a tuple, as with a tuple as default.
     once, rare, needs: as in `_Option`.
     """
     many = many or isinstance(default, tuple)
@@ -124,6 +125,52 @@ def part(
 def record(cls: type[Record]) -> type[Record]:
     """The class as a frozen dataclass whose fields are `option`, `argument` and `part`."""
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+class Given:
+    """Base of records whose options have no defaults: those that are not given are None."""
+
+    def values(self) -> dict[str, Any]:
+        """The values that are given, by name."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def given(name: str, options: Mapping[str, Any]) -> type[Given]:
+    """A record of this name of some fields by name: each an `option` whose default is None."""
+    columns = [(name, Any, one) for name, one in options.items()]
+    return make_dataclass(name, columns, bases=(Given,), frozen=True, slots=True, kw_only=True)
+
+
+def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
+    """A record of those fields of a plain dataclass whose metadata have a `help`.
+
+    Their other metadata: `choices`, names; or `range`, the least and the greatest number, and
+    `above`, whether the least one itself is not possible; neither for a flag; `flag` if it is not
+    that of the field's name. common: names of the options that `--help` shows.
+    """
+
+    def type_of(one: Field[Any]) -> Any:
+        if "choices" in one.metadata:
+            return click.Choice(one.metadata["choices"])
+        if "range" not in one.metadata:
+            return click.BOOL
+        if "int" in str(one.type):
+            return Whole(*one.metadata["range"])
+        return Real(*one.metadata["range"], above=one.metadata.get("above", False))
+
+    found = {
+        one.name: option(
+            one.metadata["help"],
+            *([one.metadata["flag"]] if "flag" in one.metadata else []),
+            type=type_of(one),
+            default=None,
+            rare=one.name not in common,
+        )
+        for one in fields(kind)
+        if "help" in one.metadata
+    }
+    return given(kind.__name__, found)
 
 
 def settings_of(kind: type[Record], /, **values: Any) -> Record:
@@ -212,7 +259,9 @@ def _parameter(one: _Declared) -> click.Parameter:
         return click.Argument(
             [one.name], nargs=many, required=one.required, type=own.type, metavar=own.metavar
         )
-    more: dict[str, Any] = {"is_flag": True} if own.type is None else {"type": own.type}
+    more: dict[str, Any] = {} if own.type is None else {"type": own.type}
+    if own.type in (None, click.BOOL):
+        more["is_flag"] = True
     if own.once:
         more["callback"] = only_one
     elif not one.required and not own.many:
