@@ -176,8 +176,8 @@ def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
 def settings_of(kind: type[Record], /, **values: Any) -> Record:
     """The record with these values of its fields and of those of its parts.
 
-    TypeError for a name that no field has, or a value that is lacking; UsageError as `check` of the
-    records.
+    None stands for the default of a field. TypeError for a name that no field has, or a value that
+    is lacking; UsageError as `check` of the records.
     """
     declared = {one.name: one for one in _declared(kind)}
     for name in values:
@@ -199,8 +199,8 @@ def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
             inner: _Part = one.metadata[_PART]
             own = {name: value for name, value in values.items() if name not in inner.without}
             given[one.name] = _filled(inner.record, own)
-        elif one.name in values:
-            given[one.name] = values[one.name]
+        elif one.name in values and (values[one.name] is not None or one.default is MISSING):
+            given[one.name] = values[one.name]  # None has its default, as if it were not given
     found = kind(**given)
     for one in fields(kind):  # type: ignore[arg-type]
         value = getattr(found, one.name)

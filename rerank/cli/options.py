@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from rerank.commands.run import (
-    CACHE_HELP,
     KBEST_HELP,
     REFERENCE_HELP,
+    ListFiles,
     Machine,
 )
 from rerank.commands.run import Messages as Messages
@@ -19,7 +19,7 @@ from rerank.commands.run import print_result as print_result
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import decorators_of, only_one, settings_of
-from rerank.values import FILE, FOLDER, MOST, MemorySize, Whole
+from rerank.values import FILE, MOST, Whole
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -35,7 +35,7 @@ def count_option(
 
 _KBEST: dict[str, Any] = {"type": FILE, "multiple": True, "callback": only_one}
 kbest_option = click.option("--kbest", required=True, help=KBEST_HELP, **_KBEST)
-kbest_or_systems_option = click.option("--kbest", help=KBEST_HELP, **_KBEST)
+kbest_or_systems_option = decorators_of(ListFiles)[0]
 reference_option = click.option(
     "--ref",
     "references",
@@ -59,20 +59,6 @@ documents_option = click.option(
     "contextual LSTMs (clstm-paraseg and others).",
 )
 
-cache_option = click.option(
-    "--cache",
-    type=FOLDER,
-    metavar="DIR",
-    help=CACHE_HELP,
-)
-memory_option = click.option(
-    "--memory",
-    type=MemorySize(),
-    metavar="SIZE",
-    help="Memory for the whole program, for example 3G or 500M: candidates that do not fit go to "
-    "files in the folder $TMPDIR, with equal results [default: candidates may take half of what "
-    "is available].",
-)
 format_option = click.option(
     "--format",
     "form",

@@ -59,7 +59,9 @@ class Converted:
 class ConvertOptions:
     """Options of `rerank convert`."""
 
-    lists: ListFiles = part(ListFiles, "Lists and documents", without={"missing"})
+    lists: ListFiles = part(
+        ListFiles, "Lists and documents", without={"systems", "missing"}, required={"kbest"}
+    )
     converted: Converted = part(Converted, "Output")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 

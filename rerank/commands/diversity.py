@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 class DiversityOptions:
     """Options of `rerank diversity`."""
 
-    lists: ListFiles = part(ListFiles, "Lists and documents", without={"no_docs", "missing"})
+    lists: ListFiles = part(
+        ListFiles,
+        "Lists and documents",
+        without={"systems", "no_docs", "missing"},
+        required={"kbest"},
+    )
     form: str = form_option(
         "text", "json", "tsv", help="A summary as text, or every sentence's figures as JSON or TSV."
     )

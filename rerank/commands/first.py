@@ -12,7 +12,9 @@ from rerank.values import FILE
 class FirstOptions:
     """Options of `rerank first`."""
 
-    lists: ListFiles = part(ListFiles, "Lists and documents")
+    lists: ListFiles = part(
+        ListFiles, "Lists and documents", without={"systems"}, required={"kbest"}
+    )
     source: str | None = option(
         "Source text, a line a sentence, for --missing source.", type=FILE, default=None
     )

@@ -1,4 +1,4 @@
-"""What commands share: their messages, and the printing of their results."""
+"""What commands share: options of runs, their messages, and the printing of their results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +15,9 @@ from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.files.terminal import progress_shown, say, show
 from rerank.notices import Notices
 from rerank.options import option, part, record
+from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.torchrun import process_number
-from rerank.values import FILE, TEXT, Whole
+from rerank.values import FILE, FOLDER, PART, TEXT, MemorySize, Pair, ShardName, Whole
 
 if TYPE_CHECKING:
     from rerank.pipeline.lists import Lists
@@ -36,13 +38,24 @@ CACHE_HELP = (
 DEVICE_HELP = "Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one."
 THREADS_HELP = "CPU threads for language models [default: one; more for large models]."
 MOST_THREADS = 512  # that a process should start
+DOCUMENT_CACHE = 0.1  # the best share on subtitles, with 6 % less perplexity
+SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
 
 @record
 class ListFiles:
-    """K-best lists in a file, and the documents of their sentences."""
+    """K-best lists, in a file or made of the outputs of systems, and their documents."""
 
-    kbest: str = option(KBEST_HELP, type=FILE, once=True)
+    kbest: str = option(KBEST_HELP, type=FILE, default="", once=True)
+    systems: tuple[tuple[str, str], ...] = option(
+        "In place of --kbest, whose lists are then made of the outputs of several systems: a line "
+        "per source sentence, or FILE.xml#SYSTEM; FILE of WMT XML without NAME gives all its "
+        "systems; repeatable. Features: sysNAME of each system, votes, consensusbleu, "
+        "consensuschrf, consensusdocbleu.",
+        type=Pair("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
+        default=(),
+        metavar="[NAME=]FILE",
+    )
     documents: DocumentOptions = part(DocumentOptions)
     reading: ReadingOptions = part(ReadingOptions)
 
@@ -51,7 +64,102 @@ class ListFiles:
         from rerank.pipeline.lists import Lists
 
         docs, no_docs = self.documents.file, self.documents.no_docs
-        return Lists(self.kbest, docs, no_docs, **asdict(self.reading), **more)
+        systems = tuple((name, Path(file)) for name, file in self.systems)
+        return Lists(self.kbest, docs, no_docs, systems, **asdict(self.reading), **more)
+
+
+def side_option(kind: str, of: str = "source line", *, prefix: str = "", also: str = "") -> Any:
+    """A field for the file of a kind of side information: `--KIND`, after a prefix.
+
+    of: what has a line in the file; also: what else the file is for.
+    """
+    return option(
+        f"File with {SIDE_INFORMATION[kind]}, a line for each {of}, for models that need it{also}.",
+        f"--{prefix}{kind}",
+        type=FILE,
+        default=None,
+    )
+
+
+@record
+class SideFiles:
+    """Files of side information, with a line for each source line."""
+
+    source: str | None = side_option("source", also=", and for --missing source")
+    relations: str | None = side_option("relations")
+    topics: str | None = side_option("topics")
+    parents: str | None = side_option("parents")
+
+    @property
+    def by_kind(self) -> dict[str, str]:
+        """The files that are given, by kind."""
+        return {kind: file for kind, file in asdict(self).items() if file is not None}
+
+
+def _score_file(kind: str) -> Any:
+    """A field for files of `SCORE_FILES`."""
+    own = SCORE_FILES[kind]
+    return option(
+        own.help,
+        type=Pair(f"[NAME=]FILE, for example {own.label}=FILE", FILE, label=own.label),
+        default=(),
+        metavar="[NAME=]FILE",
+    )
+
+
+@record
+class ScorerOptions:
+    """Scorers of a run, whose features stand behind those of the lists."""
+
+    lm: tuple[tuple[str, Path], ...] = option(
+        "Language model made by train-lm, as features NAME and NAMEoov; or hf:DIR, a causal "
+        "language model of Hugging Face in safetensors (extra hf), as feature NAME, given the "
+        "document so far: hf:DIR,sentences=2 or hf:DIR,tokens=512 (whole sentences) give it less, "
+        "join=space joins sentences by spaces in place of newlines, detokenize=en undoes the "
+        "tokenisation of the lists; repeatable.",
+        type=Pair("NAME=DIR, for example codclm=models/codclm", FOLDER),
+        default=(),
+        metavar="NAME=DIR",
+    )
+    pmi: tuple[str, ...] = option(
+        "Split feature NAME of an --lm into a sum: NAMEnull, the log-probability without context, "
+        "and NAMEpmi, what the context adds to it (0 for first sentences), so that fluency and "
+        "context have weights of their own; repeatable. Example: --lm codclm=DIR --pmi codclm.",
+        type=TEXT,
+        default=(),
+        metavar="NAME",
+    )
+    document_cache: tuple[tuple[str, float], ...] = option(
+        "Interpolate the model NAME of an --lm with a document cache, the unigram of the document "
+        "so far, of weight SHARE; its order is then unbounded; repeatable "
+        f"[default SHARE: {DOCUMENT_CACHE}].",
+        type=Pair("NAME or NAME=SHARE, for example codclm=0.1", PART, default=DOCUMENT_CACHE),
+        default=(),
+        metavar="NAME[=SHARE]",
+    )
+    scores: tuple[tuple[str, str], ...] = _score_file("scores")
+    pair_scores: tuple[tuple[str, str], ...] = _score_file("pair-scores")
+    ngram: tuple[tuple[str, str], ...] = _score_file("ngram")
+    scorer: tuple[tuple[str, str], ...] = option(
+        "Scorer `document-cache`, `consistency` (source words with several translations in a "
+        "document; needs --source, and alignments in the list), or one of an installed package, as "
+        "feature NAME; repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to "
+        "the scorer.",
+        type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
+        default=(),
+        metavar="NAME=ENTRY[:ARGUMENT]",
+    )
+    side: SideFiles = part(SideFiles)
+
+    @property
+    def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
+        """(NAME, file) of scores of other tools, by the kinds that are given."""
+        named = {kind: getattr(self, kind.replace("-", "_")) for kind in SCORE_FILES}
+        return {
+            kind: tuple((name, Path(file)) for name, file in files)
+            for kind, files in named.items()
+            if files
+        }
 
 
 @record
@@ -60,6 +168,94 @@ class Machine:
 
     device: str = option(DEVICE_HELP, type=TEXT, default="auto", metavar="DEVICE")
     threads: int | None = option(THREADS_HELP, type=Whole(1, MOST_THREADS), default=None)
+
+
+@record
+class ScoringMachine:
+    """What the scorers of a run compute on, how, and where their scores are kept."""
+
+    machine: Machine = part(Machine)
+    dtype: str = option(
+        "Precision of large matrix products; bfloat16 is faster, with errors of about 0.01 nats.",
+        type=click.Choice(["float32", "bfloat16"]),
+        default="float32",
+    )
+    deterministic: bool = option(
+        "Compute bit-identical scores for any batch size and number of threads; slower with beam "
+        "search.",
+        default=False,
+    )
+    cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR")
+    no_cache: bool = option("Neither read nor write the score cache.", default=False)
+
+
+@record
+class Sharing:
+    """How several processes share the documents of a run, and the memory of each."""
+
+    shard: tuple[int, int] | None = option(
+        "Only score the documents of shard I of N, dealt by their size, and put the scores into "
+        "the cache; nothing is written. Once all shards are done, on machines that share the "
+        "cache, the same command without --shard finishes. torchrun needs no option: its processes "
+        "share the documents by themselves.",
+        type=ShardName(),
+        default=None,
+        metavar="I/N",
+    )
+    ray: str | None = option(
+        "Have the workers of a Ray cluster score the documents (extra ray): auto for the one that "
+        "this machine belongs to, HOST:PORT, or local for one on this machine alone.",
+        type=TEXT,
+        default=None,
+        metavar="ADDRESS",
+    )
+    memory: int | None = option(
+        "Memory for the whole program, for example 3G or 500M: candidates that do not fit go to "
+        "files in the folder $TMPDIR, with equal results [default: candidates may take half of "
+        "what is available].",
+        type=MemorySize(),
+        default=None,
+        metavar="SIZE",
+    )
+
+
+@record
+class RunOptions:
+    """What a run reads, what scores it, and on what machine.
+
+    Commands that do not share their documents leave `SHARING` out.
+    """
+
+    lists: ListFiles = part(ListFiles, "Lists and documents")
+    scorers: ScorerOptions = part(ScorerOptions, "Features to add")
+    machine: ScoringMachine = part(ScoringMachine, "Machine")
+    sharing: Sharing = part(Sharing, "Machine")
+
+    def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
+        """The lists and scorers as a run takes them."""
+        from rerank.pipeline.models import ModelOptions, Scoring
+        from rerank.pipeline.shards import Shard
+
+        scorers, machine, sharing = self.scorers, self.machine, self.sharing
+        return self.lists.lists(
+            lms=scorers.lm,
+            model_options=ModelOptions(scorers.pmi, scorers.document_cache),
+            scorers=scorers.scorer,
+            score_files=scorers.score_files,
+            side=scorers.side.by_kind,
+            drop_unreferenced=drop_unreferenced,
+            scoring=Scoring(
+                machine.machine.device,
+                machine.dtype,
+                machine.deterministic,
+                machine.cache,
+                machine.no_cache,
+                machine.machine.threads,
+                None if sharing.shard is None else Shard(*sharing.shard),
+                sharing.ray,
+                sharing.memory,
+            ),
+        )
 
 
 @record

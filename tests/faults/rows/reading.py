@@ -40,7 +40,7 @@ FAULTS = [
           cure=DECODE + " --clip-inf -1e4"),
     Fault("31-number-empty", DECODE, r"dev\.kbest:3: expected .*WP0.*found (none|0|.*WP0)",
           {"dev.kbest": line(3, "WP0= -3", "WP0= ")}, cure=LIST),
-    Fault("41-diverse-without-top", DECODE + " --diverse", ("Invalid value for '--diverse'", "it needs --top K"), {}, 2,
+    Fault("41-diverse-without-top", DECODE + " --diverse", "--diverse: it needs --top K", {}, 2,
           DECODE + " --diverse --top 2"),
     Fault("41-diverse-oracle-without-top", EVALUATE + " --kbest dev.kbest --diverse", "--diverse: it needs --top K", {}, 2,
           EVALUATE + " --kbest dev.kbest --diverse --top 2"),
