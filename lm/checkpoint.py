@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.composition import Zoo
-from lm.corpus import Corpus
-from lm.direction import in_reading_order, reversed_words
+from lm.corpus import Corpus, in_reading_order, reversed_words
 from lm.model import Config, DocumentLM
 from lm.shards import ModelError as ModelError
 from lm.shards import (

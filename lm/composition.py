@@ -72,22 +72,22 @@ class Composition:
 
 
 RECURRENCES: Mapping[str, Part] = {
-    "lstm": "lm.recurrences:LSTM",
-    "cifg": "lm.recurrences:CIFG",
-    "cifg-2015": "lm.recurrences:CIFG2015",
-    "rnn": "lm.recurrences.simple_rnn:SimpleRNN",
-    "gru": "lm.recurrences.gru:GRU",
-    "htanh": "lm.recurrences.htanh:HTanh",
-    "peephole": "lm.recurrences.peephole:Peephole",
-    "tanh": "lm.recurrences.tanh_rnn:TanhRNN",
+    "lstm": "lm.recurrences.gated:LSTM",
+    "cifg": "lm.recurrences.gated:CIFG",
+    "cifg-2015": "lm.recurrences.gated:CIFG2015",
+    "rnn": "lm.recurrences.simple:SimpleRNN",
+    "gru": "lm.recurrences.gated:GRU",
+    "htanh": "lm.recurrences.simple:HTanh",
+    "peephole": "lm.recurrences.gated:Peephole",
+    "tanh": "lm.recurrences.simple:TanhRNN",
 }
 
 
 ENCODERS: Mapping[str, Part] = {
-    "bag": "lm.encoders.bag:BagEncoder",
-    "sum": "lm.encoders.bag:SumEncoder",
-    "cnn": "lm.encoders.convolution:ConvolutionalEncoder",
-    "rnn": "lm.encoders.recurrent:RecurrentEncoder",
+    "bag": "lm.encoders:BagEncoder",
+    "sum": "lm.encoders:SumEncoder",
+    "cnn": "lm.encoders:ConvolutionalEncoder",
+    "rnn": "lm.encoders:RecurrentEncoder",
 }
 
 
@@ -99,8 +99,8 @@ SOURCE_CONTEXTS: Mapping[str, tuple[bool, bool]] = {  # whether it has h_{i−1}
 
 
 RELATION_CLASSIFIERS: Mapping[str, Part] = {
-    "bilinear": "lm.contexts.relation_classifiers:Bilinear",
-    "mlp": "lm.contexts.relation_classifiers:Perceptron",
+    "bilinear": "lm.contexts.relations:Bilinear",
+    "mlp": "lm.contexts.relations:Perceptron",
 }
 
 
@@ -113,14 +113,14 @@ FUSIONS: Mapping[str, Part] = {
     "input-residual": "lm.fusions:InputResidual",
     "input-initial": "lm.fusions:InputAndInitialState",
     "initial": "lm.fusions:InitialState",
-    "gate": "lm.fusions.late_fusion:LateFusion",
+    "gate": "lm.fusions:LateFusion",
 }
 
 
 HEADS: Mapping[str, Part] = {
     "softmax": "lm.heads:softmax",
     "classes": "lm.heads.class_softmax:ClassSoftmax",
-    "self-normalised": "lm.heads.self_normalised:SelfNormalised",
+    "self-normalised": "lm.heads:SelfNormalised",
     "unbiased": "lm.heads:unbiased_softmax",
     "hashed": "lm.heads.hashed_softmax:HashedSoftmax",
 }

@@ -28,7 +28,7 @@ class Config:
     encoder: a name of `lm.composition.ENCODERS`, of the sentences of a context;
     sentence_recurrence: of `RECURRENCES`, over these sentences; None for those of the part.
     backward: whether the model reads sentences from right to left; reverse_documents: whether it
-    reads documents from the last sentence to the first (`lm.direction`). source_words,
+    reads documents from the last sentence to the first (`lm.corpus`). source_words,
     relation_labels, topic_labels: sizes of the vocabularies of side information, the three special
     words included (`lm.side_information.KINDS`); None for models that have none of that kind.
     source_context: a name of `lm.composition.SOURCE_CONTEXTS`, relation_classifier: of

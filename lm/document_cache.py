@@ -20,8 +20,7 @@ from lm.batches import PackedBatch
 from lm.contexts import Context, Prepared
 from lm.model import DocumentLM
 from lm.recurrences import State
-from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import ReadSentences, Rows
 from lm.vocabulary import END, UNKNOWN
 
 _FACTS = (

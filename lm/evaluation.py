@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ from torch import Tensor
 from lm.batches import segments
 from lm.corpus import Corpus
 from lm.model import DocumentLM
+from lm.ngrams import NGramError
+from lm.ngrams.model import NGramModel
 from lm.reading import Reading, read
 from lm.scoring import ScoreError
 from lm.vocabulary import END, UNKNOWN
@@ -307,3 +310,33 @@ def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:
             for (positions, contexts), part, words in columns
         ]
     )
+
+
+def perplexity_of_ngrams(
+    model: NGramModel, corpus: Corpus, *, per_document: bool = False
+) -> Perplexity:
+    """Perplexity under an n-gram model of a corpus with at least one word.
+
+    per_document: with that of its documents. NGramError if it overflows.
+    """
+    nats = -model.scores(corpus.tokens, corpus.sentences)
+    whole = _of_sentences(model, corpus, nats, (0, corpus.n_sentences))
+    if not per_document:
+        return whole
+    spans = pairwise(corpus.documents.tolist())
+    documents = tuple(_of_sentences(model, corpus, nats, span) for span in spans)
+    return replace(whole, documents=documents)
+
+
+def _of_sentences(
+    model: NGramModel, corpus: Corpus, nats: NDArray[np.float64], span: tuple[int, int]
+) -> Perplexity:
+    """Perplexity of the sentences of a span, given the nats (S, 2) of each: words, and `</s>`."""
+    first, last = span
+    tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
+    words, ends = nats[first:last].sum(axis=0).tolist()
+    if not max(words, words + ends) < MOST_NATS * max(1, len(tokens)):
+        raise NGramError("the n-gram model has no probability left for the text")
+    oov = int(np.count_nonzero(tokens == UNKNOWN))
+    counts = last - first, len(tokens), oov
+    return Perplexity(*counts, words + ends, words, normalised=model.normalised)

@@ -16,11 +16,10 @@ from torch import Tensor
 from lm.backend import Backend
 from lm.batches import PackedBatch, segments
 from lm.composition import Composition
-from lm.engine import ScoringEngine
 from lm.model import DocumentLM
 from lm.reading import read
-from lm.rows import Rows
-from lm.scoring import after, pairs
+from lm.scoring import ScoringEngine, after, pairs
+from lm.sentences import Rows
 from lm.tiny_models import (
     DOCUMENT,
     OTHER,

@@ -23,8 +23,7 @@ from lm.heads import Head
 from lm.parts import context_of, decided, fusion_of, head_of, recurrence_of
 from lm.recurrences import Recurrence, select
 from lm.recurrences import State as RecurrentState
-from lm.rows import Rows
-from lm.sentences import Positions, PositionStates, ReadSentences
+from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 from lm.side_information import is_causal
 from lm.vocabulary import START
 from lm.zoo import ZOO

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from lm.corpus import Corpus
-from lm.histories import contexts_after, read_on
 from lm.model import DocumentLM
-from lm.rows import Rows
+from lm.reading import contexts_after, read_on
 from lm.scoring import ScoreError
-from lm.sentences import Positions, PositionStates, ReadSentences
+from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN
 
 TOGETHER = 64  # documents drawn side by side

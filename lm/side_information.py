@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.composition import fact
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.vocabulary import SPECIAL
 
 # kinds, and the field of `lm.config.Config` that holds the size of a kind's vocabulary

@@ -12,12 +12,10 @@ import torch
 
 from lm.composition import Composition, load
 from lm.corpus import Corpus
-from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
-from lm.rows import Rows
-from lm.scoring import after
-from lm.sentences import Positions, PositionStates, ReadSentences
+from lm.scoring import ScoringEngine, after
+from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 from lm.side_information import (
     KINDS,
     LABELS,

@@ -34,14 +34,14 @@ def _thoughts(context: str, fusion: str, where: str, parameters: str) -> Composi
     """A contextual LSTM of Ghosh et al. 2016 with thought vectors; parameters: of the context."""
     source = f"Ghosh et al. 2016, arXiv:1602.06291, {where}"
     total = f"4H(H+K+D) + 7H + V(H+K+1) + {parameters}"
-    address = f"lm.contexts.thought:{context}"
+    address = f"lm.contexts.states:{context}"
     return Composition(address, fusion, source, total, shape=("peephole", 1), recipe="ghosh")
 
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
 _LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
 _MEMO = "Eisenstein, The Document Context Language Model (memo)"
-_WORDS_OF_LIN = "lm.recurrences.htanh:OneHotHTanh", 1
+_WORDS_OF_LIN = "lm.recurrences.simple:OneHotHTanh", 1
 _MODELS: Zoo = {
     "rnnlm": Composition(
         "lm.contexts:NoContext",
@@ -52,14 +52,14 @@ _MODELS: Zoo = {
         recipe="ji",
     ),
     "drnnlm": Composition(
-        "lm.contexts.carried_state:CarriedState",
+        "lm.contexts.states:CarriedState",
         "lm.fusions:InitialState",
         _JI + ", fig. 1 and §4 (RNNLM w/o sentence boundary)",
         "H(13H+3K+6) + V(H+K+1)",
         recipe="ji",
     ),
     "codclm": Composition(
-        "lm.contexts.last_hidden:LastHidden",
+        "lm.contexts.states:LastHidden",
         "lm.fusions:Output",
         _JI + ", eqs. 6–7",
         "H(13H+3K+6) + V(2H+K+1) + H",
@@ -67,14 +67,14 @@ _MODELS: Zoo = {
         recipe="ji",
     ),
     "ccdclm": Composition(
-        "lm.contexts.last_hidden:LastHidden",
+        "lm.contexts.states:LastHidden",
         "lm.fusions:Input",
         _JI + ", eqs. 4–5",
         "H(16H+3K+6) + V(H+K+1) + H",
         recipe="ji",
     ),
     "adclm": Composition(
-        "lm.contexts.previous_words:PreviousWords",
+        "lm.contexts.attention:PreviousWords",
         "lm.fusions:InputMerge",
         _JI + ", eqs. 8–12",
         "H(18H+3K+7) + A(2H+1) + V(H+K)",
@@ -82,14 +82,14 @@ _MODELS: Zoo = {
         recipe="ji",
     ),
     "dam": Composition(
-        "lm.contexts.final_states:FinalStates",
+        "lm.contexts.attention:FinalStates",
         "lm.fusions:InputResidual",
         "the attention in the code of " + _JI,
         "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
         recipe="ji",
     ),
     "hrnnlm": Composition(
-        "lm.contexts.sentence_recurrence:SentenceRecurrence",
+        "lm.contexts.sentence_level:SentenceRecurrence",
         "lm.fusions:Input",
         "Lin et al. 2015 in the LSTM form of " + _JI + ", §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
@@ -105,12 +105,12 @@ _MODELS: Zoo = {
         recipe="wang-cho",
     ),
     "rnnslm": Composition(
-        "lm.contexts.sentence_bags:SentenceBags",
+        "lm.contexts.sentence_level:SentenceBags",
         "lm.fusions:Output",
         _LIN + ", eqs. 4–9 (sentence level alone: bags of words, no </s>)",
         "H² + 2VH + S",
         "lm.heads.hashed_softmax:HashedBagSoftmax",
-        shape=("lm.recurrences.no_recurrence:NoRecurrence", 1),
+        shape=("lm.recurrences.simple:NoRecurrence", 1),
         tied=False,
         one_size=True,
         fixed=True,
@@ -129,7 +129,7 @@ _MODELS: Zoo = {
         recipe="lin",
     ),
     "hrnnlm-lin": Composition(
-        "lm.contexts.sentence_bags:SentenceLevel",
+        "lm.contexts.sentence_level:SentenceLevel",
         "lm.fusions:Input",
         _LIN + ", eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
         "3H² + 4VH + 2S",
@@ -140,7 +140,7 @@ _MODELS: Zoo = {
         recipe="lin",
     ),
     "hrnnlm-lin-dual": Composition(
-        "lm.contexts.sentence_bags:DualSentenceLevel",
+        "lm.contexts.sentence_level:DualSentenceLevel",
         "lm.fusions:Input",
         _LIN + ", eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
         "3H² + 4VH + 2S",
@@ -151,14 +151,14 @@ _MODELS: Zoo = {
         recipe="lin-dual",
     ),
     "dclm": Composition(
-        "lm.contexts.document_recurrence:DocumentRecurrence",
+        "lm.contexts.document:DocumentRecurrence",
         "lm.fusions:Output",
         _MEMO + ", eqs. 1–5",
         "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H",
         shape=("rnn", 1),
     ),
     "dclm-decoupled": Composition(
-        "lm.contexts.encodings:PreviousEncoding",
+        "lm.contexts.document:PreviousEncoding",
         "lm.fusions:Output",
         _MEMO + ", §3.1",
         "H(H+K+1) + V(2H+K+1) + (3KH+H) + H",
@@ -166,7 +166,7 @@ _MODELS: Zoo = {
         shape=("rnn", 1),
     ),
     "dclm-two-sentence": Composition(
-        "lm.contexts.last_two_hidden:LastTwoHidden",
+        "lm.contexts.states:LastTwoHidden",
         "lm.fusions:Output",
         _MEMO + ", §1 (sentence-sensitive RNNLM)",
         "H(H+K+1) + V(3H+K+1) + H",
@@ -182,7 +182,7 @@ _MODELS: Zoo = {
         shape=("rnn", 1),
     ),
     "dclm-bilingual-decoupled": Composition(
-        "lm.contexts.source_and_previous:SourceAndPrevious",
+        "lm.contexts.source:SourceAndPrevious",
         "lm.fusions:Output",
         _MEMO + ", §3.1, with the source context of eq. 7",
         "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
@@ -196,12 +196,12 @@ _MODELS: Zoo = {
     "clstm-sentseg-paraseg": _topics("SentenceAndParagraphPrefixTopics", 2, None),
     "clstm-given-topic": replace(
         _topics("GivenTopic", 1, 0),
-        context="lm.contexts.given_topic:GivenTopic",
+        context="lm.contexts.topics:GivenTopic",
         parameters="4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
     ),
     "clstm-given-topic-carried": replace(
         _topics("GivenTopic", 1, None),
-        context="lm.contexts.given_topic:CarriedStateAndGivenTopic",
+        context="lm.contexts.topics:CarriedStateAndGivenTopic",
         fusion="lm.fusions:InputAndInitialState",
         source="Ghosh et al. 2016, arXiv:1602.06291, eq. 1 and §4.3; state carried on",
         parameters="4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
@@ -211,7 +211,7 @@ _MODELS: Zoo = {
     ),
     "hlstm": _thoughts("SentenceThoughts", "lm.fusions:Input", "§8 and fig. 9", "DH + (8H²+7H)"),
     "dclm-right": Composition(
-        "lm.contexts.source_neighbours:NextSource",
+        "lm.contexts.source:NextSource",
         "lm.fusions:Output",
         _MEMO + ", eq. 13 on the source side",
         "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
@@ -219,7 +219,7 @@ _MODELS: Zoo = {
         shape=("rnn", 1),
     ),
     "dclm-right-target": Composition(
-        "lm.contexts.next_target:NextTarget",
+        "lm.contexts.document:NextTarget",
         "lm.fusions:Output",
         _MEMO + ", eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
         "H(H+K+1) + V(3H+K+1) + (3KH+H) + H(2H+1) + H",
@@ -227,7 +227,7 @@ _MODELS: Zoo = {
         shape=("rnn", 1),
     ),
     "dclm-rst": Composition(
-        "lm.contexts.source_neighbours:NextAndParentSource",
+        "lm.contexts.source:NextAndParentSource",
         "lm.fusions:Output",
         _MEMO + ", eq. 14 on the source side",
         "H(H+K+1) + V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
@@ -257,7 +257,7 @@ _MODELS: Zoo = {
         shape=("rnn", 1),
     ),
     "dclm-auxiliary": Composition(
-        "lm.contexts.relation_task:RelationTask",
+        "lm.contexts.relations:RelationTask",
         "lm.fusions:Output",
         _MEMO + ", eqs. 1–5 and 11",
         "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
@@ -273,9 +273,9 @@ def _larger_context(context: str, fusion: str, parameters: str) -> Composition:
     return Composition(context, fusion, source, total, shape=("lstm", 1), recipe="wang-cho")
 
 
-_EARLY, _LATE = "lm.fusions:InputSum", "lm.fusions.late_fusion:LateFusion"
-_BAG, _SEQUENCE = "lm.contexts.bag:WordFrequencies", "lm.contexts.bag_sequence:BagSequence"
-_ATTENTION = "lm.contexts.bag_attention:BagAttention"
+_EARLY, _LATE = "lm.fusions:InputSum", "lm.fusions:LateFusion"
+_BAG, _SEQUENCE = "lm.contexts.bags:WordFrequencies", "lm.contexts.bags:BagSequence"
+_ATTENTION = "lm.contexts.bags:BagAttention"
 _FAMILIES: Zoo = {
     "rlm-bow-ef-N": _larger_context(_BAG, _EARLY, "VK + K²"),
     "rlm-bow-lf-N": _larger_context(_BAG, _LATE, "VK + HK + (2H²+H)"),

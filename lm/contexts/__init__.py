@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from lm.batches import PackedBatch
 from lm.corpus import Corpus
 from lm.recurrences import Recurrence, State
-from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import ReadSentences, Rows
 
 Prepared: TypeAlias = Any  # of contexts; only the context that made it knows what it holds
 

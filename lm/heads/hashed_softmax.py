@@ -1,25 +1,231 @@
 """Softmax heads with hashed maximum-entropy features beside the features of the hidden state.
 
-The exact softmax over V words of f · Wᵀ + Σ_m D[h(history_m) + word] (`lm.heads.hashing`).
-Histories are the last words of the sentence (n-grams), or the words of the previous sentence. A
-word's id travels to the scores as a column of the features, 1 + id, or 0 where there is no word.
+The exact softmax over V words of f · Wᵀ + Σ_m D[h(history_m) + word]. Histories are the last words
+of the sentence (n-grams), or the words of the previous sentence. A word's id travels to the scores
+as a column of the features, 1 + id, or 0 where there is no word.
+
+The numbers stand in one table D of S slots, and pairs of a history and a next word share slots
+(Mahoney 2000; Mikolov 2012; Lin et al. 2015, eq. 8). Slot of (history, word t) is h(history) + t:
+the V words of a history have consecutive slots, so that a history is one gather, and rows of
+different histories overlap. With h(history) in 0 … S − V no row leaves the table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from lm.backend import Backend
 from lm.heads import Head, softmax, unbiased_softmax
-from lm.heads.hashing import SIZE, HashedLogits, HashTable, distinct_inputs, hashed_nll
 from lm.normalisers import ROWS
-from lm.objective import Proposal
+from lm.objective import CHUNK, Proposal
 from lm.sentences import Positions
 from lm.vocabulary import END
+
+SIZE = 10_000_000  # slots in Lin et al. 2015, §6.1
+NONE = -1  # in place of a history's first slot
+SPARSE = 4  # a gradient is sparse if it has at most one in so many slots
+_MIX = 0x9E3779B97F4A7C15 - (1 << 64)  # odd: 2^64 over the golden ratio
+
+
+class HashTable(nn.Module):
+    """S numbers, zero at first: 4 S bytes. Errors: ValueError if V words do not fit.
+
+    sparse: the gradient has the slots that an update read, as that of torch's sparse embeddings,
+    unless these are more than S / `SPARSE`.
+    """
+
+    sparse: ClassVar[bool] = True
+
+    def __init__(self, words: int, size: int = SIZE) -> None:
+        super().__init__()
+        if size < words:
+            raise ValueError(
+                f"expected a hash size of at least {words:,}, a slot for each word, found {size:,}"
+            )
+        self.words = words
+        self.weight = nn.Parameter(torch.zeros(size))
+
+    def first_slots(self, histories: Tensor) -> Tensor:
+        """Where the rows of histories (…, n) of n word ids begin, (…); `NONE` for ids below 0."""
+        mixed = torch.zeros_like(histories[..., 0])
+        for words in histories.unbind(-1):
+            mixed = (mixed ^ (words + 1)) * _MIX  # modulo 2^64
+            mixed = mixed ^ ((mixed >> 32) & 0xFFFFFFFF)
+        slots = (mixed & ((1 << 62) - 1)) % (len(self.weight) - self.words + 1)
+        return slots.masked_fill((histories < 0).any(dim=-1), NONE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HashedLogits:
+    """Logits f · weightᵀ + bias + Σ_m D[slots_m + t] of features f.
+
+    weight: (V, R); bias: (V,), −inf for words that are never predicted; table: (S,). In the
+    methods features are (N, R) and slots (N, M) first slots of the rows to add, or `NONE`.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    table: Tensor
+
+    def of_all(self, features: Tensor, slots: Tensor, words: slice = slice(None)) -> Tensor:
+        """Logits (N, W) of a range of words; O(N W (R + M)) time."""
+        logits = F.linear(features, self.weight[words], self.bias[words])
+        begin = words.start or 0
+        rows = self.table.unfold(0, logits.shape[1], 1)  # overlapping, nothing is copied
+        for column in slots.unbind(1):
+            at = (column >= 0).nonzero()[:, 0]
+            logits.index_add_(0, at, rows[column[at] + begin])
+        return logits
+
+    def of_targets(self, features: Tensor, slots: Tensor, targets: Tensor) -> Tensor:
+        """Logit (N,) of one word each; O(N (R + M)) time."""
+        own = (features * self.weight[targets]).sum(dim=1) + self.bias[targets]
+        added = self.table[slots.clamp(min=0) + targets[:, None]]
+        return own + added.masked_fill(slots < 0, 0.0).sum(dim=1)
+
+
+def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """First places (U,) of the distinct rows of an int32 matrix (N, C), and of which each is (N,).
+
+    Rows are compared by a hash. Should two different ones have the same, which the comparison with
+    the result shows, all rows count as distinct. O(N (C + log N)) time, O(N) memory.
+    """
+    n, columns = len(rows), rows.unbind(1)  # one at a time: 8 bytes a number would be a lot
+    every = torch.arange(n, device=rows.device)
+    keys = torch.zeros_like(every)
+    for column in columns:
+        keys = (keys ^ column) * _MIX
+        keys ^= (keys >> 32) & 0xFFFFFFFF
+    values, own = torch.unique(keys, return_inverse=True)
+    first = own.new_full((len(values),), n).scatter_reduce_(0, own, every, "amin")
+    same = all(torch.equal(column[first][own], column) for column in columns)
+    return (first, own) if same else (every, every)
+
+
+def distinct_inputs(features: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
+    """`distinct` of float32 features (N, R) and slots (N, M) side by side."""
+    bits = features.detach().contiguous().view(torch.int32)
+    return distinct(torch.cat([bits, slots.to(torch.int32)], dim=1))
+
+
+class HashedNLL(torch.autograd.Function):
+    """−log p (N,) of targets under hashed logits, exactly, in float32.
+
+    At most `CHUNK` logits are in memory; equal rows of features and slots have one normaliser.
+    The gradient of the table is sparse, as `HashTable` says.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        slots: Tensor,
+        targets: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        table: Tensor,
+    ) -> Tensor:
+        """O(U V (R + M) + N (R + M)) time for U distinct rows."""
+        logits = HashedLogits(weight, bias, table)
+        first, own = distinct_inputs(features, slots)
+        parts = _parts(len(weight), features[first], slots[first])
+        log_z = torch.cat([torch.logsumexp(logits.of_all(f, s), dim=1) for f, s in parts])
+        ctx.save_for_backward(features, slots, targets, weight, bias, table, first, own, log_z)
+        return log_z[own] - logits.of_targets(features, slots, targets)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradient of a logit is its probability, less one for the target."""
+        features, slots, targets, weight, bias, table, first, own, log_z = ctx.saved_tensors
+        (d,) = gradients
+        logits = HashedLogits(weight, bias, table)
+        shares = d.new_zeros(len(first)).index_add_(0, own, d)
+        d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        of_table = _TableGradient.of(slots[first], table, len(weight))
+        means = []  # of the words' weights
+        for f, s, z, share in _parts(len(weight), features[first], slots[first], log_z, shares):
+            p = (logits.of_all(f, s) - z[:, None]).exp_()
+            means.append(p @ weight)
+            p *= share[:, None]
+            d_weight.addmm_(p.T, f)
+            d_bias += p.sum(dim=0)
+            of_table.add(s, p)
+        d_weight.index_add_(0, targets, -d[:, None] * features)
+        d_bias.index_add_(0, targets, -d)
+        d_features = d[:, None] * (torch.cat(means)[own] - weight[targets])
+        d_table = of_table.less(slots, targets, d)
+        return d_features, None, None, d_weight, d_bias, d_table
+
+
+_nll: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = HashedNLL.apply
+
+
+def hashed_nll(features: Tensor, slots: Tensor, targets: Tensor, logits: HashedLogits) -> Tensor:
+    """−log p (N,) of targets, in nats; see `HashedNLL`."""
+    if not len(targets):
+        return features.sum(dim=1)
+    return _nll(features, slots, targets, logits.weight, logits.bias, logits.table)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TableGradient:
+    """Gradient of the table, summed row by row.
+
+    begins: (G,) first slots of the distinct rows that were read, ascending, of V slots each; sums:
+    (G, V), of which a row is one history, or (S,) where these would be too many.
+    """
+
+    begins: Tensor
+    sums: Tensor
+    words: int
+    size: int
+
+    @classmethod
+    def of(cls, slots: Tensor, table: Tensor, words: int) -> _TableGradient:
+        """Zeros for the rows that begin in `slots` (U, M)."""
+        begins = torch.unique(slots[slots >= 0])
+        few = SPARSE * len(begins) * words <= len(table)
+        sums = table.new_zeros((len(begins), words) if few else (len(table),))
+        return cls(begins, sums, words, len(table))
+
+    def add(self, slots: Tensor, terms: Tensor) -> None:
+        """Add terms (U, V) to the rows that begin in `slots` (U, M)."""
+        every = torch.arange(self.words, device=slots.device)
+        for column in slots.unbind(1):
+            at = (column >= 0).nonzero()[:, 0]
+            if self.sums.ndim > 1:
+                rows = torch.searchsorted(self.begins, column[at])
+                self.sums.index_add_(0, rows, terms[at])
+            else:
+                places = column[at][:, None] + every
+                self.sums.index_add_(0, places.flatten(), terms[at].flatten())
+
+    def less(self, slots: Tensor, targets: Tensor, terms: Tensor) -> Tensor:
+        """The gradient (S,), with terms (N,) taken away at one word of each row of `slots`."""
+        at, column = (slots >= 0).nonzero().unbind(1)
+        found, word, minus = slots[at, column], targets[at], -terms[at]
+        if self.sums.ndim == 1:
+            return self.sums.index_add(0, found + word, minus)
+        rows = torch.searchsorted(self.begins, found)
+        sums = self.sums.index_put((rows, word), minus, accumulate=True)
+        every = torch.arange(self.words, device=slots.device)
+        places = (self.begins[:, None] + every).flatten()
+        return torch.sparse_coo_tensor(
+            places[None], sums.flatten(), (self.size,), check_invariants=False
+        )
+
+
+def _parts(words: int, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Rows of columns, as many at a time as have `CHUNK` logits."""
+    rows = max(1, CHUNK // words)
+    yield from zip(*(torch.split(column, rows) for column in columns), strict=True)
+
 
 MOST_WORDS = 1 << 24  # ids that float32 holds exactly
 

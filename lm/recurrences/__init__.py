@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.products import linear
-from lm.recurrences.unrolled import lstm_layer
+from lm.backend import linear
 
 State = tuple[Tensor, ...]
+Sizes = tuple[int, ...]  # sentences that are alive at each time step
 Addend = Callable[[Tensor], Tensor]  # of a memory cell (B, H), as large as it
 
 
@@ -143,103 +143,7 @@ class Recurrence(nn.Module):
         return type(self)(inputs, self.hidden, self.layers)
 
 
-class LSTM(Recurrence):
-    """LSTM with separate input and forget gates, no peepholes (Gers et al. 2000).
-
-    Parameters: 4H(d + H) + 4H a layer; the forget bias starts at 1.
-    """
-
-    gates = 4
-    output_gate = True
-
-    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
-        super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(uniform(4 * hidden, hidden) for _ in range(layers))
-        for bias in self.bias:
-            bias.data[hidden : 2 * hidden] = 1.0
-
-    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """Memory c' = f∘c + i∘g and output gate o; i, f, o = σ(·), g = tanh(·)."""
-        h, c = state
-        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
-        i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
-        return torch.addcmul(f * c, i, torch.tanh(z[:, 3 * self.hidden :])), o
-
-    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
-        """Layer by layer, each with its gradient written out (`lm.recurrences.unrolled`)."""
-        states: list[Tensor] = []
-        for layer in range(self.layers):
-            if layer:
-                projected = linear(states[-2], self.lower[layer], self.bias[layer])
-            h_0, c_0 = state[2 * layer : 2 * layer + 2]
-            states += lstm_layer(projected, h_0, c_0, self.recurrent[layer], sizes)
-        return tuple(states)
-
-
-class CIFG(Recurrence):
-    """The cell of Ji et al.'s code: coupled gates (f = 1 - i), full-matrix peepholes.
-
-    i = σ(W_xi u + W_hi h + W_ci c + b_i); c' = (1 - i)∘c + i∘tanh(W_xc u + W_hc h + b_c);
-    o = σ(W_xo u + W_ho h + W_co c' + b_o); h' = o∘tanh(c').
-    Before the first word h = c = 0; the output gate sees c' there too, as in the library that the
-    authors used (clab/cnn) since its commit cc08b107 of April 2016; `CIFG2015` is the cell before.
-    Parameters: 3Hd + 5H² + 3H a layer. Weights start Glorot-uniform, biases U(±√(6/H)),
-    as there.
-    """
-
-    gates = 3
-    output_gate = True
-
-    def __init__(self, inputs: int, hidden: int, layers: int = 2) -> None:
-        super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(_stacked(3, hidden, hidden) for _ in range(layers))
-        self.peephole = nn.ParameterList(_stacked(2, hidden, hidden) for _ in range(layers))
-        for layer in range(layers):
-            self.lower[layer] = _stacked(3, hidden, self.lower[layer].shape[1])
-            nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
-
-    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """Memory c' and output gate o of the coupled-gate cell; o sees the new c."""
-        h, c = before = state
-        H, peephole = self.hidden, self.peephole[layer]
-        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
-        i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))
-        c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
-        return c, torch.sigmoid(z[:, 2 * H :] + self.output_peephole(layer, before, c))
-
-    def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
-        """W_co c', (B, H): the share of the new c in the output gate; before: h, c."""
-        return _single(F.linear(c, self.peephole[layer][self.hidden :]))
-
-
-class CIFG2015(CIFG):
-    """The cell of Ji et al.'s code with the library of November 2015, when they released it.
-
-    At the first word of a sentence that begins in the zero state, o = σ(W_xo u + b_o): W_co c' is
-    left out, too. Trained weights are for one of the two cells: the other one costs up to 6 nats a
-    sentence. A sentence that begins in a carried state has no such word, but for the first
-    sentence of a document.
-    """
-
-    def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
-        """W_co c', (B, H), but 0 where h = c = 0: after any word some number is not 0."""
-        h, memory = before
-        begun = (h != 0).any(dim=1, keepdim=True) | (memory != 0).any(dim=1, keepdim=True)
-        return super().output_peephole(layer, before, c) * begun
-
-
-def _single(products: Tensor) -> Tensor:
-    """Products of autocast in float32; others unchanged."""
-    return products.float() if products.dtype == torch.bfloat16 else products
-
-
 def uniform(rows: int, columns: int) -> nn.Parameter:
     """A (rows, columns) matrix of U(±1/√columns)."""
     bound = columns**-0.5
     return nn.Parameter(torch.empty(rows, columns).uniform_(-bound, bound))
-
-
-def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
-    """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
-    parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
-    return nn.Parameter(torch.cat(parts))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from lm.products import fast_bfloat16
+from lm.backend import fast_bfloat16
 
 MUON_STATE = ("momentum_buffer",)
 MOMENTUM = 0.95

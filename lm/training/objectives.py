@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import torch
 from torch import Tensor
 
-from lm.nce import NoiseDistribution
+from lm.objective import NoiseDistribution
 
 if TYPE_CHECKING:
     from lm.heads import Head
@@ -37,7 +37,7 @@ def likelihood(head: Head, counts: Tensor, number: int) -> Loss:
 
 
 def nce(head: Head, counts: Tensor, number: int) -> Loss:
-    """Noise-contrastive estimation with so many noise words (`lm.nce`).
+    """Noise-contrastive estimation with so many noise words (`lm.objective`).
 
     ValueError for no noise words, and for a head whose training needs all words.
     """

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from lm.rows import Rows
+from lm.sentences import Rows
 
 
 class Processes:

@@ -33,7 +33,7 @@ class Settings:
     ends, and clip: norm of a gradient, both 0 for none; accumulate: segments of each stream in
     an update; validations: of an epoch; initialisation: what gave the model its weights.
     Rates and shares of 0 mean without. context_noise: share of sentences that enter contexts as
-    corrupted copies (`lm.corruption`); averaging: share of a stage's updates so far over which
+    corrupted copies (`lm.noise`); averaging: share of a stage's updates so far over which
     weights are averaged (`lm.training.averaging`); auxiliary_weight: factor of a context's own loss
     where it is added to that of the words. Defaults are those of runs from before a setting
     existed; `lm.training.recipes` has those of `train-lm`.

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from lm.checkpoint import check_shapes, checked, own_tensors
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.shards import ModelError, read_tensors, write_tensors
 from lm.training.optimisers import OPTIMISERS
 from lm.training.settings import Progress, Settings

@@ -26,10 +26,9 @@ from torch.optim import Optimizer
 
 from lm.batches import SEGMENTS, Segment
 from lm.corpus import Corpus
-from lm.corruption import Corruption
 from lm.evaluation import perplexity, sentence_level_nats
 from lm.model import DocumentLM
-from lm.noise import Noise, word_factors
+from lm.noise import Corruption, Noise, word_factors
 from lm.reading import Reading, read
 from lm.training.averaging import WeightAverage
 from lm.training.objectives import OBJECTIVES

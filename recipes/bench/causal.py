@@ -25,9 +25,8 @@ import torch
 from numpy.typing import NDArray
 
 from lm.backend import Backend
-from lm.causal.engine import CausalContext, CausalEngine, cache_argument
+from lm.causal.engine import CausalContext, CausalEngine, cache_argument, trees_of
 from lm.causal.folder import open_causal_model
-from lm.causal.trees import trees_of
 from lm.trie import Candidates
 
 Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids

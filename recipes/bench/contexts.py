@@ -28,10 +28,9 @@ from torch import Tensor
 from lm.batches import PackedBatch
 from lm.composition import load
 from lm.corpus import Corpus
-from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
-from lm.rows import Rows
-from lm.scoring import after, independent, pairs
+from lm.scoring import ScoringEngine, after, independent, pairs
+from lm.sentences import Rows
 from lm.side_information import KINDS, LABELS, information_of
 from lm.tiny_models import read_by_words
 from lm.trie import Candidates

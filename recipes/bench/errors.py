@@ -26,8 +26,8 @@ from tasks import TASKS
 
 from lm.backend import Backend
 from lm.checkpoint import load_model
-from lm.engine import ScoringEngine
 from lm.model import DocumentLM
+from lm.scoring import ScoringEngine
 
 DTYPES = ("float32", "bfloat16")
 

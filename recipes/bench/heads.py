@@ -21,8 +21,8 @@ from tasks import TASKS, hypotheses
 
 from lm.checkpoint import load_model
 from lm.corpus import encode
-from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
+from lm.scoring import ScoringEngine
 from rerank.files.lines import read_lines
 from rerank.notices import Notices
 

@@ -16,8 +16,8 @@ from lists import Set
 from numpy.typing import NDArray
 from tasks import TASKS
 
-from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
+from lm.scoring import ScoringEngine
 
 Result = TypeVar("Result")
 RUNS, ENOUGH = 3, 20.0  # best of so many runs; none begins after so many seconds

@@ -24,9 +24,9 @@ from tasks import TASKS
 import lm.heads
 import lm.scoring
 from lm.backend import CACHED, Backend
-from lm.engine import ScoringEngine
 from lm.heads import LinearPredictor
 from lm.model import DocumentLM
+from lm.scoring import ScoringEngine
 from lm.trie import Forest
 
 PHASES = (  # of functions; what one calls that is listed too is not its own

@@ -11,8 +11,8 @@ from obvious import ContextLM
 from phases import Phase, phases
 from tasks import TASKS, flops, hypotheses
 
-from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
+from lm.scoring import ScoringEngine
 from lm.vocabulary import Vocabulary
 
 LONG, FEW, SOME = 500, 3, 50  # of lists this long: so many sentences, so many contexts

@@ -22,10 +22,9 @@ from torch import Tensor
 
 from decoders.beam import beam
 from decoders.problem import DocumentProblem
-from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
-from lm.rows import Rows
-from lm.scoring import after, independent, pairs
+from lm.scoring import ScoringEngine, after, independent, pairs
+from lm.sentences import Rows
 from lm.trie import Candidates
 
 WIDTH = 8

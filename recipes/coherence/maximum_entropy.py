@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import log_expit
 
-from lm.coherence import distinct_orders
+from lm.comparisons import distinct_orders
 from rerank.notices import Notices
 from rerank.pipeline.lm_eval.texts import EvaluationText
 from rerank.report.coherence import CoherenceAccuracy, CoherenceReport, ModelFacts, PermutedDocument

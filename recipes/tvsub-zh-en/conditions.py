@@ -17,9 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from lm.checkpoint import load_model
-from lm.engine import ScoringEngine
-from lm.rows import Rows
-from lm.scoring import after
+from lm.scoring import ScoringEngine, after
+from lm.sentences import Rows
 from lm.trie import Candidates
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines

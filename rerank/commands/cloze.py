@@ -94,9 +94,8 @@ def answered(options: ClozeOptions, notices: Notices) -> Cloze:
     The last sentence of each document is the query, with `___` in place of the missing word. O(V)
     scores of a sentence for each query.
     """
-    from lm.cloze import answer_log_probs
-    from lm.engine import ScoringEngine
-    from lm.scoring import ScoreError
+    from lm.comparisons import answer_log_probs
+    from lm.scoring import ScoreError, ScoringEngine
     from lm.vocabulary import SPECIAL
     from rerank.files.lines import read_lines
     from rerank.files.paths import display

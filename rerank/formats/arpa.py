@@ -21,7 +21,7 @@ def read_ngrams(path: FilePath, notices: Notices) -> NGramModel:
 
     InputError, with the line, for another file.
     """
-    from lm.ngrams.arpa_reading import read_arpa
+    from lm.ngrams.arpa import read_arpa
 
     with _located(path):
         # unusual characters in its words are those of the training text: nothing to warn of here
@@ -37,7 +37,7 @@ def read_ngrams(path: FilePath, notices: Notices) -> NGramModel:
 
 def write_ngrams(path: FilePath, model: NGramModel) -> None:
     """Write an ARPA file atomically, compressed if its suffix says so."""
-    from lm.ngrams.arpa_writing import arpa
+    from lm.ngrams.arpa import arpa
 
     with atomic(str(path)) as file:
         for block in arpa(model):
@@ -46,7 +46,7 @@ def write_ngrams(path: FilePath, model: NGramModel) -> None:
 
 @contextmanager
 def _located(path: FilePath) -> Iterator[None]:
-    from lm.ngrams.arpa_lines import ArpaError
+    from lm.ngrams.arpa import ArpaError
 
     try:
         yield

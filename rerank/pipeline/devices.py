@@ -91,7 +91,7 @@ def memory_bytes(device: torch.device) -> int:
 
 def choose_precision(name: str, device: torch.device) -> str:
     """`float32` or `bfloat16`; `auto` is bfloat16 where the hardware multiplies it faster."""
-    from lm.products import fast_bfloat16
+    from lm.backend import fast_bfloat16
 
     if name != "auto":
         return name

@@ -20,8 +20,7 @@ from rerank.pipeline.training_texts import check_text
 if TYPE_CHECKING:
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
-    from lm.ngrams.kneser_ney import KneserNey
-    from lm.ngrams.stupid_backoff import StupidBackoff
+    from lm.ngrams.estimation import KneserNey, StupidBackoff
     from lm.vocabulary import Vocabulary
 
 
@@ -43,8 +42,7 @@ class NGramRecipe:
 
     def make_smoothing(self) -> KneserNey | StupidBackoff:
         """The smoothing; UsageError for an option that it does not have."""
-        from lm.ngrams.kneser_ney import FALLBACK, KneserNey
-        from lm.ngrams.stupid_backoff import StupidBackoff
+        from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff
 
         kneser_ney = KneserNey(FALLBACK if self.discount_fallback else None)
         smoothings: dict[str, KneserNey | StupidBackoff] = {
@@ -74,7 +72,7 @@ def train_ngram(
     """
     from lm.corpus import intern, renumber
     from lm.ngrams import NGramError
-    from lm.ngrams.counting import count_ngrams
+    from lm.ngrams.estimation import count_ngrams
 
     smoothing = recipe.make_smoothing()
     check_outputs([out], [train])
@@ -140,14 +138,14 @@ def ngram_perplexity(
     documents: a name of `lm.corpus.DOCUMENTS`; per_document: with that of each document, too.
     """
     from lm.corpus import encode
-    from lm.ngrams.evaluation import perplexity
+    from lm.evaluation import perplexity_of_ngrams
 
     check_outputs((), (ngram, text))
     model = read_ngrams(ngram, notices)
     corpus = encode(read_lines(text, notices), model.vocabulary, documents)
     check_text(corpus, text, notices)
     with _broken_models(ngram):
-        return perplexity(model, corpus, per_document=per_document)
+        return perplexity_of_ngrams(model, corpus, per_document=per_document)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def check_source_model(saved: SavedModel, recipe: Recipe, context: type[Context]
 
     context: that of the model to be trained.
     """
-    from lm.contexts.document_recurrence import DocumentRecurrence
+    from lm.contexts.document import DocumentRecurrence
 
     option = f"--source-lm {recipe.source_lm}"
     if "source" not in context.side_information:

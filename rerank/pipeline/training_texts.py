@@ -73,8 +73,7 @@ def training_texts(
     known: vocabularies of kinds of side information that are not made from the training text.
     InputError for files that do not fit each other.
     """
-    from lm.corpus import encode, intern, renumber
-    from lm.direction import in_reading_order
+    from lm.corpus import encode, in_reading_order, intern, renumber
 
     words, raw = intern(read_lines(train.text, notices), recipe.documents)
     check_text(raw, train.text, notices)

@@ -24,9 +24,8 @@ from decoders.problem import (
     UnsuitedDecoder,
     check_path,
 )
-from lm.engine import ScoringEngine
-from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.scoring import ScoringEngine
+from lm.sentences import ReadSentences, Rows
 from lm.side_information import SideText
 from lm.trie import Candidates, build
 from rerank.scorers.following import Reading, advanced, by_rows, read

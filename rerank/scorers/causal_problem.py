@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Answer, DocumentProblem, Indices
-from lm.causal.engine import CausalContext, CausalEngine
-from lm.causal.trees import Tree
+from lm.causal.engine import CausalContext, CausalEngine, Tree
 from rerank.scorers.cached_scores import CachedScores, ScorerCache
 from rerank.scorers.causal_texts import CausalTexts, Choices
 from rerank.scorers.histories import digest

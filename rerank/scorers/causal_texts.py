@@ -11,9 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lm.causal.engine import CausalContext
+from lm.causal.engine import CausalContext, Tree, trees_of
 from lm.causal.folder import UNLIMITED, CausalModel
-from lm.causal.trees import Tree, trees_of
 from lm.trie import Candidates
 from rerank.scorers.causal_options import CausalOptions
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Answer, DocumentProblem, Indices
-from lm.engine import ScoringEngine
-from lm.rows import Rows
+from lm.scoring import ScoringEngine
+from lm.sentences import Rows
 from lm.trie import Candidates
 from rerank.scorers.cached_scores import CachedScores, ScorerCache
 from rerank.scorers.following import advanced, follow, read

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Indices
-from lm.engine import ScoringEngine
-from lm.rows import Rows
-from lm.scoring import ScoreError, after
+from lm.scoring import ScoreError, ScoringEngine, after
+from lm.sentences import Rows
 from lm.trie import Candidates
 from rerank.errors import RerankError
 from rerank.scorers.histories import take

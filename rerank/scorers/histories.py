@@ -14,7 +14,7 @@ from decoders.problem import Indices
 
 if TYPE_CHECKING:
     from lm.contexts import Context
-    from lm.rows import Rows
+    from lm.sentences import Rows
     from lm.trie import Candidates
 
 KEY_BYTES = 16

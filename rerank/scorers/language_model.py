@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from lm.backend import Backend
 from lm.checkpoint import SavedModel
 from lm.document_cache import WithDocumentCache
-from lm.engine import EngineCounts, ScoringEngine
-from lm.rows import Rows
-from lm.scoring import VERSION, ScoreError, Scores, independent, pairs
+from lm.scoring import VERSION, EngineCounts, ScoreError, Scores, ScoringEngine, independent, pairs
+from lm.sentences import Rows
 from lm.side_information import information_of
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN

@@ -14,7 +14,7 @@ from rerank.scorers.cached_scores import ListTexts, ScorerCache
 
 if TYPE_CHECKING:
     from lm.backend import Backend
-    from lm.engine import EngineCounts
+    from lm.scoring import EngineCounts
 
 
 class Engine(Protocol):

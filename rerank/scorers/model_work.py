@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
-    from lm.engine import EngineCounts
+    from lm.scoring import EngineCounts
 
 
 def work_done(name: str, saved: SavedModel, work: EngineCounts, remembered: int) -> str:

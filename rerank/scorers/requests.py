@@ -12,7 +12,7 @@ from rerank.scorers.following import read
 from rerank.scorers.histories import Histories, Key, ScoredHistories, take
 
 if TYPE_CHECKING:
-    from lm.rows import Rows
+    from lm.sentences import Rows
     from rerank.scorers.contextual import ContextualProblem
 
 

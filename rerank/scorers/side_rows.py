@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lm.checkpoint import SavedModel
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_of, rows_of
 from rerank.scorers.cached_scores import ListTexts
 

@@ -249,7 +249,7 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
     assert [own["sets_sd"] for own in models] == [0.0, 0.0, 0.0]
     assert [own["order"] for own in models] == [1, 1, 0]
     with pytest.MonkeyPatch.context() as patch:  # a document at a time
-        patch.setattr("lm.coherence.TOKENS", 1)
+        patch.setattr("lm.comparisons.TOKENS", 1)
         assert evaluated(world, "coherence --permutations 10", lms)["models"] == models
     comparisons = found["comparisons"]
     assert [(own["higher"], own["lower"], own["difference"]) for own in comparisons] == [

@@ -258,7 +258,7 @@ class Whole:
 
 
 LAST = Decoder("last", "somebody:last", ANY, NONE, "O(T) scores", "somebody")
-SUMS = Composition("lm.contexts.last_hidden:LastHidden", "lm.fusions:Output", "somebody", "?")
+SUMS = Composition("lm.contexts.states:LastHidden", "lm.fusions:Output", "somebody", "?")
 '''
 POINTS: Mapping[str, Mapping[str, str]] = {
     "scorers": {"again": "Repeats", "whole": "Whole"},

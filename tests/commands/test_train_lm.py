@@ -22,7 +22,7 @@ from lm.composition import Composition
 from lm.training.recipes import STRONG
 from lm.zoo import ZOO
 
-OWN = Composition("lm.contexts.bag:BagOfWords", "lm.fusions:Output", "", "", order=1)
+OWN = Composition("lm.contexts.bags:BagOfWords", "lm.fusions:Output", "", "", order=1)
 
 
 @pytest.fixture(autouse=True)

@@ -17,10 +17,9 @@ from torch import Tensor
 from lm.batches import PackedBatch, segments
 from lm.composition import ENCODERS, RECURRENCES, RELATION_CLASSIFIERS
 from lm.corpus import Corpus
-from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.reading import read
-from lm.scoring import after
+from lm.scoring import ScoringEngine, after
 from lm.side_information import SentenceNumbers, SideText
 from lm.trie import Candidates
 from lm.zoo import ZOO

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lm.backend import FEWEST, LEAST_HELD, Backend
-from lm.products import ROWS, linear, rounded
+from lm.backend import FEWEST, LEAST_HELD, ROWS, Backend, linear, rounded
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ import torch
 from support import causal
 
 from lm.backend import Backend
-from lm.causal.engine import CausalContext, CausalEngine
+from lm.causal.engine import CausalContext, CausalEngine, Tree, path_of, trees_of
 from lm.causal.folder import CausalFolderError, CausalModel, open_causal_model
-from lm.causal.trees import Tree, path_of, trees_of
 from lm.trie import Candidates
 
 

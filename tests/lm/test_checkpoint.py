@@ -23,9 +23,8 @@ from lm import shards
 from lm.checkpoint import ModelError, load_model, save_model
 from lm.composition import HEADS
 from lm.corpus import Corpus
-from lm.engine import ScoringEngine
 from lm.model import DocumentLM
-from lm.scoring import after
+from lm.scoring import ScoringEngine, after
 from lm.shards import read_tensors, write_tensors
 from lm.training.state import load_training, save_training
 from lm.training.trainer import Settings, Trainer

@@ -13,22 +13,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lm.attention import Memory
 from lm.composition import ENCODERS, FUSIONS, Composition, LastSentences
 from lm.contexts import Context
-from lm.contexts.attention import Attention
-from lm.contexts.bag import BagOfWords, WordFrequencies
-from lm.contexts.bag_attention import BagAttention
-from lm.contexts.final_states import FinalStates
-from lm.contexts.previous_words import PreviousWords
-from lm.contexts.source_and_previous import SourceAndPrevious
-from lm.contexts.thought import STEPS, ThoughtVector
+from lm.contexts.attention import Attention, FinalStates, Memory, PreviousWords
+from lm.contexts.bags import BagAttention, BagOfWords, WordFrequencies
+from lm.contexts.source import SourceAndPrevious
+from lm.contexts.states import STEPS, ThoughtVector
 from lm.encoders import Encoder, encoder_of
 from lm.fusions import Fusion, Input, InputSum, Output
 from lm.laws import check_composition
 from lm.model import Config, DocumentLM
-from lm.recurrences import LSTM
-from lm.rows import Rows
+from lm.recurrences.gated import LSTM
+from lm.sentences import Rows
 from lm.tiny_models import context_after, read_by_words, tiny_model
 from lm.zoo import ZOO
 
@@ -130,7 +126,7 @@ def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_anno
     contexts = context_after(model, TEXT)
     whole = model.context.word_values(model.context.prepared(contexts), rows, query)
     assert not torch.allclose(whole[0], whole[1])
-    monkeypatch.setattr("lm.contexts.bag_attention.MOST_ENTRIES", 1)
+    monkeypatch.setattr("lm.contexts.bags.MOST_ENTRIES", 1)
     parts = model.context.word_values(model.context.prepared(contexts), rows, query)
     torch.testing.assert_close(parts, whole)
     prepared = model.context.prepared(context_after(model, [[], [3, 4], []]))

@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm.contexts import Context
-from lm.corpus import Corpus, build_vocabulary, encode, intern, with_last_words_twice
-from lm.direction import reversed_sentences, reversed_words
+from lm.corpus import (
+    Corpus,
+    build_vocabulary,
+    encode,
+    intern,
+    reversed_sentences,
+    reversed_words,
+    with_last_words_twice,
+)
 from lm.side_information import SentenceNumbers, SideText, information_of, is_causal, words_of
 from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary

@@ -14,11 +14,10 @@ from support.models import beside, config_of, enlarged, entered
 from lm.batches import PackedBatch
 from lm.corpus import Corpus, encode
 from lm.document_cache import WithDocumentCache
-from lm.engine import ScoringEngine
 from lm.evaluation import Tags, perplexity, perplexity_by_document
 from lm.laws import check_batches, check_keys, check_levels, check_order, check_unroll
 from lm.model import DocumentLM
-from lm.scoring import ScoreError, after, independent
+from lm.scoring import ScoreError, ScoringEngine, after, independent
 from lm.tiny_models import context_after, read_by_words, tiny_model
 from lm.trie import Candidates
 from lm.vocabulary import END, UNKNOWN, Vocabulary

@@ -14,11 +14,10 @@ from torch import Tensor
 from lm.backend import FEWEST, Backend
 from lm.composition import HEADS
 from lm.corpus import Corpus
-from lm.engine import ScoringEngine
 from lm.evaluation import perplexity_by_document
 from lm.model import DocumentLM
 from lm.sampling import sample
-from lm.scoring import after, independent, pairs
+from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.training.optimisers import OPTIMISERS
 from lm.training.trainer import Report, Settings, Trainer
 from lm.trie import Candidates

@@ -15,10 +15,9 @@ from lm.backend import Backend
 from lm.composition import HEADS, load
 from lm.corpus import Corpus
 from lm.evaluation import perplexity
-from lm.heads import hashing
+from lm.heads import ALPHA, hashed_softmax
 from lm.heads.class_softmax import REACH, class_of, words_of_class
-from lm.heads.hashing import NONE, HashedLogits, HashTable, distinct, hashed_nll
-from lm.heads.self_normalised import ALPHA
+from lm.heads.hashed_softmax import NONE, HashedLogits, HashTable, distinct, hashed_nll
 from lm.model import Config, DocumentLM
 from lm.normalisers import log_sums, pair_log_sums
 from lm.tiny_models import read_by_words, tiny_model
@@ -200,11 +199,11 @@ def test_slots_are_those_of_the_definition(words: list[int], size: int) -> None:
     assert 0 <= found <= size - V  # no row leaves the table
 
 
-@pytest.mark.parametrize("mix", [hashing._MIX, 0])
+@pytest.mark.parametrize("mix", [hashed_softmax._MIX, 0])
 def test_distinct_rows_are_found_and_where_a_hash_confuses_rows_none_are_merged(
     mix: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hashing, "_MIX", mix)
+    monkeypatch.setattr(hashed_softmax, "_MIX", mix)
     matrix = torch.tensor([[1, 2], [2, 1], [1, 2], [0, 0]], dtype=torch.int32)
     first, own = distinct(matrix)
     assert sorted(first.tolist()) == ([0, 1, 3] if mix else [0, 1, 2, 3])
@@ -228,7 +227,7 @@ def test_losses_and_gradients_of_hashed_logits_are_those_of_autograd(
     size: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row of the table added at a time; a sparse gradient has the slots that were read."""
-    monkeypatch.setattr(hashing, "CHUNK", chunk)
+    monkeypatch.setattr(hashed_softmax, "CHUNK", chunk)
     trained, slots, targets = hashed_inputs(size)
     features, weight, bias, table = trained
     rows = [sum(table[s : s + V] for s in own if s >= 0) for own in slots.tolist()]

@@ -15,21 +15,17 @@ from torch.nn import functional as F
 from lm.backend import Backend
 from lm.composition import Composition
 from lm.contexts import Context
-from lm.contexts.last_hidden import LastHidden
-from lm.contexts.last_two_hidden import LastTwoHidden
-from lm.contexts.next_target import NextTarget
-from lm.contexts.sentence_bags import DualSentenceLevel
-from lm.contexts.sentence_recurrence import SentenceRecurrence
-from lm.contexts.source_neighbours import NextSource
+from lm.contexts.document import NextTarget
+from lm.contexts.sentence_level import DualSentenceLevel, SentenceRecurrence
+from lm.contexts.source import NextSource
+from lm.contexts.states import LastHidden, LastTwoHidden
 from lm.fusions import Fusion, Input, NoFusion, Output
-from lm.heads import Head, LinearPredictor, Predictor, Softmax
+from lm.heads import Head, LinearPredictor, Predictor, SelfNormalised, Softmax
 from lm.heads.hashed_softmax import HashedBagSoftmax
-from lm.heads.self_normalised import SelfNormalised
 from lm.laws import BrokenLaw, check_composition, check_pairs
 from lm.normalisers import Pair
 from lm.recurrences import Recurrence
-from lm.rows import Rows
-from lm.sentences import Positions
+from lm.sentences import Positions, Rows
 from lm.side_information import DERIVED, TARGET, Derived
 from lm.tiny_models import SENTENCES, tiny_model
 from lm.vocabulary import END

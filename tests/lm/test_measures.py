@@ -10,21 +10,19 @@ import torch
 from scipy.stats import chisquare
 from support.models import enlarged
 
-from lm import contrast, discourse
-from lm.coherence import distinct_orders
+from lm import comparisons, discourse
+from lm.comparisons import distinct_orders, scores_in_contexts
 from lm.composition import HEADS, Composition
-from lm.contexts.bag import BagOfWords
-from lm.contexts.last_hidden import LastHidden
-from lm.contexts.previous_words import PreviousWords
-from lm.contrast import scores_in_contexts
+from lm.contexts.attention import PreviousWords
+from lm.contexts.bags import BagOfWords
+from lm.contexts.states import LastHidden
 from lm.corpus import Corpus
 from lm.discourse import SLOTS, Pair, RelationClassifier, features, fit
-from lm.engine import ScoringEngine
 from lm.fusions import Input, Output
-from lm.histories import contexts_after
 from lm.model import Config, DocumentLM
+from lm.reading import contexts_after
 from lm.sampling import SampledDocument, sample
-from lm.scoring import ScoreError
+from lm.scoring import ScoreError, ScoringEngine
 from lm.tiny_models import DOCUMENT, last_score, tiny_model
 from lm.vocabulary import END, SPECIAL
 from lm.zoo import ZOO
@@ -85,7 +83,7 @@ def test_scores_are_those_of_each_variant_in_each_context_alone(
     model = tiny_model({**ZOO, "bag": BAG}[name])
     engine = ScoringEngine.of(model)
     for together in (1, 3):
-        monkeypatch.setattr(contrast, "TOGETHER", together)
+        monkeypatch.setattr(comparisons, "TOGETHER", together)
         found = scores_in_contexts(engine, VARIANTS, CONTEXTS)
         for scores, variants, contexts in zip(found, VARIANTS, CONTEXTS, strict=True):
             for row, text in zip(scores, contexts, strict=True):

@@ -17,16 +17,11 @@ from support.ngrams import TEXT, counts_of, golden, log10_of_words, model_of, sc
 from support.scalar.ngrams import ScalarKneserNey, ScalarStupidBackoff, adjusted, counted
 
 from lm.corpus import encode
+from lm.evaluation import perplexity_of_ngrams
 from lm.ngrams import MOST_ORDER, NGramError
-from lm.ngrams.arpa_lines import ArpaError
-from lm.ngrams.arpa_reading import read_arpa
-from lm.ngrams.arpa_writing import arpa
-from lm.ngrams.counting import NGramCounts
-from lm.ngrams.evaluation import perplexity
-from lm.ngrams.kneser_ney import FALLBACK, KneserNey
-from lm.ngrams.model import NGramModel
-from lm.ngrams.stupid_backoff import StupidBackoff
-from lm.ngrams.trie import NGrams
+from lm.ngrams.arpa import ArpaError, arpa, read_arpa
+from lm.ngrams.estimation import FALLBACK, KneserNey, NGramCounts, StupidBackoff
+from lm.ngrams.model import NGramModel, NGrams
 from lm.vocabulary import START, UNKNOWN, Vocabulary
 
 Words = tuple[str, ...]
@@ -196,7 +191,7 @@ def test_a_sentence_scores_among_others_as_alone_to_the_last_bit(chosen: list[st
 def test_perplexities_are_those_of_the_scores_and_documents_add_up() -> None:
     model = golden("pruned.arpa")
     corpus = encode([b"a b c", b"", b"c c b", b"d"], model.vocabulary)
-    found = perplexity(model, corpus, per_document=True)
+    found = perplexity_of_ngrams(model, corpus, per_document=True)
     log10 = sum(sum(PRUNED[s]) for s in ("a b c", "c c b", "d"))
     ends = -0.25 - 0.3125 - 0.75
     assert found.nats == pytest.approx(-log10 * math.log(10), rel=1e-6)
@@ -207,7 +202,7 @@ def test_perplexities_are_those_of_the_scores_and_documents_add_up() -> None:
     assert sum(one.nats for one in found.documents) == pytest.approx(found.nats, rel=1e-12)
     model.log10_backoffs[:] = -300
     with pytest.raises(NGramError, match="no probability left"):
-        perplexity(model, encode([b"d d"], model.vocabulary))
+        perplexity_of_ngrams(model, encode([b"d d"], model.vocabulary))
 
 
 # ARPA files

@@ -8,13 +8,11 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lm import corruption
 from lm.batches import PackedBatch
 from lm.composition import RECURRENCES, load
 from lm.corpus import Corpus
-from lm.corruption import DROPPED, REPLACED, SWAPPED, Copies, Corruption
 from lm.model import Config, DocumentLM
-from lm.noise import Noise, word_factors
+from lm.noise import DROPPED, REPLACED, SWAPPED, Copies, Corruption, Noise, word_factors
 from lm.recurrences import Recurrence
 from lm.sentences import Positions
 from lm.training.weight_dropout import dropped_weights
@@ -185,7 +183,7 @@ def test_words_are_corrupted_at_the_stated_rates(
 ) -> None:
     """A long sentence of distinct words, corrupted in one way only."""
     for other in {"DROPPED", "REPLACED", "SWAPPED"} - {kind}:
-        monkeypatch.setattr(corruption, other, 0.0)
+        monkeypatch.setattr(f"lm.noise.{other}", 0.0)
     found = np.array(sentences(copies(counting(WORDS, WORDS)).text)[1])
     if kind == "DROPPED":
         assert (np.diff(found) > 0).all()

@@ -7,10 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lm.heads import softmax
-from lm.heads.self_normalised import SelfNormalised
-from lm.nce import NoiseDistribution, contrast
-from lm.objective import Proposal, chunked_nll, exact_nll, sampled_nll
+from lm.heads import SelfNormalised, softmax
+from lm.objective import NoiseDistribution, Proposal, chunked_nll, contrast, exact_nll, sampled_nll
 from lm.training.objectives import OBJECTIVES
 
 V, R = 12, 3

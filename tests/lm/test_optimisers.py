@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lm.backend import fast_bfloat16
 from lm.model import Config, DocumentLM
-from lm.products import fast_bfloat16
 from lm.tiny_models import tiny_model
 from lm.training.averaging import WeightAverage
 from lm.training.initialisation import INITIALISATIONS

@@ -14,11 +14,10 @@ from support.models import beside, config_of, enlarged, entered, without_padding
 
 from lm.batches import SEGMENTS, PackedBatch, epoch_order, segments
 from lm.corpus import Corpus
-from lm.corruption import Copies, Corruption
 from lm.model import DocumentLM
-from lm.noise import Noise
+from lm.noise import Copies, Corruption, Noise
 from lm.reading import read
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.tiny_models import read_by_words
 from lm.vocabulary import END, START
 

@@ -14,8 +14,9 @@ from torch.nn import functional as F
 
 from lm.composition import RECURRENCES, load
 from lm.model import n_parameters
-from lm.recurrences import CIFG, CIFG2015, LSTM, Recurrence, select
-from lm.recurrences.htanh import HTanh, OneHotHTanh
+from lm.recurrences import Recurrence, select
+from lm.recurrences.gated import CIFG, CIFG2015, LSTM
+from lm.recurrences.simple import HTanh, OneHotHTanh
 
 KINDS = {name: load(part) for name, part in RECURRENCES.items()}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -12,17 +12,15 @@ import torch
 from torch import nn
 
 from lm.backend import Backend
-from lm.contexts.last_hidden import LastHidden
-from lm.contexts.sentence_bags import SentenceBags
+from lm.contexts.sentence_level import SentenceBags
+from lm.contexts.states import LastHidden
 from lm.corpus import Corpus
 from lm.document_cache import WithDocumentCache
-from lm.fusions import InitialState
-from lm.fusions.late_fusion import LateFusion
+from lm.fusions import InitialState, LateFusion
 from lm.heads import softmax
-from lm.heads.hashed_softmax import LinSoftmax
-from lm.heads.hashing import HashTable
+from lm.heads.hashed_softmax import HashTable, LinSoftmax
 from lm.model import Config, DocumentLM
-from lm.recurrences.htanh import HTanh, OneHotHTanh
+from lm.recurrences.simple import HTanh, OneHotHTanh
 from lm.tiny_models import read_by_words, tiny_model
 from lm.topics.prediction import PredictorConfig
 from lm.training.objectives import OBJECTIVES

@@ -12,13 +12,12 @@ from support.models import config_of, enlarged, without_padding
 
 from lm.backend import HELD, Backend
 from lm.composition import Composition
-from lm.contexts.bag import BagOfWords
-from lm.contexts.previous_words import PreviousWords
-from lm.engine import ScoringEngine
+from lm.contexts.attention import PreviousWords
+from lm.contexts.bags import BagOfWords
 from lm.fusions import Input, Output
 from lm.model import DocumentLM
-from lm.rows import Rows
-from lm.scoring import ScoreError, after, independent, pairs
+from lm.scoring import ScoreError, ScoringEngine, after, independent, pairs
+from lm.sentences import Rows
 from lm.tiny_models import context_after, read_by_words
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START

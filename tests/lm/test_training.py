@@ -21,7 +21,7 @@ from lm.corpus import Corpus, encode
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
 from lm.reading import read
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.training import trainer as training
 from lm.training.processes import ALONE, Processes
 from lm.training.recipes import FAMILIES

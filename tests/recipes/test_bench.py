@@ -11,8 +11,8 @@ import pytest
 import torch
 from support.world import ROOT
 
-from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
+from lm.scoring import ScoringEngine
 
 VOCABULARY = 40
 

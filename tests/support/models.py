@@ -19,7 +19,7 @@ from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
 from lm.reading import read
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import SPECIAL, Vocabulary

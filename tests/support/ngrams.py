@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from lm.corpus import build_vocabulary, intern, renumber
-from lm.ngrams.arpa_reading import read_arpa
-from lm.ngrams.counting import NGramCounts, count_ngrams
-from lm.ngrams.kneser_ney import FALLBACK, KneserNey
+from lm.ngrams.arpa import read_arpa
+from lm.ngrams.estimation import FALLBACK, KneserNey, NGramCounts, StupidBackoff, count_ngrams
 from lm.ngrams.model import NGramModel
-from lm.ngrams.stupid_backoff import StupidBackoff
 from lm.vocabulary import Vocabulary
 
 GOLDEN = Path(__file__).parents[1] / "lm" / "ngrams"

@@ -25,7 +25,7 @@ from lm.batches import Segment
 from lm.composition import RECURRENCES, TOPIC_INPUTS, TOPIC_PREDICTORS, load
 from lm.corpus import Corpus
 from lm.noise import Noise
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.side_information import n_labels
 from lm.vocabulary import SPECIAL
 

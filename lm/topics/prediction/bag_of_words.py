@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from lm.batches import Segment
 from lm.noise import Noise
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.side_information import SideText
 from lm.topics.prediction import (
     LabelledText,

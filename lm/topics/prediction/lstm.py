@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 from lm.batches import PackedBatch, Segment
 from lm.composition import RECURRENCES, load
-from lm.contexts.thought import ThoughtVector
+from lm.contexts.states import ThoughtVector
 from lm.noise import Noise
 from lm.recurrences import Recurrence
-from lm.rows import Rows
+from lm.sentences import Rows
 from lm.topics.prediction import (
     LabelledText,
     Predictions,

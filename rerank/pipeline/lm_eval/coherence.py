@@ -40,7 +40,7 @@ def coherence(
     is higher, all sentences and their `</s>` counted; a tie counts ½. Documents that have no such
     permutation are left out; InputError if all are.
     """
-    from lm.coherence import distinct_orders, log_probs_of_orders
+    from lm.comparisons import distinct_orders, log_probs_of_orders
 
     check_names(lms)
     opened = [(name, folder, open_model(folder, device, threads)) for name, folder in lms]

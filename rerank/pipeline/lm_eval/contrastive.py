@@ -124,8 +124,8 @@ def _outcomes(
     label: str,
 ) -> Mapping[str, NDArray[np.float64]]:
     """(n,) outcomes by condition: 1 right, ½ a tie with the best wrong variant, 0 wrong."""
-    from lm.contrast import scores_in_contexts
-    from lm.engine import ScoringEngine
+    from lm.comparisons import scores_in_contexts
+    from lm.scoring import ScoringEngine
 
     def encoded(sentence: bytes) -> Ids:
         words = sentence.split(b" ")

@@ -161,8 +161,8 @@ def _matrices(saved: SavedModel, corpus: Corpus, blocks: Sequence[Block]) -> Ite
 
     O(k²) sentences are scored for a block of k passages; those of one block are in memory.
     """
-    from lm.contrast import scores_in_contexts, scores_of_followers
-    from lm.engine import ScoringEngine
+    from lm.comparisons import scores_in_contexts, scores_of_followers
+    from lm.scoring import ScoringEngine
 
     corpus = saved.in_reading_order(corpus)
 

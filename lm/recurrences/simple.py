@@ -1,12 +1,52 @@
-"""The clipped linear cell of Lin et al. 2015, with embeddings and as they write it."""
+"""Cells without a memory: simple recurrent cells, and none at all."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.products import linear
-from lm.recurrences import Recurrence, State, uniform
+from lm.backend import linear
+from lm.recurrences import Addend, Recurrence, State, uniform
+
+
+class SimpleRNN(Recurrence):
+    """h' = σ(W_x u + W_h h + b) (Elman 1990): the sigmoid that Ji et al. 2016, §2.1, allow.
+
+    It is the cell of Mikolov et al. 2010. Parameters: H(d + H) + H a layer.
+    """
+
+    gates = 1
+    tensors = 1
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(uniform(hidden, hidden) for _ in range(layers))
+
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
+        """(h',) of one layer."""
+        (h,) = state
+        return (torch.sigmoid(projected.to(h.dtype) + F.linear(h, self.recurrent[layer])),)
+
+
+class TanhRNN(Recurrence):
+    """h' = tanh(W_x u + W_h h + b) (Elman 1990), as torch.nn.RNN has it.
+
+    Parameters: H(d + H) + H a layer.
+    """
+
+    gates = 1
+    tensors = 1
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(uniform(hidden, hidden) for _ in range(layers))
+
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
+        """(h',) of one layer."""
+        (h,) = state
+        return (torch.tanh(projected.to(h.dtype) + F.linear(h, self.recurrent[layer])),)
+
 
 FIRST = 0.1  # each number of the states before any input (§4.3)
 
@@ -72,3 +112,43 @@ class OneHotHTanh(HTanh):
     def start(self, batch: int) -> State:
         """State before any input: 0.1 everywhere."""
         return (self.recurrent[0].new_full((batch, self.hidden), FIRST),) * self.layers
+
+
+class NoRecurrence(Recurrence):
+    """No hidden states: scores do not depend on the words read before in the sentence.
+
+    Its state has no columns, but the rows of others. `hidden` and `layers` are the sizes that
+    contexts take for their own recurrences.
+    """
+
+    gates = 0
+    tensors = 1
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList()
+        self.register_buffer("empty", torch.zeros(0), persistent=False)
+
+    def _add_lower(self) -> None:
+        """No weights."""
+
+    @property
+    def width(self) -> int:
+        """No columns."""
+        return 0
+
+    def project(self, inputs: Tensor, first: int = 0) -> Tensor:
+        """(B, 0)."""
+        return inputs[..., :0]
+
+    def step(self, projected: Tensor, state: State, added: Addend | None = None) -> State:
+        """(B, 0)."""
+        return (projected,)
+
+    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
+        """(N, 0)."""
+        return (projected,)
+
+    def start(self, batch: int) -> State:
+        """(B, 0)."""
+        return (self.get_buffer("empty").new_zeros(batch, 0),)

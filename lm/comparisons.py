@@ -1,0 +1,207 @@
+"""What a model prefers: an answer to a gap, a variant of a sentence, an order of sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
+from math import comb
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lm.checkpoint import SavedModel
+from lm.corpus import Corpus
+from lm.evaluation import perplexity_by_document
+from lm.model import DocumentLM
+from lm.reading import contexts_after, entered
+from lm.scoring import Scores, ScoringEngine, after
+from lm.sentences import Rows
+from lm.trie import Candidates
+
+TOGETHER = 128  # items scored at once
+Sentence = Sequence[int]
+Document = Sequence[Sentence]
+Variants = Sequence[Sentence]
+
+
+def scores_in_contexts(
+    engine: ScoringEngine,
+    variants: Sequence[Sequence[Sentence]],
+    contexts: Sequence[Sequence[Document]],
+) -> Iterator[Scores]:
+    """Scores (C, K) of each item's K variants after its C contexts, in nats, `</s>` included.
+
+    contexts: C texts of ids for each item, `()` for none. Contexts that the model cannot tell
+    apart are read once, and variants are scored once after them: their scores have equal bits.
+    `TOGETHER` items are scored at once. Any model. Errors: ScoreError, MemoryError.
+    """
+    for begin in range(0, len(variants), TOGETHER):
+        items = slice(begin, begin + TOGETHER)
+        yield from _scores(engine, variants[items], contexts[items])
+
+
+def _scores(
+    engine: ScoringEngine,
+    variants: Sequence[Sequence[Sentence]],
+    contexts: Sequence[Sequence[Document]],
+) -> list[Scores]:
+    keys = [[context_key(engine.model, text) for text in texts] for texts in contexts]
+    texts = {
+        key: text
+        for own, given in zip(keys, contexts, strict=True)
+        for key, text in zip(own, given, strict=True)
+    }
+    number = {key: n for n, key in enumerate(texts)}
+    rows = contexts_after(engine.model, Corpus.of([*texts.values()]))
+    requests, places = [], []
+    for candidates, own in zip(variants, keys, strict=True):
+        chosen, place = np.unique([number[key] for key in own], return_inverse=True)
+        index = torch.from_numpy(chosen).to(rows.device)
+        requests.append((Candidates.of([candidates]), rows.take(index)))
+        places.append(place)
+    found = after(engine, requests)
+    return [scores[place] for (scores, _), place in zip(found, places, strict=True)]
+
+
+def context_key(model: DocumentLM, text: Document) -> Hashable:
+    """A key that is equal for texts after which the model gives equal scores."""
+    order = model.order
+    last = text if order is None else text[max(0, len(text) - order) :]
+    keys = [model.context.sentence_key(np.asarray(words, dtype=np.int32)) for words in last]
+    return tuple(keys) if order is None else model.context.history_key(keys)
+
+
+def scores_of_followers(
+    engine: ScoringEngine,
+    corpus: Corpus,
+    contexts: Sequence[NDArray[np.int64]],
+    candidates: NDArray[np.int64],
+) -> Scores:
+    """Scores (C, K) of K sentences of a corpus, each after C contexts of its sentences, in nats.
+
+    contexts: indices of the sentences of each, none for the beginning of a document. Candidates
+    and contexts are given their own side information, if the model needs any. O(C · K) sentences
+    are scored. Errors: ScoreError, MemoryError.
+    """
+    rows = contexts_after(engine.model, corpus.rearranged(contexts))
+    requests = []
+    for candidate in candidates.tolist():
+        begin, end = corpus.sentences[candidate : candidate + 2].tolist()
+        own = entered(engine.model, corpus, np.full(len(rows), candidate), rows)
+        requests.append((Candidates.of([[corpus.tokens[begin:end].tolist()]]), own))
+    return np.concatenate([scores for scores, _ in after(engine, requests)], axis=1)
+
+
+Ids = Sequence[int]
+
+
+def answer_log_probs(
+    engine: ScoringEngine, document: Sequence[Ids], query: tuple[Ids, Ids], answers: Ids
+) -> NDArray[np.float64]:
+    """Log-probabilities (A,) of answers to be the missing word of a query, in nats.
+
+    They are normalised over the answers. document: sentences of ids before the query; query: ids
+    before and after the missing word; answers: A ids, each once.
+    O(A · (words after + 1) · (H² + V R)) time, as the paper warns. Errors: ScoreError, MemoryError.
+    """
+    left, right = (list(ids) for ids in query)
+    context = _context_after(engine, document)
+    words = len(left) + 1 + len(right)
+    at_once = max(1, engine.backend.tokens(engine.model.config.hidden) // words)
+    parts = [answers[i : i + at_once] for i in range(0, len(answers), at_once)]
+    lists = [Candidates.of([[[*left, answer, *right] for answer in part]]) for part in parts]
+    scores = [s[0] for s, _ in after(engine, [(own, context) for own in lists])]
+    joint = np.concatenate([np.zeros(0), *scores])
+    return joint - float(np.logaddexp.reduce(joint))
+
+
+def _context_after(engine: ScoringEngine, document: Sequence[Ids]) -> Rows:
+    """The context after a document's sentences."""
+    context = engine.model.context.start(1).detach()
+    for sentence in document:
+        ((_, summary),) = after(engine, [(Candidates.of([[sentence]]), context)])
+        with engine.backend.inference():
+            context = engine.model.context.advance(context, summary)
+    return context
+
+
+TOKENS = 1 << 20  # words and sentences held at once, or one document
+STREAMS = 64  # documents read side by side
+Orders = NDArray[np.int64]
+
+
+def distinct_orders(corpus: Corpus, document: int, most: int, rng: np.random.Generator) -> Orders:
+    """Random orders (P, n) of a document's n sentences, P ≤ `most`, each with another text.
+
+    None has the text of the document itself; P is smaller where fewer texts exist. Each set of P
+    texts is equally likely. Expected time O(P (n + log P)).
+    """
+    first, last = corpus.documents[document : document + 2].tolist()
+    offsets = corpus.sentences[first : last + 1].tolist()
+    texts = [corpus.tokens[a:b].tobytes() for a, b in pairwise(offsets)]
+    numbers = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    labels = np.array([numbers[text] for text in texts], dtype=np.int32)
+    wanted = min(most, _number_of_texts(labels, most + 1) - 1)
+    found: list[Orders] = []
+    seen = {labels.tobytes()}
+    while len(found) < wanted:
+        order = rng.permutation(len(labels))
+        text = labels[order].tobytes()
+        if text not in seen:
+            seen.add(text)
+            found.append(order)
+    return np.array(found, dtype=np.int64).reshape(wanted, len(labels))
+
+
+def log_probs_of_orders(
+    saved: SavedModel, corpus: Corpus, orders: Mapping[int, Orders]
+) -> Iterator[NDArray[np.float64]]:
+    """Log p (1 + P,) of documents as they are, and with their sentences in P other orders.
+
+    corpus: in the model's ids, but not yet in its reading order; orders: (P, n) by number of the
+    document. Normalised exactly, in nats, float32 sums of a word in float64; equal for all orders
+    if the model is of order 0. O((1 + P) words · (H² + V R)) time; `TOKENS` words are in memory.
+    ScoreError for a model that returns NaN.
+    """
+    alike = saved.model.order == 0
+    read = {d: own[:0] for d, own in orders.items()} if alike else orders
+    found = chain.from_iterable(_log_probs(saved, text) for text in _texts(corpus, read))
+    for d, own in read.items():
+        log_probs = np.fromiter(islice(found, 1 + len(own)), dtype=np.float64)
+        yield np.repeat(log_probs, 1 + len(orders[d])) if alike else log_probs
+
+
+def _number_of_texts(labels: NDArray[np.int32], most: int) -> int:
+    """Number of distinct orders of labels (n,), n! / Π n_i!, or `most` if there are more."""
+    number, placed = 1, 0
+    for count in Counter(labels.tolist()).values():
+        placed += count
+        number *= comb(placed, count)
+        if number >= most:
+            return most
+    return number
+
+
+def _texts(corpus: Corpus, orders: Mapping[int, Orders]) -> Iterator[Corpus]:
+    """Documents, each followed by its other orders, `TOKENS` words and sentences at a time."""
+    held: list[Orders] = []
+    size = 0
+    for d, own in orders.items():
+        first, last = corpus.documents[d : d + 2].tolist()
+        each = int(corpus.sentences[last] - corpus.sentences[first]) + last - first
+        for order in chain([np.arange(last - first)], own):
+            if held and size + each > TOKENS:
+                yield corpus.rearranged(held)
+                held, size = [], 0
+            held.append(first + order)
+            size += each
+    if held:
+        yield corpus.rearranged(held)
+
+
+def _log_probs(saved: SavedModel, text: Corpus) -> Iterator[float]:
+    """Log p of each document of a text."""
+    found = perplexity_by_document(saved.model, saved.in_reading_order(text), streams=STREAMS)
+    return (-document.nats for document in found.documents or ())

@@ -1,0 +1,179 @@
+"""The hidden states in which earlier sentences ended, whole, projected, or read by a recurrence.
+
+The thought vectors of Ghosh et al. 2016, arXiv:1602.06291, §5.4 and §8: in place of a topic, every
+cell receives a low-dimensional embedding of the previous sentence's last state, denoised by
+"roundoff-based projection", which the paper does not define: here numbers are rounded in training,
+and not when a model is used, where the last bit of a state, which differs between batches, must not
+decide.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lm.contexts import Context, learned_start
+from lm.recurrences import Recurrence, State
+from lm.sentences import ReadSentences, Rows
+
+
+class LastHidden(Context):
+    """Top hidden state after the previous sentence's last word (Ji et al. 2016, eq. 3).
+
+    The first sentence's context c_0 is learned (H parameters).
+    """
+
+    reads_states = True
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = recurrence.hidden
+        self.first = learned_start(self.width)
+
+    def start(self, batch: int) -> Rows:
+        """c_0 for each row."""
+        return Rows.of(self.first.expand(batch, -1))
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The state after the last word, or after `<s>` of an empty sentence."""
+        return Rows.of(sentences.last_hidden())
+
+
+class LastTwoHidden(LastHidden):
+    """Top hidden states after the last words of the previous two sentences, side by side.
+
+    The context of the sentence-sensitive RNNLM of Eisenstein's memo, §1. The state before a
+    document is learned and stands for each sentence that is missing (H parameters). Tensors of a
+    context: the states (B, H) of the sentence before the previous one, and of the previous one.
+    """
+
+    sentences = 2
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = 2 * recurrence.hidden
+
+    def start(self, batch: int) -> Rows:
+        """The learned state twice."""
+        first = self.first.expand(batch, -1)
+        return Rows.of(first, first)
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """The previous sentence's state and that of the sentence that was read."""
+        return Rows.of(contexts.tensors[1], summary.tensors[0])
+
+    def value(self, contexts: Rows) -> Tensor:
+        """Both states, (B, 2H)."""
+        return torch.cat(contexts.tensors, dim=1)
+
+
+class CarriedState(Context):
+    """The whole recurrent state after the last word (the document RNNLM); starts at zero."""
+
+    reads_states = True
+    carries_state = True
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.widths = [tensor.shape[1] for tensor in recurrence.start(1)]
+        self.width = sum(self.widths)
+
+    def start(self, batch: int) -> Rows:
+        """Zeros for each tensor of the state."""
+        empty = self.get_buffer("empty")
+        return Rows.of(*(empty.new_zeros(batch, width) for width in self.widths))
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The state's tensors."""
+        return Rows(sentences.last_states())
+
+    def state(self, contexts: Rows) -> State:
+        """The carried state."""
+        return contexts.tensors
+
+    def value(self, contexts: Rows) -> Tensor:
+        """The state's tensors side by side."""
+        return torch.cat(contexts.tensors, dim=1)
+
+
+STEPS = 8  # of rounding, between 0 and 1
+
+
+class ThoughtVector(nn.Module):
+    """tanh(W h), (B, D), of hidden states (B, H); in training rounded to multiples of 1/`STEPS`.
+
+    The gradient is that of the numbers before they were rounded. DH parameters.
+    """
+
+    def __init__(self, hidden: int, width: int | None) -> None:
+        super().__init__()
+        self.width = -(-hidden // 8) if width is None else width
+        self.projection = nn.Linear(hidden, self.width, bias=False)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """The vectors; 0 where there is no sentence yet and the state is zero."""
+        exact = torch.tanh(self.projection(hidden))
+        if not self.training:
+            return exact
+        return exact + (torch.round(exact * STEPS) / STEPS - exact).detach()
+
+
+class PreviousThought(CarriedState):
+    """The state after the previous sentence, to begin in, and its thought vector as value (fig. 8).
+
+    The sentences' LSTMs are one long chain. thought: D, by default H/8, rounded up.
+    """
+
+    options = ("thought",)
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, thought: int | None = None
+    ) -> None:
+        super().__init__(embedding, recurrence)
+        self.top = -recurrence.tensors
+        self.thought = ThoughtVector(recurrence.hidden, thought)
+        self.width = self.thought.width
+
+    def value(self, contexts: Rows) -> Tensor:
+        """The thought vector (B, D) of the top hidden state."""
+        vector: Tensor = self.thought(contexts.tensors[self.top])
+        return vector
+
+
+class SentenceThoughts(Context):
+    """The thought vector of a recurrence over sentences, the upper level of the HLSTM (fig. 9).
+
+    Its inputs are the word level's states after the last words; it is of the word level's kind
+    and size. The paper only draws it: here the word level begins anew in every sentence, and what
+    is carried on is the upper level's. Tensors of a context: its state.
+    """
+
+    sentences = None
+    reads_states = True
+    options = ("thought",)
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, thought: int | None = None
+    ) -> None:
+        super().__init__(embedding, recurrence)
+        self.upper = recurrence.like(recurrence.hidden)
+        self.thought = ThoughtVector(recurrence.hidden, thought)
+        self.width = self.thought.width
+
+    def start(self, batch: int) -> Rows:
+        """The upper level's state before any sentence."""
+        return Rows(self.upper.start(batch))
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The word level's state after the last word, or after `<s>` of an empty sentence."""
+        return Rows.of(sentences.last_hidden())
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """One step of the upper level."""
+        projected = self.upper.project(summary.tensors[0])
+        return Rows(self.upper.step(projected, contexts.tensors))
+
+    def value(self, contexts: Rows) -> Tensor:
+        """The thought vector (B, D) of the upper level's top hidden state."""
+        vector: Tensor = self.thought(self.upper.output(contexts.tensors))
+        return vector

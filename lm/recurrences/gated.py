@@ -1,0 +1,348 @@
+"""Cells with gates: LSTM, its variants with peepholes, and the gated recurrent unit.
+
+The layers of LSTMs run over packed sentences with their gradient written out: derivatives that do
+not depend on later steps are computed for all positions at once, and the recurrent weight's
+gradient is one product: twice as fast on a CPU as autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lm.backend import linear, padded, rounded
+from lm.recurrences import Recurrence, Sizes, State, uniform
+
+
+class LSTMLayer(torch.autograd.Function):
+    """(h, c): (N, H) each, of all positions of packed sentences.
+
+    projected: (N, 4H) shares of the inputs in the pre-activations, gates in the order
+    i, f, o, g; h_0, c_0: (B, H); weight: (4H, H); sizes: rows alive at each time step.
+    Products run in the dtype of `projected`, everything else in float32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, projected: Tensor, h_0: Tensor, c_0: Tensor, weight: Tensor, sizes: Sizes
+    ) -> tuple[Tensor, Tensor]:
+        """One pass over the time steps; O(N · H²)."""
+        wide = weight.shape[1]
+        low = weight.to(projected.dtype).T.contiguous()
+        gates = projected.float()
+        h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
+        h, c, begin = h_0, c_0, 0
+        for size in sizes:
+            own = slice(begin, begin + size)
+            z = gates[own]
+            z += h[:size].to(low.dtype) @ low
+            i, f, o = z[:, : 3 * wide].sigmoid_().chunk(3, dim=1)
+            g = z[:, 3 * wide :].tanh_()
+            torch.mul(f, c[:size], out=c_all[own])
+            c_all[own].addcmul_(i, g)
+            c = c_all[own]
+            torch.tanh(c, out=h_all[own])
+            h = h_all[own].mul_(o)
+            begin += size
+        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight)
+        ctx.sizes, ctx.dtype = sizes, projected.dtype
+        return h_all, c_all
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Back through time; the recurrent weight's gradient is one (4H, N)·(N, H) product."""
+        gates, h_all, c_all, h_0, c_0, weight = ctx.saved_tensors
+        sizes, wide = ctx.sizes, weight.shape[1]
+        d_h, d_c = gradients
+        i, f, o, g = gates.chunk(4, dim=1)
+        t = c_all.tanh()
+        to_c = o * (1 - t * t)
+        share = torch.cat(
+            [i * (1 - i) * g, f * (1 - f) * before_each(c_all, c_0, sizes), i * (1 - g * g)], dim=1
+        )
+        share_o = o * (1 - o) * t
+        low = weight.to(ctx.dtype)
+        d_z = gates.new_empty(rounded(len(gates), low), 4 * wide)
+        d_z[len(gates) :] = 0.0
+        carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
+        end = len(gates)
+        for size in reversed(sizes):
+            own = slice(end - size, end)
+            dh = d_h[own] + carry_h[:size]
+            dc = torch.addcmul(d_c[own] + carry_c[:size], dh, to_c[own])
+            z = d_z[own]
+            torch.mul(dc, share[own, :wide], out=z[:, :wide])
+            torch.mul(dc, share[own, wide : 2 * wide], out=z[:, wide : 2 * wide])
+            torch.mul(dh, share_o[own], out=z[:, 2 * wide : 3 * wide])
+            torch.mul(dc, share[own, 2 * wide :], out=z[:, 3 * wide :])
+            carry_h[:size] = z.to(low.dtype) @ low
+            torch.mul(dc, f[own], out=carry_c[:size])
+            end -= size
+        d_low = d_z.to(ctx.dtype)
+        before = before_each(h_all, h_0, sizes).to(ctx.dtype)
+        d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
+        return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), None
+
+
+def before_each(states: Tensor, first: Tensor, sizes: Sizes) -> Tensor:
+    """The state (N, H) that each position started from: one step earlier, or `first`."""
+    parts, begin = [first[: sizes[0]]], 0
+    for size, following in pairwise(sizes):
+        parts.append(states[begin : begin + following])
+        begin += size
+    return torch.cat(parts)
+
+
+LSTMFunction = Callable[[Tensor, Tensor, Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
+lstm_layer: LSTMFunction = LSTMLayer.apply
+
+
+class LSTM(Recurrence):
+    """LSTM with separate input and forget gates, no peepholes (Gers et al. 2000).
+
+    Parameters: 4H(d + H) + 4H a layer; the forget bias starts at 1.
+    """
+
+    gates = 4
+    output_gate = True
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(uniform(4 * hidden, hidden) for _ in range(layers))
+        for bias in self.bias:
+            bias.data[hidden : 2 * hidden] = 1.0
+
+    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """Memory c' = f∘c + i∘g and output gate o; i, f, o = σ(·), g = tanh(·)."""
+        h, c = state
+        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
+        i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
+        return torch.addcmul(f * c, i, torch.tanh(z[:, 3 * self.hidden :])), o
+
+    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
+        """Layer by layer, each with its gradient written out (`lm.recurrences.gated`)."""
+        states: list[Tensor] = []
+        for layer in range(self.layers):
+            if layer:
+                projected = linear(states[-2], self.lower[layer], self.bias[layer])
+            h_0, c_0 = state[2 * layer : 2 * layer + 2]
+            states += lstm_layer(projected, h_0, c_0, self.recurrent[layer], sizes)
+        return tuple(states)
+
+
+class CIFG(Recurrence):
+    """The cell of Ji et al.'s code: coupled gates (f = 1 - i), full-matrix peepholes.
+
+    i = σ(W_xi u + W_hi h + W_ci c + b_i); c' = (1 - i)∘c + i∘tanh(W_xc u + W_hc h + b_c);
+    o = σ(W_xo u + W_ho h + W_co c' + b_o); h' = o∘tanh(c').
+    Before the first word h = c = 0; the output gate sees c' there too, as in the library that the
+    authors used (clab/cnn) since its commit cc08b107 of April 2016; `CIFG2015` is the cell before.
+    Parameters: 3Hd + 5H² + 3H a layer. Weights start Glorot-uniform, biases U(±√(6/H)),
+    as there.
+    """
+
+    gates = 3
+    output_gate = True
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 2) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(_stacked(3, hidden, hidden) for _ in range(layers))
+        self.peephole = nn.ParameterList(_stacked(2, hidden, hidden) for _ in range(layers))
+        for layer in range(layers):
+            self.lower[layer] = _stacked(3, hidden, self.lower[layer].shape[1])
+            nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
+
+    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """Memory c' and output gate o of the coupled-gate cell; o sees the new c."""
+        h, c = before = state
+        H, peephole = self.hidden, self.peephole[layer]
+        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
+        i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))
+        c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
+        return c, torch.sigmoid(z[:, 2 * H :] + self.output_peephole(layer, before, c))
+
+    def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
+        """W_co c', (B, H): the share of the new c in the output gate; before: h, c."""
+        return _single(F.linear(c, self.peephole[layer][self.hidden :]))
+
+
+class CIFG2015(CIFG):
+    """The cell of Ji et al.'s code with the library of November 2015, when they released it.
+
+    At the first word of a sentence that begins in the zero state, o = σ(W_xo u + b_o): W_co c' is
+    left out, too. Trained weights are for one of the two cells: the other one costs up to 6 nats a
+    sentence. A sentence that begins in a carried state has no such word, but for the first
+    sentence of a document.
+    """
+
+    def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
+        """W_co c', (B, H), but 0 where h = c = 0: after any word some number is not 0."""
+        h, memory = before
+        begun = (h != 0).any(dim=1, keepdim=True) | (memory != 0).any(dim=1, keepdim=True)
+        return super().output_peephole(layer, before, c) * begun
+
+
+def _single(products: Tensor) -> Tensor:
+    """Products of autocast in float32; others unchanged."""
+    return products.float() if products.dtype == torch.bfloat16 else products
+
+
+def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
+    """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
+    parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
+    return nn.Parameter(torch.cat(parts))
+
+
+class Peephole(Recurrence):
+    """LSTM with diagonal peepholes (Graves 2009), the cell of Ghosh et al. 2016, eq. 1.
+
+    i, f = σ(W u + U h + w∘c + b); c' = f∘c + i∘tanh(W_c u + U_c h + b_c);
+    o = σ(W_o u + U_o h + w_o∘c' + b_o); h' = o∘tanh(c'). The peepholes w are vectors: a gate sees
+    the memory cell of its own unit. Parameters: 4H(d + H) + 7H a layer; the forget bias starts
+    at 1, the peepholes at 0, where the cell is that of `LSTM`.
+    """
+
+    gates = 4
+    output_gate = True
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(uniform(4 * hidden, hidden) for _ in range(layers))
+        self.peephole = nn.ParameterList(torch.zeros(3 * hidden) for _ in range(layers))
+        for bias in self.bias:
+            bias.data[hidden : 2 * hidden] = 1.0
+
+    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """Memory c' and output gate o, which sees c'; pre-activations in the order i, f, o, g."""
+        h, c = state
+        z = F.linear(h, self.recurrent[layer]).to(c.dtype) + projected
+        to_i, to_f, to_o = self.blocks(self.peephole[layer])
+        z_i, z_f, z_o, z_g = z.chunk(4, dim=1)
+        i, f = torch.sigmoid(z_i + to_i * c), torch.sigmoid(z_f + to_f * c)
+        c = torch.addcmul(f * c, i, torch.tanh(z_g))
+        return c, torch.sigmoid(z_o + to_o * c)
+
+    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
+        """Layer by layer, each with its gradient written out."""
+        states: list[Tensor] = []
+        for layer in range(self.layers):
+            if layer:
+                projected = linear(states[-2], self.lower[layer], self.bias[layer])
+            h_0, c_0 = state[2 * layer : 2 * layer + 2]
+            weights = self.recurrent[layer], self.peephole[layer]
+            states += _peephole_layer(projected, h_0, c_0, *weights, sizes)
+        return tuple(states)
+
+
+class PeepholeLayer(torch.autograd.Function):
+    """(h, c): (N, H) each, of all positions of packed sentences.
+
+    As `lm.recurrences.gated.LSTMLayer`, with peepholes: (3H,) of the gates i, f and o.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        h_0: Tensor,
+        c_0: Tensor,
+        weight: Tensor,
+        peepholes: Tensor,
+        sizes: Sizes,
+    ) -> tuple[Tensor, Tensor]:
+        """One pass over the time steps; O(N · H²)."""
+        wide = weight.shape[1]
+        low = weight.to(projected.dtype).T.contiguous()
+        to_i, to_f, to_o = peepholes.float().chunk(3)
+        gates = projected.float()
+        h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
+        h, c, begin = h_0, c_0, 0
+        for size in sizes:
+            own = slice(begin, begin + size)
+            z = gates[own]
+            z += h[:size].to(low.dtype) @ low
+            i, f, o, g = z.chunk(4, dim=1)
+            i.addcmul_(to_i, c[:size]).sigmoid_()
+            f.addcmul_(to_f, c[:size]).sigmoid_()
+            g.tanh_()
+            torch.mul(f, c[:size], out=c_all[own])
+            c_all[own].addcmul_(i, g)
+            c = c_all[own]
+            o.addcmul_(to_o, c).sigmoid_()
+            torch.tanh(c, out=h_all[own])
+            h = h_all[own].mul_(o)
+            begin += size
+        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight, peepholes)
+        ctx.sizes, ctx.dtype = sizes, projected.dtype
+        return h_all, c_all
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Back through time; the weights' gradients are products over all positions."""
+        gates, h_all, c_all, h_0, c_0, weight, peepholes = ctx.saved_tensors
+        sizes, wide = ctx.sizes, weight.shape[1]
+        to_i, to_f, to_o = peepholes.float().chunk(3)
+        d_h, d_c = gradients
+        i, f, o, g = gates.chunk(4, dim=1)
+        t, c_before = c_all.tanh(), before_each(c_all, c_0, sizes)
+        share_o = o * (1 - o) * t
+        to_c = o * (1 - t * t) + share_o * to_o  # through h, and through the output gate
+        share = torch.stack([i * (1 - i) * g, f * (1 - f) * c_before, i * (1 - g * g)])
+        carried = f + share[0] * to_i + share[1] * to_f
+        low = weight.to(ctx.dtype)
+        d_z = gates.new_empty(rounded(len(gates), low), 4, wide)
+        d_z[len(gates) :] = 0.0
+        carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
+        end = len(gates)
+        for size in reversed(sizes):
+            own = slice(end - size, end)
+            dh = d_h[own] + carry_h[:size]
+            dc = torch.addcmul(d_c[own] + carry_c[:size], dh, to_c[own])
+            z = d_z[own]
+            for gate, row in ((0, 0), (1, 1), (3, 2)):
+                torch.mul(dc, share[row, own], out=z[:, gate])
+            torch.mul(dh, share_o[own], out=z[:, 2])
+            carry_h[:size] = z.view(size, -1).to(low.dtype) @ low
+            torch.mul(dc, carried[own], out=carry_c[:size])
+            end -= size
+        own_z = d_z[: len(gates)]
+        d_peepholes = torch.cat(
+            [(own_z[:, k] * cell).sum(0) for k, cell in enumerate((c_before, c_before, c_all))]
+        )
+        d_low = d_z.view(len(d_z), -1).to(ctx.dtype)
+        before = before_each(h_all, h_0, sizes).to(ctx.dtype)
+        d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
+        return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), d_peepholes, None
+
+
+PeepholeFunction = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
+_peephole_layer: PeepholeFunction = PeepholeLayer.apply
+
+
+class GRU(Recurrence):
+    """Gated recurrent unit of Chung et al. 2014, arXiv:1412.3555, eqs. 5–8.
+
+    z, r = σ(W u + U h + b); g = tanh(W_g u + U_g (r∘h) + b_g); h' = (1 - z)∘h + z∘g. The reset
+    gate acts before the product, unlike in torch.nn.GRU. Parameters: 3H(d + H) + 3H a layer.
+    """
+
+    gates = 3
+    tensors = 1
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(uniform(2 * hidden, hidden) for _ in range(layers))
+        self.candidate = nn.ParameterList(uniform(hidden, hidden) for _ in range(layers))
+
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
+        """(h',) of one layer."""
+        (h,) = state
+        own, wide = projected.to(h.dtype), 2 * self.hidden
+        z, r = torch.sigmoid(own[:, :wide] + F.linear(h, self.recurrent[layer])).chunk(2, dim=1)
+        g = torch.tanh(own[:, wide:] + F.linear(r * h, self.candidate[layer]))
+        return (torch.lerp(h, g, z),)
