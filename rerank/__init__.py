@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from rerank.api import evaluate as evaluate
     from rerank.api import read as read
     from rerank.api import tune as tune
-    from rerank.corpus.document import Document as Document
+    from rerank.corpus.kbest import Document as Document
     from rerank.errors import RerankError as RerankError
     from rerank.notices import RerankWarning as RerankWarning
 
 __version__ = "0.1.0"
 __all__ = ["Document", "RerankError", "RerankWarning", "Reranker", "evaluate", "read", "tune"]
 _MODULES = {
-    "Document": "rerank.corpus.document",
+    "Document": "rerank.corpus.kbest",
     "RerankError": "rerank.errors",
     "RerankWarning": "rerank.notices",
 }

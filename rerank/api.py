@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from decoders.search import Options
-from rerank.corpus.document import Document
 from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import Document
 from rerank.files.paths import display
 from rerank.formats.weights import Weights, read_weights
 from rerank.notices import Notices, PythonWarnings
@@ -178,7 +178,7 @@ def tune(
     and of sparse features; features: names of those tuned, default all; plan: what is maximised
     and how (`rerank.tuning.plan.Plan`); the other arguments are those of `Reranker`.
     """
-    from rerank.corpus.labels import decoder_names
+    from rerank.corpus.columns import decoder_names
     from rerank.pipeline.tuning import tune_source, tuning_search
     from rerank.pipeline.tuning_outcome import by_name
     from rerank.tuning.features import TunedFeatures

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rerank.corpus.references import read_with_documents
+from rerank.formats.translations import read_with_documents
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices

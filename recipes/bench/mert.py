@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.references import read_with_documents
 from rerank.files.lines import read_lines
+from rerank.formats.translations import read_with_documents
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices

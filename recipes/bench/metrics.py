@@ -20,8 +20,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.reading import ReadingOptions
-from rerank.corpus.references import read_references
 from rerank.formats.table import read_documents
+from rerank.formats.translations import read_references
 from rerank.metrics import TextMetric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf

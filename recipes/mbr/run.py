@@ -24,8 +24,7 @@ from pathlib import Path
 import numpy as np
 import sacrebleu
 
-from rerank.corpus.document import Document
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import Document, KBest
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.registry import UTILITIES, attribute
 

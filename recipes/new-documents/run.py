@@ -23,7 +23,6 @@ from parts import PARTS, REST, split
 from systems import nmt_halves, wmt23_parts
 from versions import as_files, start_file, tune
 
-from rerank.corpus.systems import PREFIX
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
@@ -31,6 +30,7 @@ from rerank.pipeline import Plan, TunedWeights, tune_mert
 from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.references import read_targets
+from rerank.pipeline.systems import PREFIX
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import bleu_of

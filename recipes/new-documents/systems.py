@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rerank.corpus.translations import documents_in
+from rerank.formats.translations import documents_in
 from rerank.notices import Notices
 from rerank.pipeline.lists import Lists
 from rerank.registry import ALL_SYSTEMS

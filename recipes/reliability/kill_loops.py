@@ -29,7 +29,7 @@ from typing import Protocol
 import numpy as np
 from tabulate import tabulate
 
-from rerank.cache.shards import unpacked
+from rerank.files.cache import unpacked
 
 HERE = Path(__file__).parent
 OLD = b"of an earlier run\n"

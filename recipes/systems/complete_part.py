@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rerank.corpus.documents import Documents
-from rerank.corpus.evaluation_set import Lines, shown_name
+from rerank.corpus.documents import Documents, Lines, shown_name
 from rerank.formats.documents.table import read_texts
 from rerank.notices import Notices
 

@@ -13,8 +13,8 @@ from itertools import islice
 import numpy as np
 
 from rerank.check.findings import Findings
-from rerank.corpus.normalization import nfc
 from rerank.corpus.reading import ReadingOptions
+from rerank.corpus.spelling import nfc
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import BLANK

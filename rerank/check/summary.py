@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import offsets_of
+from rerank.corpus.columns import Label, offsets_of
 from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import Label
 
 VARIES, IN_LISTS, EVERYWHERE = "no", "in each list", "yes"
 
@@ -197,7 +196,7 @@ class Features:
 
     def ranges(self) -> tuple[FeatureRange, ...]:
         """Each value of each feature, in the order of the list."""
-        from rerank.corpus.labels import column_names
+        from rerank.corpus.columns import column_names
 
         if self._least is None or self._most is None or self._varies is None:
             return ()

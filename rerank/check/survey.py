@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from rerank.check.findings import Findings
 from rerank.check.summary import BleuScores, Features, Unknown
+from rerank.corpus.columns import Label
 from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import Label
-from rerank.corpus.references import note_identity
 from rerank.corpus.spelling import Spelling, note_spelling
 from rerank.errors import InputError
+from rerank.formats.translations import note_identity
 from rerank.formats.weights import Weights, vector
 from rerank.scorers.features import TOTAL
 from rerank.scorers.unknown_words import UnknownWords

@@ -11,16 +11,17 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 import rerank
-from rerank.errors import RerankError
+from rerank.errors import RerankError, UsageError
 from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
 from rerank.files.terminal import flush_messages, say
 from rerank.registry import attribute
-from rerank.shadowing import refuse_shadowing
 from rerank.torchrun import number_of_processes, process_number
 
 _OUT_OF_MEMORY = re.compile(  # errors of torch
@@ -124,7 +125,20 @@ class _Commands(click.Group):
 @click.version_option(rerank.__version__, prog_name="rerank")
 def cli() -> None:
     """Rerank the k-best lists of whole documents with document-context language models."""
-    refuse_shadowing()
+    _refuse_shadowing()
+
+
+def _refuse_shadowing() -> None:
+    """UsageError if Python finds another `lm` or `decoders` before ours. About 0.1 ms."""
+    ours = Path(__file__).parents[2]
+    for name in ("lm", "decoders"):
+        spec = find_spec(name)
+        found = None if spec is None else spec.origin
+        if found is None or Path(found).parent != ours / name:
+            raise UsageError(
+                f"expected the package {name!r} in {ours}, found {found or 'none'}; "
+                "rename that file, or run rerank from another folder"
+            )
 
 
 def execute(arguments: Sequence[str]) -> Any:

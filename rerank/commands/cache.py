@@ -35,8 +35,8 @@ def info(options: InfoOptions) -> None:
     Example:
       rerank cache info --format json
     """
-    from rerank.cache import cache_folder
-    from rerank.cache import info as read
+    from rerank.files.cache import cache_folder
+    from rerank.files.cache import info as read
 
     print_result(read(cache_folder(options.cache)), options.form)
 
@@ -47,8 +47,8 @@ def clear(options: ClearOptions) -> None:
     Example:
       rerank cache clear --cache scores
     """
-    from rerank.cache import cache_folder
-    from rerank.cache import clear as remove
+    from rerank.files.cache import cache_folder
+    from rerank.files.cache import clear as remove
     from rerank.files.paths import display
 
     chosen = cache_folder(options.cache)

@@ -95,7 +95,7 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     which only lists of documents and lists whose ids are not in order need, each sentence is one.
     UsageError for files of what nobody has; InputError for a list that the format cannot hold.
     """
-    from rerank.corpus.escaping import FORMS, with_texts
+    from rerank.corpus.spelling import FORMS, with_texts
     from rerank.files.outputs import atomic_all, check_outputs
     from rerank.files.paths import display
     from rerank.formats.conversion import Conversion

@@ -176,16 +176,15 @@ COMMAND = Command("evaluate", EvaluateOptions, evaluate)
 def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     """Scores of translations, the baseline first, against references, all of them files.
 
-    Files of references and systems may hold several texts (`rerank.corpus.translations`). With a
+    Files of references and systems may hold several texts (`rerank.formats.translations`). With a
     k-best list its oracle is reported.
     """
     from rerank.corpus.casing import truecased
-    from rerank.corpus.normalization import nfc, nfc_lines
-    from rerank.corpus.references import read_with_documents
-    from rerank.corpus.translations import files_of, read_translation
-    from rerank.files.inputs import InputFiles
+    from rerank.corpus.spelling import nfc, nfc_lines
+    from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
+    from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.report.evaluation import Text
     from rerank.report.whole_evaluation import evaluate_texts, in_columns
 
@@ -241,8 +240,8 @@ def _note_oddities(
 ) -> None:
     """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
     from rerank.corpus.detokenisation import note_detokenised
-    from rerank.corpus.references import note_identity
     from rerank.corpus.spelling import note_differences
+    from rerank.formats.translations import note_identity
 
     flat = [line for sentence in targets for line in sentence]
     for text in texts:

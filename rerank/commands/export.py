@@ -46,9 +46,9 @@ def export(options: ExportOptions) -> None:
       rerank export --docs test.docids --out documents ours=test.out ref=test.en
     """
     from rerank.corpus.documents import Documents
-    from rerank.corpus.translations import read_translation
-    from rerank.files.inputs import InputFiles
+    from rerank.files.lines import InputFiles
     from rerank.files.paths import display
+    from rerank.formats.translations import read_translation
 
     target, texts, docs = options.out, options.texts, options.documents.file or ""
     _check(target, [name for name, _ in texts])

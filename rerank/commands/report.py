@@ -135,12 +135,10 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     Memory: the chosen texts of the corpus, and what is shown.
     """
     import rerank
-    from rerank.corpus.references import read_with_documents
-    from rerank.corpus.translations import read_translation
-    from rerank.files.inputs import InputFiles
-    from rerank.files.lines import digest
+    from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_outputs
     from rerank.formats.summary import read_summary
+    from rerank.formats.translations import read_translation, read_with_documents
     from rerank.formats.weights import Weights, read_weights
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import (
@@ -227,7 +225,7 @@ def _evaluation(
 
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     """All files that are read, by what they are."""
-    from rerank.corpus.translations import files_of
+    from rerank.formats.translations import files_of
 
     given, described = options.decoding, options.references
     own = {"trace": given.trace, "baseline": given.baseline, "summary": given.summary}

@@ -11,7 +11,7 @@ from rerank.registry import MOSES_INI, WEIGHT_FORMATS
 from rerank.values import FILE, MemberName
 
 if TYPE_CHECKING:
-    from rerank.corpus.labels import Label
+    from rerank.corpus.columns import Label
     from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
 
@@ -55,7 +55,7 @@ def weights(options: WeightsOptions) -> None:
     Example:
       rerank weights run7.dense --to json --out weights.json
     """
-    from rerank.files.inputs import InputFiles
+    from rerank.files.lines import InputFiles
     from rerank.files.outputs import atomic, check_outputs
     from rerank.files.paths import display
     from rerank.formats.moses_ini import merged

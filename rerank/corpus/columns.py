@@ -1,15 +1,43 @@
-"""Columns of k-best lists other than numbers: texts, sparse features, and where lists begin.
+"""Columns of k-best lists: texts, sparse features, labels of dense features, where lists begin.
 
 T source sentences, K candidates of a sentence, n candidates of all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A dense feature function: its name and how many values it has.
+
+    decoder_name: the name in the list, of which `name` keeps letters and digits; empty if they are
+    equal.
+    """
+
+    name: str
+    width: int
+    decoder_name: str = field(default="", compare=False)
+
+
+def decoder_names(labels: Iterable[Label]) -> dict[str, str]:
+    """Names of the features of one value in their decoder, where these are other names."""
+    return {one.name: one.decoder_name for one in labels if one.decoder_name and one.width == 1}
+
+
+def column_names(labels: Iterable[Label]) -> list[str]:
+    """Names of the F feature values: `LM0`, or `TM0_0`, `TM0_1`, … where one label has several."""
+    return [
+        label.name if label.width == 1 else f"{label.name}_{i}"
+        for label in labels
+        for i in range(label.width)
+    ]
+
 
 _PART = 1 << 20  # bytes of a block in a file that are looked at together
 
@@ -51,28 +79,6 @@ class TextColumn:
     def take(self, rows: NDArray[np.int64]) -> TextColumn:
         """The given rows in the given order; no bytes are copied."""
         return TextColumn(self.blob, self.spans[rows])
-
-
-def with_texts_at(
-    lines: TextColumn, spans: NDArray[np.int64], texts: Sequence[bytes]
-) -> tuple[TextColumn, NDArray[np.int64]]:
-    """Lines (n,) with other texts in place of those at some spans, and the spans of the new ones.
-
-    spans: (n, 2) in the block of the lines, each within its line.
-    """
-    starts = spans[:, 0] - lines.spans[:, 0]
-    sizes = np.diff(spans)[:, 0]
-    column = TextColumn.of(
-        [
-            line[:start] + text + line[start + size :]
-            for line, start, size, text in zip(
-                lines.to_list(), starts.tolist(), sizes.tolist(), texts, strict=True
-            )
-        ]
-    )
-    first = column.spans[:, 0] + starts
-    new_sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-    return column, np.stack([first, first + new_sizes], axis=1)
 
 
 def joined_spans(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""K-best lists in memory: candidates of many sentences as columns.
+"""K-best lists in memory: rows as a format reads them, lists of sentences, documents as texts.
 
 T source sentences, K candidates of a sentence, n candidates of all of them, F dense feature
 values. Logarithms are natural; larger scores are better.
@@ -6,17 +6,170 @@ values. Logarithms are natural; larger scores are better.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Real
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of, reversed_lists
-from rerank.corpus.labels import Label
+from rerank.corpus.columns import (
+    Label,
+    SparseColumns,
+    TextColumn,
+    column_names,
+    joined_spans,
+    offsets_of,
+    places_of,
+    reversed_lists,
+)
 from rerank.errors import InputError
+from rerank.files.arrays import ArrayStore
+
+_LF = ord("\n")
+_NUMBERS = ("line_numbers", "sentences", "dense", "totals", "places")  # columns of `KBestRows`
+MAX_ID = 2**31 - 1  # largest sentence id
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KBestRows:
+    """n hypotheses of a k-best list, as columns.
+
+    lines: what the format keeps of each hypothesis to write it back, as the line of its file; the
+    text of the hypothesis lies in it or, if the file has it in another form, is added to it.
+    line_numbers: 0 of a candidate that is not in the file (`rerank.corpus.grouping`).
+    """
+
+    labels: tuple[Label, ...]  # their widths sum to F
+    lines: TextColumn  # (n,)
+    text_spans: NDArray[np.int64]  # (n, 2) in `lines.blob`, without blanks around the text
+    line_numbers: NDArray[np.int64]  # (n,) of entries from 1: lines, where each has a hypothesis
+    sentences: NDArray[np.int64]  # (n,) ids as written
+    dense: NDArray[np.float64]  # (n, F)
+    totals: NDArray[np.float64]  # (n,), NaN where there is none
+    sparse: SparseColumns  # (n,) with all names of its part of the file
+    places: NDArray[np.int64] | None = None  # (n,) lines of the file, where entries are no lines
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def file_lines(self) -> NDArray[np.int64]:
+        """Lines of the file (n,), from 1, for messages."""
+        return self.line_numbers if self.places is None else self.places
+
+    @property
+    def texts(self) -> TextColumn:
+        """The hypotheses (n,), without blanks around them."""
+        return TextColumn(self.lines.blob, self.text_spans)
+
+    def take(self, rows: NDArray[np.int64]) -> KBestRows:
+        """The given rows in the given order, without the bytes of the others."""
+        old = self.lines.take(rows)
+        new = TextColumn.of(old.to_list())
+        return self._changed(
+            lambda array: array[rows],
+            lines=new,
+            text_spans=self.text_spans[rows] + (new.spans - old.spans)[:, :1],
+            sparse=self.sparse.take(rows),
+        )
+
+    def in_order(self, order: NDArray[np.int64], store: ArrayStore | None = None) -> KBestRows:
+        """All rows in another order; no bytes of lines are copied. With a store, in its files."""
+
+        def ordered(array: NDArray[Any]) -> NDArray[Any]:
+            return array[order] if store is None else store.filed(array[order])
+
+        return self._changed(
+            ordered,
+            lines=TextColumn(self.lines.blob, ordered(self.lines.spans)),
+            text_spans=ordered(self.text_spans),
+            sparse=self.sparse.take(order),
+        )
+
+    def filed(self, store: ArrayStore) -> KBestRows:
+        """The rows with their columns on disk; sparse features stay in memory."""
+        blob = store.filed(np.frombuffer(self.lines.blob, np.uint8))
+        lines = TextColumn(blob.data.toreadonly(), store.filed(self.lines.spans))
+        return self._changed(store.filed, lines=lines, text_spans=store.filed(self.text_spans))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns, without sparse features."""
+        arrays = [self.lines.spans, self.text_spans, *self._numbers().values()]
+        return len(self.lines.blob) + sum(int(array.nbytes) for array in arrays)
+
+    def _numbers(self) -> dict[str, NDArray[Any]]:
+        """The columns of numbers (n, …) by name."""
+        columns = {name: getattr(self, name) for name in _NUMBERS}
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def _changed(self, change: Callable[[NDArray[Any]], NDArray[Any]], **others: Any) -> KBestRows:
+        """The rows with each column of numbers changed, and with these other columns."""
+        numbers: dict[str, Any] = {name: change(column) for name, column in self._numbers().items()}
+        return replace(self, **numbers, **others)
+
+
+def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) -> KBestRows:
+    """The rows of all pieces, of which there is at least one; with a store, in its files."""
+    if len(pieces) == 1:
+        return pieces[0]
+    starts = joined_spans(np.array([len(piece.lines.blob) for piece in pieces]))[:, 0]
+    columns = [piece._numbers() for piece in pieces]
+    if "places" in columns[0]:
+        for piece, own in zip(pieces, columns, strict=True):
+            own["places"] = piece.file_lines
+    numbers: dict[str, Any] = {
+        name: _stacked([own[name] for own in columns], store) for name in columns[0]
+    }
+    lines = TextColumn(
+        _joined(pieces, store), _shifted([piece.lines.spans for piece in pieces], starts, store)
+    )
+    return replace(
+        pieces[0],
+        lines=lines,
+        text_spans=_shifted([piece.text_spans for piece in pieces], starts, store),
+        sparse=SparseColumns.concatenate([piece.sparse for piece in pieces]),
+        **numbers,
+    )
+
+
+def _joined(pieces: Sequence[KBestRows], store: ArrayStore | None) -> bytes | memoryview:
+    """The blocks of all pieces, with a line end between two."""
+    blocks = [piece.lines.blob for piece in pieces]
+    if store is None:
+        return b"\n".join(blocks)
+    whole = store.in_file((sum(map(len, blocks)) + len(blocks) - 1,), np.uint8)
+    place = 0
+    for block in blocks:
+        whole[place : place + len(block)] = np.frombuffer(block, np.uint8)
+        place += len(block)
+        whole[place : place + 1] = _LF
+        place += 1
+    return whole.data.toreadonly()
+
+
+def _shifted(
+    spans: Sequence[NDArray[np.int64]], starts: NDArray[np.int64], store: ArrayStore | None
+) -> NDArray[np.int64]:
+    """Spans (n, 2) of all pieces, given where their blocks start."""
+    found = _stacked(spans, store)
+    place = 0
+    for part, start in zip(spans, starts.tolist(), strict=True):
+        found[place : place + len(part)] += start
+        place += len(part)
+    return found
+
+
+def _stacked(arrays: Sequence[NDArray[Any]], store: ArrayStore | None) -> NDArray[Any]:
+    """Arrays (n, …) one after the other."""
+    if store is None:
+        return np.concatenate(arrays)
+    shape = (sum(map(len, arrays)), *arrays[0].shape[1:])
+    return np.concatenate(arrays, out=store.in_file(shape, arrays[0].dtype))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +178,7 @@ class KBest:
 
     Candidates of a file have line numbers and the lines themselves, which only the file's format
     can read; candidates made in memory (`of`) have neither. The candidate that takes the place of
-    missing ones (`rerank.corpus.missing`) has the number 0, and its text as its line.
+    missing ones (`rerank.corpus.grouping`) has the number 0, and its text as its line.
     """
 
     source: str  # file name for messages
@@ -202,3 +355,71 @@ def _fault(
             limit = f"a finite number up to {LARGEST:g}"
             return f"expected {limit} for the feature {name!r}, found {value!r}"
     return ""
+
+
+Candidate: TypeAlias = tuple[str, Mapping[str, float]]
+"""Text of a hypothesis, and its features by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """The k-best lists of a document; a sentence without candidates has an empty list.
+
+    side: side information for language models that need it, such as `{"source": [...]}`: a text
+    for each sentence, as in a line of the file of `rerank decode --source`.
+
+    >>> Document("talk-1", [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})], []]).texts
+    [['the cat', 'a cat'], []]
+    """
+
+    id: str
+    sentences: Sequence[Sequence[Candidate]]
+    kbest: KBest | None = field(default=None, repr=False)
+    """The lists as they were read from a file."""
+    side: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
+
+    @classmethod
+    def of(cls, name: str, kbest: KBest) -> Document:
+        """The lists of a file; texts are decoded now, features are read when they are used."""
+        return cls(
+            name,
+            [
+                [(kbest.text(row).decode(), _RowFeatures(kbest, row)) for row in kbest.rows(t)]
+                for t in range(len(kbest.counts))
+            ],
+            kbest,
+            side={kind: [line.decode() for line in own] for kind, own in kbest.side.items()},
+        )
+
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        """Texts of the candidates of each sentence."""
+        return [[text for text, _ in candidates] for candidates in self.sentences]
+
+    @cached_property
+    def present(self) -> list[int]:
+        """Numbers of the sentences that have candidates."""
+        return [t for t, candidates in enumerate(self.sentences) if candidates]
+
+
+class _RowFeatures(Mapping[str, float]):
+    """Features of one row of k-best lists by name: `TM0_0`, `TM0_1` of a label with two values."""
+
+    __slots__ = ("_kbest", "_row")
+
+    def __init__(self, kbest: KBest, row: int) -> None:
+        self._kbest, self._row = kbest, row
+
+    def _values(self) -> dict[str, float]:
+        kbest, row = self._kbest, self._row
+        values = dict(zip(column_names(kbest.labels), kbest.dense[row].tolist(), strict=True))
+        return values | kbest.sparse.row(row)
+
+    def __getitem__(self, name: str) -> float:
+        return self._values()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values())
+
+    def __len__(self) -> int:
+        return len(self._values())

@@ -1,29 +1,49 @@
 """How texts spell characters: with Moses' escapes (`&apos;`) or without, in form NFC or NFD.
 
-Equal words that hypotheses and references spell in two ways count as different ones.
+Equal words that hypotheses and references spell in two ways count as different ones. Source of the
+escapes: scripts/tokenizer/escape-special-chars.perl and deescape-special-chars.perl of
+https://github.com/moses-smt/mosesdecoder; of the forms: https://unicode.org/reports/tr15.
 """
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import repeat
-from unicodedata import is_normalized
+from unicodedata import is_normalized, normalize
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.columns import TextColumn
+from rerank.corpus.kbest import KBest, KBestRows
 from rerank.notices import Notices
 
 UNESCAPE = "deescape-special-chars.perl"
 _CONVERT = "; or write the list with: rerank convert --escape"
-_ESCAPES = (b"&amp;", b"&lt;", b"&gt;", b"&apos;", b"&quot;", b"&#124;", b"&#91;", b"&#93;")
-ESCAPE = re.compile(b"|".join(_ESCAPES))
+_PART = 1 << 20  # bytes that are looked at together
+_ESCAPES = {  # & first, as Moses has it
+    b"&": b"&amp;",
+    b"|": b"&#124;",
+    b"<": b"&lt;",
+    b">": b"&gt;",
+    b"'": b"&apos;",
+    b'"': b"&quot;",
+    b"[": b"&#91;",
+    b"]": b"&#93;",
+}
+_CHARACTERS = {escape: character for character, escape in _ESCAPES.items()} | {
+    b"&bar;": b"|",  # of old versions
+    b"&bra;": b"[",
+    b"&ket;": b"]",
+}
+ESCAPE = re.compile(b"|".join(_ESCAPES.values()))
+_ANY_ESCAPE = re.compile(b"|".join(_CHARACTERS))
+_SPECIAL = re.compile(rb"[&|<>'\"\[\]]")
 _BARE = {  # the character of each escape, as it stands in text without escapes
-    escape: re.compile(
-        re.escape(html.unescape(escape.decode()).encode())
-        + (rb"(?![a-z#0-9]+;)" if escape == b"&amp;" else b"")
-    )
-    for escape in _ESCAPES
+    escape: re.compile(re.escape(character) + (rb"(?![a-z#0-9]+;)" if character == b"&" else b""))
+    for character, escape in _ESCAPES.items()
 }
 
 
@@ -130,3 +150,82 @@ def note_differences(
     own.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
     others.add(references)
     note_spelling(own, others, notices, source=source, of_lists=numbers is not None)
+
+
+def escaped(text: bytes) -> bytes:
+    """The text with Moses' escapes; a text that already has some does not change them."""
+    return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], unescaped(text))
+
+
+def unescaped(text: bytes) -> bytes:
+    """The text with the characters that Moses' escapes stand for, each replaced once."""
+    return _ANY_ESCAPE.sub(lambda found: _CHARACTERS[found[0]], text) if b"&" in text else text
+
+
+FORMS: dict[str, Callable[[bytes], bytes]] = {"moses": escaped, "none": unescaped}
+
+
+def nfc(text: bytes) -> bytes:
+    """The text in NFC. One in ASCII is copied nowhere, one in NFC is only checked."""
+    if text.isascii():
+        return text
+    characters = text.decode()
+    if is_normalized("NFC", characters):
+        return text
+    return normalize("NFC", characters).encode()
+
+
+def nfc_lines(rows: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
+    """Texts by sentence and file, in NFC."""
+    return [list(map(nfc, row)) for row in rows]
+
+
+def nfc_rows(rows: KBestRows) -> KBestRows:
+    """Hypotheses in NFC, also in what their format keeps of them."""
+    block = bytes(rows.lines.blob)  # no copy of bytes
+    if block.isascii() or all(is_normalized("NFC", part.decode()) for part in _parts(block)):
+        return rows
+    lines, spans = _with_texts_at(rows.lines, rows.text_spans, list(map(nfc, rows.texts.to_list())))
+    return replace(rows, lines=lines, text_spans=spans)
+
+
+def with_texts(kbest: KBest, change: Callable[[bytes], bytes]) -> KBest:
+    """The lists with changed texts, also in the lines of their file."""
+    old = kbest.texts.to_list()
+    new = list(map(change, old))
+    if old == new:
+        return kbest
+    if kbest.lines is None:
+        return replace(kbest, texts=TextColumn.of(new))
+    lines, spans = _with_texts_at(kbest.lines, kbest.texts.spans, new)
+    return replace(kbest, lines=lines, texts=TextColumn(lines.blob, spans))
+
+
+def _with_texts_at(
+    lines: TextColumn, spans: NDArray[np.int64], texts: Sequence[bytes]
+) -> tuple[TextColumn, NDArray[np.int64]]:
+    """Lines (n,) with other texts in place of those at some spans, and the spans of the new ones.
+
+    spans: (n, 2) in the block of the lines, each within its line.
+    """
+    starts = spans[:, :1] - lines.spans[:, :1]
+    column = TextColumn.of(
+        [
+            line[:start] + text + line[start + size :]
+            for line, (start,), (size,), text in zip(
+                lines.to_list(), starts.tolist(), np.diff(spans).tolist(), texts, strict=True
+            )
+        ]
+    )
+    first = column.spans[:, :1] + starts
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))[:, None]
+    return column, np.hstack([first, first + sizes])
+
+
+def _parts(block: bytes) -> Iterator[bytes]:
+    """The block in parts that end where a line does, with which nothing composes."""
+    start = 0
+    while start < len(block):
+        end = block.find(b"\n", start + _PART) + 1 or len(block)
+        yield block[start:end]
+        start = end

@@ -6,24 +6,26 @@ unusual characters are kept and counted (`Notices`). Memory is bounded by the lo
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import difflib
 import hashlib
+import lzma
 import os
 import re
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files import encoding
-from rerank.files.compression import DamagedError, unpacked
-from rerank.files.inputs import RereadFile
 from rerank.files.paths import STDIN, FilePath, display
 from rerank.notices import Notices
 
@@ -290,3 +292,175 @@ def is_pipe(path: FilePath) -> bool:
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+# Files that must not change while a run reads them
+
+
+class RereadFile(os.PathLike[str]):
+    """Path of a file that is read several times, each time with the content of the first time.
+
+    RerankError where size or time of modification differ at the beginning or at the end of a
+    reading, or the digest of the bytes that a whole reading has seen.
+    """
+
+    def __init__(self, path: FilePath) -> None:
+        self.path = Path(path)
+        self._status: tuple[int, int] | None = None
+        self._digest = b""
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def check(self) -> None:
+        """RerankError if the file is not what it was when it was first opened."""
+        if self._status not in (None, _status(self.path)):
+            raise _changed(self.path)
+
+    @contextmanager
+    def reading(self, file: BinaryIO) -> Iterator[BinaryIO]:
+        """The opened file, checked; after a reading that is broken off no digest is compared."""
+        hashed = _HashedFile(file)
+        self._status = self._status or _status(file.fileno())
+        self.check()
+        yield cast(BinaryIO, hashed)
+        self.check()
+        found = hashed.digest.digest()
+        if self._digest not in (b"", found):
+            raise _changed(self.path)
+        self._digest = found
+
+
+class _HashedFile:
+    """A file whose bytes are hashed as they are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.digest = file, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        data = self._file.read(size)
+        self.digest.update(data)
+        return data
+
+
+class InputFiles:
+    """Input files of a run, as they are when it begins."""
+
+    def __init__(self, paths: Iterable[FilePath]) -> None:
+        self._before = {os.fspath(path): _status(path) for path in paths}
+
+    def check(self) -> None:
+        """RerankError if the size or the time of modification of a file is another one now."""
+        for path, before in self._before.items():
+            if _status(path) != before:
+                raise _changed(path)
+
+
+def _status(file: FilePath | int) -> tuple[int, int] | None:
+    """Size and time of modification in ns; None for pipes, devices, `-` and missing files."""
+    try:
+        found = os.stat(file)
+    except (OSError, ValueError):
+        return None
+    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+
+
+def _changed(path: FilePath) -> RerankError:
+    return RerankError(
+        f"{display(path)} has changed while it was read; run the command again when no other "
+        "program writes the file, or on a copy"
+    )
+
+
+# Compressed content
+
+
+_PACKED_BYTES = 1 << 16  # small, because a decoder returns its unused input
+_XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB; a forged header may ask for 4 GiB
+
+
+class DamagedError(Exception):
+    """A file that cannot be decompressed: what was expected, what was found, and the cure."""
+
+
+class _Decoder(Protocol):
+    """Interface of the decompressors of `zlib`, `lzma` and `bz2`; each decodes one member."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class _Format(NamedTuple):
+    name: str
+    magic: re.Pattern[bytes]
+    decoder: Callable[[], _Decoder]
+
+
+_FORMATS = (
+    _Format("gzip", re.compile(rb"\x1f\x8b"), partial(zlib.decompressobj, wbits=31)),
+    _Format(
+        "xz",
+        re.compile(rb"\xfd7zXZ\0"),
+        partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES),
+    ),
+    # magic bytes of the first block or the end are included: a text may begin with "BZh"
+    _Format("bzip2", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.BZ2Decompressor),
+)
+_MAGIC_BYTES = 10
+_UNSUPPORTED = {b"\x28\xb5\x2f\xfd": ("zstandard", "unzstd"), b"PK\3\4": ("zip", "unzip")}
+
+
+def unpacked(file: BinaryIO) -> Generator[bytes, None, str]:
+    """Content of a plain or compressed file, in pieces of at most 1 MiB.
+
+    Returns the name of the format if other bytes follow its end, otherwise "". DamagedError if the
+    compressed data are truncated or fail their checksum.
+    """
+    head = file.read(_MAGIC_BYTES)
+    for magic, (name, tool) in _UNSUPPORTED.items():
+        if head.startswith(magic):
+            raise DamagedError(
+                f"expected text, gzip, xz or bzip2, found {name}; unpack it with {tool}"
+            )
+    for form in _FORMATS:
+        if form.magic.match(head):
+            return (yield from _members(file, head, form))
+    yield head
+    while chunk := file.read(_CHUNK_BYTES):
+        yield chunk
+    return ""
+
+
+def _members(file: BinaryIO, data: bytes, form: _Format) -> Generator[bytes, None, str]:
+    """Content of a compressed file that begins with `data`; see `unpacked`.
+
+    Zero bytes after a member are padding (tape blocks, xz); other bytes are junk.
+    """
+    while form.magic.match(data):
+        decoder = form.decoder()
+        while not decoder.eof:
+            try:
+                chunk = decoder.decompress(data, _CHUNK_BYTES)
+            except (zlib.error, lzma.LZMAError, OSError, ValueError) as fault:
+                raise DamagedError(
+                    f"expected {form.name} data, found corrupt data ({fault}); copy the file again"
+                ) from None
+            data = getattr(decoder, "unconsumed_tail", b"")  # the others keep it themselves
+            if chunk:
+                yield chunk
+            elif not decoder.eof and not (data := file.read(_PACKED_BYTES)):
+                raise DamagedError(
+                    f"expected the end of the {form.name} data, found the end of the file: "
+                    "it is truncated; copy the file again"
+                )
+        data = decoder.unused_data.lstrip(b"\0")
+        while len(data) < _MAGIC_BYTES and (more := file.read(_PACKED_BYTES)):
+            data = (data + more).lstrip(b"\0")
+    return form.name if data else ""

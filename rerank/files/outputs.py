@@ -6,9 +6,12 @@ target; then the folder is synced.
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import io
 import json
+import lzma
 import os
 import re
 import secrets
@@ -22,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rerank.errors import RerankError, UsageError
-from rerank.files.compression import packing
 from rerank.files.paths import FilePath, display, refuse_long
 from rerank.files.terminal import TerminalFile
 
@@ -124,7 +126,7 @@ def _writing(path: FilePath, pending: list[_TemporaryFile]) -> Iterator[BinaryIO
     with _destination(path, pending) as raw, ExitStack() as closing:
         sink = _Sink(cast(BinaryIO, TerminalFile(raw)) if raw.isatty() else raw, path)
         buffered = closing.enter_context(io.BufferedWriter(sink, _BUFFER_BYTES))
-        packed = packing(buffered, Path(path).suffix)
+        packed = _packing(buffered, Path(path).suffix)
         try:
             yield closing.enter_context(packed) if packed else cast(BinaryIO, buffered)
         except BaseException:
@@ -243,6 +245,20 @@ def _sweep(folder: str, prefix: str) -> None:
                 gone = True
             if gone:
                 os.unlink(entry.path)
+
+
+def _packing(file: BinaryIO, suffix: str) -> BinaryIO | None:
+    """File that compresses into `file` if the suffix is `.gz`, `.xz` or `.bz2`, otherwise None.
+
+    Equal content gives equal bytes: neither name nor time is stored. Closing it leaves `file` open.
+    """
+    if suffix == ".gz":
+        return cast(BinaryIO, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0))
+    if suffix == ".xz":
+        return cast(BinaryIO, lzma.LZMAFile(file, "wb"))
+    if suffix == ".bz2":
+        return cast(BinaryIO, bz2.BZ2File(file, "wb"))
+    return None
 
 
 # Kinds of paths

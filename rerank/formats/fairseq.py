@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rerank.corpus.rows import MAX_ID, KBestRows
+from rerank.corpus.kbest import MAX_ID, KBestRows
 from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat, by_sentence, sentence_id
 from rerank.formats.tokens import shown

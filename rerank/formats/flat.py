@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBestRows
 from rerank.errors import InputError, UsageError
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat
 from rerank.notices import Notices

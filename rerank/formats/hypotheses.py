@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import SparseColumns, TextColumn
-from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import Label
-from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
+from rerank.corpus.columns import Label, SparseColumns, TextColumn
+from rerank.corpus.kbest import MAX_ID, KBest, KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.formats.moses import Moses
 from rerank.formats.tokens import Number, list_number, plain_name, shown

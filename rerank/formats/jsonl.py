@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import KBest
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBest, KBestRows
 from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses
 from rerank.formats.json_objects import first_key, first_object, read_object, read_objects

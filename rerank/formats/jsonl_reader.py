@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rerank.corpus.columns import TextColumn
-from rerank.corpus.rows import MAX_ID, KBestRows
+from rerank.corpus.kbest import MAX_ID, KBestRows
 from rerank.errors import InputError, RerankError
 from rerank.formats.hypotheses import Hypotheses, stripped
 from rerank.formats.json_objects import BLANK, first_key, read_object, text_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBestRows
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat
 from rerank.formats.tokens import shown
 from rerank.notices import Notices

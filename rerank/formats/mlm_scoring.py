@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBestRows
 from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat
 from rerank.formats.json_objects import read_object, text_of

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import SparseColumns, TextColumn
-from rerank.corpus.kbest import KBest
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBest, KBestRows
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens

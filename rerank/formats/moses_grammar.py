@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from rerank.corpus.labels import Label
-from rerank.corpus.rows import MAX_ID
+from rerank.corpus.columns import Label
+from rerank.corpus.kbest import MAX_ID
 from rerank.errors import InputError
 from rerank.formats.tokens import NUMBER, Number, number, shown
 

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import SparseColumns
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBestRows
 from rerank.formats import sparse_kernel
 from rerank.formats.moses_grammar import Layout
 from rerank.formats.number_kernel import Bytes, Floats, Ints, number, skip_blanks

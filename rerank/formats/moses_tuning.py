@@ -28,7 +28,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import Label
+from rerank.corpus.columns import Label
 from rerank.errors import InputError
 from rerank.formats.moses_grammar import SPARSE
 from rerank.formats.number_kernel import read_numbers

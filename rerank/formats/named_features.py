@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBestRows
 from rerank.errors import InputError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat, sentence_id

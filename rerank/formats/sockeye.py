@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, takewhile
 from typing import Any
 
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBestRows
 from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat
 from rerank.formats.json_objects import first_key, first_object, read_objects, text_of

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ALL, documents_of
-from rerank.corpus.kbest import KBest
-from rerank.corpus.normalization import nfc_rows
+from rerank.corpus.kbest import KBest, KBestRows
 from rerank.corpus.reading import ReadingOptions
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.spelling import nfc_rows
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import is_pipe, read_lines

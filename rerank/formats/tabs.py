@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.kbest import KBestRows
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat
 from rerank.notices import Notices
 

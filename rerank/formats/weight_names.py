@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rerank.corpus.labels import Label
+from rerank.corpus.columns import Label
 from rerank.errors import InputError
 from rerank.formats.tokens import plain_name
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import Label, column_names, decoder_names
+from rerank.corpus.columns import Label, column_names, decoder_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -43,7 +43,7 @@ class Weights:
     """Weights of dense features, one per value, and of sparse features.
 
     decoder_names: `tmpt0` → `tm_pt_0` of features that their decoder calls otherwise
-    (`rerank.corpus.labels.Label`).
+    (`rerank.corpus.columns.Label`).
     """
 
     dense: Mapping[str, tuple[float, ...]]

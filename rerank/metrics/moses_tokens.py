@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from rerank.corpus.escaping import unescaped
+from rerank.corpus.spelling import unescaped
 from rerank.errors import UsageError
 
 PREFIX = "moses-"

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
-from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.lines import spool
+from rerank.files.lines import InputFiles, spool
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
+from rerank.formats.translations import files_of
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, PythonWarnings

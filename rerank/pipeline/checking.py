@@ -16,20 +16,17 @@ from rerank.check.findings import Findings
 from rerank.check.result import CheckResult, CleanCopies
 from rerank.check.summary import Summary
 from rerank.check.survey import KnownWords, ListSurvey, WeightedTotals
-from rerank.corpus.documents import Documents
-from rerank.corpus.evaluation_set import Role
+from rerank.corpus.columns import Label
+from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
-from rerank.corpus.labels import Label
-from rerank.corpus.normalization import nfc_lines
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
-from rerank.corpus.references import UNREFERENCED, matched, read_reference_texts
-from rerank.corpus.translations import read_texts_of
+from rerank.corpus.spelling import nfc_lines
 from rerank.errors import InputError, UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.lines import spool
+from rerank.files.lines import InputFiles, spool
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.formats.documents.table import DocumentFile
+from rerank.formats.translations import UNREFERENCED, matched, read_reference_texts, read_texts_of
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.kbest_file import KBestFile

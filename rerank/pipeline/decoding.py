@@ -13,7 +13,7 @@ from typing import BinaryIO
 from decoders.result import NO_CANDIDATES, Direction
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.errors import UsageError
-from rerank.files.inputs import InputFiles
+from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic_all, check_outputs, nowhere, to_json
 from rerank.files.paths import display
 from rerank.formats.documents.table import DocumentFile

@@ -9,9 +9,8 @@ from itertools import pairwise, tee
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
-from rerank.corpus.normalization import nfc
 from rerank.corpus.reading import AS_SOURCE
-from rerank.corpus.translations import documents_in
+from rerank.corpus.spelling import nfc
 from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, read_lines
@@ -24,6 +23,7 @@ from rerank.formats.table import (
     read_documents,
     survey_of,
 )
+from rerank.formats.translations import documents_in
 from rerank.notices import Notices
 from rerank.pipeline.lists import MISSING_SOURCE, Lists
 from rerank.pipeline.side_information import NO_FILES, SOURCE, check_files, given_lines

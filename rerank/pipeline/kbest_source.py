@@ -7,13 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 
-from rerank.cache import Cache
 from rerank.corpus.documents import Documents
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
 from rerank.errors import InputError, StoppedEarly, UsageError
-from rerank.files.inputs import RereadFile
+from rerank.files.cache import Cache
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import spool
+from rerank.files.lines import RereadFile, spool
 from rerank.files.paths import FilePath
 from rerank.notices import Notices
 from rerank.pipeline.kbest_file import KBestFile

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import rerank
 from rerank.errors import InputError, UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.lines import digest
+from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_outputs
 from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve

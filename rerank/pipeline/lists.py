@@ -9,19 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.normalization import nfc
 from rerank.corpus.reading import AS_SOURCE, ReadingOptions
-from rerank.corpus.systems import Named as NamedSystem
-from rerank.corpus.systems import documents_of_systems
-from rerank.corpus.translations import documents_in
+from rerank.corpus.spelling import nfc
 from rerank.errors import UsageError
 from rerank.files.lines import is_pipe, spool
 from rerank.files.paths import FilePath, display, file_of
 from rerank.formats.table import annotations_of, check_options
+from rerank.formats.translations import documents_in
 from rerank.notices import Notices
 from rerank.pipeline.models import FLOAT32, LM, PLAIN, SCORER, ModelOptions, Named, Scoring
 from rerank.pipeline.side_information import SOURCE, Files
-from rerank.pipeline.systems import SystemLists, lists_of_systems
+from rerank.pipeline.systems import Named as NamedSystem
+from rerank.pipeline.systems import SystemLists, documents_of_systems, lists_of_systems
 
 PAIR_SCORES = "pair-scores"
 MISSING_SOURCE = {SOURCE: "--missing source"}  # side information, and what needs it
@@ -32,7 +31,7 @@ class Lists(ReadingOptions):
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
     kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
-    lists are made, or (`rerank.corpus.systems.ALL`, file) for all of a file.
+    lists are made, or (`rerank.pipeline.systems.ALL`, file) for all of a file.
     lms: (NAME, folder) of each language model; model_options: of these; scorers: (NAME,
     ENTRY[:ARGUMENT]) of each scorer of the table and of other packages; score_files: (NAME, file)
     of scores of other tools, by their kind in `rerank.registry`; side: files of side information
@@ -99,7 +98,7 @@ def made_lists(
     """The lists, those of systems in a temporary file, which is deleted with `copies`.
 
     documents: of the run [default: those that the options or the files name]. UsageError as
-    `Lists.check`; for faults of systems see `rerank.corpus.systems.read_outputs`.
+    `Lists.check`; for faults of systems see `rerank.pipeline.systems.read_outputs`.
     """
     lists.check()
     if not lists.systems:

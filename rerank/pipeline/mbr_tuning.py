@@ -17,12 +17,11 @@ from decoders.mbr import best, posterior_of, scale, standard_deviation
 from decoders.result import Direction, Posterior
 from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.search import SEED
-from rerank.corpus.translations import files_of
 from rerank.errors import InputError, UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.lines import digest
+from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
+from rerank.formats.translations import files_of
 from rerank.formats.weights import Weights, kind_of, read_weights, refuse_all_zero, write_weights
 from rerank.metrics import Metric, Rows
 from rerank.metrics.bleu import Bleu

@@ -9,12 +9,11 @@ from weakref import finalize
 
 import numpy as np
 
-from rerank.corpus.document import Document
-from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import Label
+from rerank.corpus.columns import Label
+from rerank.corpus.kbest import Document, KBest
 from rerank.corpus.reading import AS_SOURCE
 from rerank.errors import InputError
-from rerank.files.inputs import RereadFile
+from rerank.files.lines import RereadFile
 from rerank.notices import PythonWarnings
 from rerank.pipeline.kbest_file import KBestFile
 from rerank.pipeline.lists import Lists, made_lists, with_own_sources

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.cache import Cache, cache_folder, cache_limit
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.cache import Cache, cache_folder, cache_limit
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device, use_cores
 from rerank.pipeline.language_models import open_model

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import column_names
+from rerank.corpus.columns import column_names
 from rerank.errors import RerankError
-from rerank.files.inputs import InputFiles
+from rerank.files.lines import InputFiles
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_base, read_start_weights, write_weights

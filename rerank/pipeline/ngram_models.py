@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.lines import read_lines
+from rerank.files.lines import InputFiles, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.formats.arpa import read_ngrams, write_ngrams

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rerank.cache import cache_folder
 from rerank.errors import RerankError, StoppedEarly, UsageError
+from rerank.files.cache import cache_folder
 from rerank.files.interrupts import Terminated
 from rerank.notices import Notices
 from rerank.pipeline.shards import Shard

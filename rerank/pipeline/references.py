@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rerank.corpus.documents import Documents, difference_of
-from rerank.corpus.normalization import nfc_lines
-from rerank.corpus.references import matched, read_reference_texts, read_with_documents
-from rerank.corpus.translations import documents_in
+from rerank.corpus.spelling import nfc_lines
 from rerank.errors import InputError
 from rerank.files.lines import is_pipe
 from rerank.files.paths import display, file_of
+from rerank.formats.translations import (
+    documents_in,
+    matched,
+    read_reference_texts,
+    read_with_documents,
+)
 from rerank.notices import Notices
 from rerank.pipeline.lists import Lists, own_documents
 from rerank.pipeline.side_information import SOURCE

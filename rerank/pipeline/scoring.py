@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rerank.errors import UsageError
-from rerank.files.inputs import InputFiles
+from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs, nowhere
 from rerank.files.paths import display
 from rerank.formats.weights import read_weights

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.translations import documents_in, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import SURPLUS, count_lines, read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.translations import documents_in, read_translation
 from rerank.notices import Notices
 from rerank.registry import SIDE_INFORMATION
 

@@ -10,8 +10,7 @@ from typing import TypeAlias
 from decoders.result import Direction
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
-from rerank.files.arrays import ArrayStore
-from rerank.files.memory import size_text
+from rerank.files.arrays import ArrayStore, size_text
 from rerank.notices import Notices
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.scorers import FeatureSource

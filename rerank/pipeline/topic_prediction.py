@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import rerank
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.lines import digest
+from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import rerank
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.lines import digest, read_lines
+from rerank.files.lines import InputFiles, digest, read_lines
 from rerank.files.outputs import atomic, check_folder, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import column_names
 from rerank.pipeline.results import finite
 from rerank.pipeline.tracing import Trace
 from rerank.scorers.features import DocumentFeatures

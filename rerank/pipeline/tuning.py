@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import decoder_names
-from rerank.corpus.translations import files_of
+from rerank.corpus.columns import decoder_names
 from rerank.errors import UsageError
-from rerank.files.inputs import InputFiles
-from rerank.files.memory import size_text
+from rerank.files.arrays import size_text
+from rerank.files.lines import InputFiles
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import merged
+from rerank.formats.translations import files_of
 from rerank.formats.weights import Weights, kind_of, read_base, read_start_weights, write_weights
 from rerank.metrics import Metric
 from rerank.metrics.bleu import Bleu

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from decoders.reversal import own_scores
-from rerank.corpus.document import Document
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import Document, KBest
 from rerank.notices import Notices
 
 Scores: TypeAlias = Sequence[ArrayLike] | DocumentProblem

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
-from rerank.cache import Cache
 from rerank.corpus.columns import places_of
 from rerank.corpus.kbest import KBest
+from rerank.files.cache import Cache
 
 Arrays = dict[str, NDArray[Any]]
 

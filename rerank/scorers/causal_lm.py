@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from lm.backend import Backend
 from lm.causal.engine import VERSION, CausalEngine
 from lm.causal.folder import CausalModel
-from rerank.cache import Cache
 from rerank.corpus.detokenisation import detokenised
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
+from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
 from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache, flat

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Array, DocumentProblem, Indices
-from rerank.corpus.document import Document
-from rerank.corpus.kbest import split_words
+from rerank.corpus.kbest import Document, split_words
 from rerank.errors import InputError, UsageError
 from rerank.scorers.alignments import Pair, translations
 

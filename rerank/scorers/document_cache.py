@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Array, DocumentProblem, Indices
-from rerank.corpus.document import Document
+from rerank.corpus.kbest import Document
 from rerank.errors import UsageError
 from rerank.formats.tokens import NUMBER
 

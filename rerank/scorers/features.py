@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from decoders.arrays import Unary, WeightedSum
 from decoders.problem import DocumentProblem, ScoreError
 from decoders.reversal import own_scores
+from rerank.corpus.columns import Label, column_names
 from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, RerankError
 from rerank.files.arrays import ArrayStore
 from rerank.scorers import FeatureSource

@@ -20,9 +20,9 @@ from lm.sentences import Rows
 from lm.side_information import information_of
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
-from rerank.cache import Cache
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
+from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
 from rerank.scorers.acausal import AcausalProblem

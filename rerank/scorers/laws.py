@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.document import Document
+from rerank.corpus.kbest import Document
 from rerank.errors import RerankError
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer

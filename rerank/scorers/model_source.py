@@ -6,8 +6,8 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from rerank.cache import Cache
 from rerank.corpus.kbest import KBest
+from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers import ContextualSource
 from rerank.scorers.cached_scores import ListTexts, ScorerCache

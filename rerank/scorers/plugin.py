@@ -33,10 +33,9 @@ from decoders.problem import (
     UnsuitedDecoder,
     checked,
 )
-from rerank.cache import Cache
-from rerank.corpus.document import Document
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import Document, KBest
 from rerank.errors import RerankError, UsageError
+from rerank.files.cache import Cache
 from rerank.scorers import PlainScorer, ProblemSource, Scorer, ZeroScores
 from rerank.scorers.cached_scores import ListTexts, ScorerCache, flat
 

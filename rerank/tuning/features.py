@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import column_names
+from rerank.corpus.columns import column_names
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights, fitted_to, vector
 from rerank.scorers.features import TOTAL, FeatureSpace

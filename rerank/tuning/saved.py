@@ -23,7 +23,7 @@ import rerank
 from rerank.tuning.mert.optimum import Optimum
 
 if TYPE_CHECKING:
-    from rerank.cache import Cache
+    from rerank.files.cache import Cache
 
 _ROWS = 1 << 16  # of an array that are copied at a time
 _PACKAGES = ("rerank.tuning", "rerank.metrics")  # the code that a result depends on

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import column_names
+from rerank.corpus.columns import column_names
 from rerank.formats.weights import Weights
 
 if TYPE_CHECKING:

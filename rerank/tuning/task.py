@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import column_names
+from rerank.corpus.columns import column_names
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.bounds import Bounds

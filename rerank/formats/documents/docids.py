@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from rerank.corpus.documents import ID_BYTES, Documents, at_most
-from rerank.corpus.evaluation_set import EvaluationSet
+from rerank.corpus.documents import ID_BYTES, Documents, EvaluationSet, at_most
 from rerank.errors import InputError, UsageError
 from rerank.formats.documents.table import ReadingChoices
 from rerank.formats.tokens import shown

@@ -12,8 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rerank.corpus.documents import Documents, at_most
-from rerank.corpus.evaluation_set import EvaluationSet, Lines, Role
+from rerank.corpus.documents import Documents, EvaluationSet, Lines, Role, at_most
 from rerank.errors import InputError
 from rerank.formats.documents.table import ReadingChoices, bounded
 from rerank.formats.tokens import shown, similar

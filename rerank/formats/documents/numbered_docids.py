@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rerank.corpus.documents import Documents, at_most
-from rerank.corpus.evaluation_set import EvaluationSet
+from rerank.corpus.documents import Documents, EvaluationSet, at_most
 from rerank.errors import InputError
 from rerank.formats.documents.docids import limited
 from rerank.formats.documents.table import ReadingChoices

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from rerank.corpus.documents import Documents, at_most
-from rerank.corpus.evaluation_set import EvaluationSet
+from rerank.corpus.documents import Documents, EvaluationSet, at_most
 from rerank.formats.documents.table import ReadingChoices
 from rerank.notices import Notices
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rerank.corpus.evaluation_set import EvaluationSet, EvaluationSetBuilder, Role
+from rerank.corpus.documents import EvaluationSet, EvaluationSetBuilder, Role
 from rerank.errors import InputError
 from rerank.formats.documents.table import ReadingChoices, bounded, one_line
 from rerank.formats.tokens import shown

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rerank.corpus.documents import at_most, shown_id
-from rerank.corpus.evaluation_set import EvaluationSet
+from rerank.corpus.documents import EvaluationSet, at_most, shown_id
 from rerank.errors import InputError
 from rerank.formats.documents.table import ReadingChoices, sizes_of
 from rerank.formats.tokens import shown

@@ -13,8 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Protocol
 
-from rerank.corpus.documents import Documents
-from rerank.corpus.evaluation_set import EvaluationSet
+from rerank.corpus.documents import Documents, EvaluationSet
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display

@@ -18,8 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rerank.corpus.documents import shown_id
-from rerank.corpus.evaluation_set import EvaluationSet, EvaluationSetBuilder, Role
+from rerank.corpus.documents import EvaluationSet, EvaluationSetBuilder, Role, shown_id
 from rerank.errors import InputError
 from rerank.formats.documents.table import ReadingChoices, bounded, one_line
 from rerank.notices import Notices

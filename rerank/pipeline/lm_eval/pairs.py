@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rerank.corpus.contrasts import contrast_of
-from rerank.corpus.normalization import nfc_lines
-from rerank.corpus.references import read_references
+from rerank.corpus.spelling import nfc_lines
 from rerank.errors import InputError, UsageError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.formats.tokens import similar
+from rerank.formats.translations import read_references
 from rerank.metrics.word_classes import ListedWords, english_classes, read_words
 from rerank.notices import Notices
 from rerank.pipeline.kbest_source import KBestSource

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import SparseColumns
-from rerank.corpus.labels import Label
+from rerank.corpus.columns import Label, SparseColumns
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display

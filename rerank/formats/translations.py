@@ -1,0 +1,431 @@
+"""Texts of the sentences of a run: sources, references and system outputs, in files of any format.
+
+A file is a plain text, a line per sentence; a text whose documents are parted by blank lines or by
+`=`; or NIST SGML, WMT XML or JSON lines, whose segments are matched with the documents by name.
+`FILE#NAME` chooses one of several texts; `sacrebleu:wmt23/ru-en` is a test set that sacrebleu has
+in its cache.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress, islice
+from typing import Literal
+
+from rerank.corpus.documents import (
+    Documents,
+    EvaluationSet,
+    Lines,
+    Role,
+    aligned,
+    shown_id,
+    shown_name,
+)
+from rerank.corpus.spelling import ESCAPE, UNESCAPE
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
+from rerank.files.paths import FilePath, display, file_and_name, file_of
+from rerank.formats.documents.sacrebleu_sets import (
+    PREFIX,
+    cached_docids,
+    cached_references,
+    cached_source,
+)
+from rerank.formats.documents.separated_text import without_separators
+from rerank.formats.documents.table import read_texts
+from rerank.notices import Notices
+
+MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A text of a file: its name in messages, and its lines; None for a missing segment."""
+
+    name: str
+    lines: Lines
+
+
+def read_translation(
+    path: FilePath,
+    target: Documents | int | None,
+    notices: Notices,
+    *,
+    model: str = "the source",
+    role: Role = "system",
+) -> list[bytes]:
+    """Lines of a translation of documents, of so many sentences, or of any number if None.
+
+    role: of the text to take from a file that has several. A segment that such a file lacks is an
+    empty line, with a notice. InputError for another number of lines; of what is too much no more
+    than a count is kept.
+    """
+    found = read_texts_of(path, target, notices, model=model, role=role)
+    if len(found) > 1:
+        names = ", ".join(text.name for text in found[:30])
+        raise UsageError(f"{display(path)}: expected one {role}, found {len(found)}; give {names}")
+    return _filled(found[0], notices)
+
+
+def read_texts_of(
+    path: FilePath,
+    target: Documents | int | None,
+    notices: Notices,
+    *,
+    model: str = "the source",
+    role: Role,
+) -> list[Translation]:
+    """All texts of this role in a file, or the one that `FILE#NAME` chooses.
+
+    target: see `read_translation`. O(size of the file).
+    """
+    file, name = file_and_name(path)
+    if str(file).startswith(PREFIX):
+        plain = _cached(str(file), name, role)
+        return [_plain(one, target, notices, model=model) for one in plain]
+    found = read_texts(file, notices)
+    if found is None:
+        if name is not None:
+            next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
+            raise UsageError(
+                f"{display(path)}: #{name} chooses a text of WMT XML, NIST SGML or JSON lines, but "
+                f"{display(file)} is a plain text; leave it out"
+            )
+        return [_plain(path, target, notices, model=model)]
+    texts = found.text(role, name)
+    several = len(texts) > 1 or name is not None
+    return [
+        Translation(
+            f"{display(file)}#{shown_name(one).strip(chr(39))}" if several else display(file),
+            _fitted(lines, found, target, model),
+        )
+        for one, lines in texts.items()
+    ]
+
+
+def read_systems(
+    path: FilePath, documents: Documents | None, notices: Notices
+) -> tuple[Documents, dict[str, Translation]]:
+    """Documents, and the text of each system by name, of WMT XML or another file of systems.
+
+    documents: with which the segments are matched [default: those of the file]. A segment that a
+    system lacks is None. InputError for a file without systems.
+    """
+    file, name = file_and_name(path)
+    found = read_texts(file, notices)
+    if found is None:
+        next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
+        raise InputError(
+            "expected outputs of systems in WMT XML or NIST SGML, found a plain text; give "
+            "NAME=FILE for each system",
+            source=display(file),
+        )
+    target = found.documents if documents is None else documents
+    return target, {
+        one: Translation(f"{display(file)}#{one}", aligned(lines, found, target))
+        for one, lines in found.text("system", name).items()
+    }
+
+
+def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> list[FilePath]:
+    """The files that are read of paths, of which `FILE#NAME` and test sets are not files."""
+    found: list[FilePath] = []
+    for path in paths:
+        file, name = file_and_name(path)
+        if not str(file).startswith(PREFIX):
+            found.append(file)
+        elif role == "documents":
+            found.append(cached_docids(str(file)))
+        else:
+            found += _cached(str(file), name, role)
+    return found
+
+
+def documents_in(path: FilePath, notices: Notices) -> Documents | None:
+    """The documents that the file of a text states, as WMT XML does; None for a plain text."""
+    file, _ = file_and_name(path)
+    if str(file).startswith(PREFIX):
+        return None
+    found = read_texts(file, notices)
+    return None if found is None else found.documents
+
+
+def check_length(
+    lines: Sequence[object],
+    n_lines: int,
+    *,
+    source: str,
+    model: str = "the source",
+    cure: str = "",
+) -> None:
+    """InputError unless a translation has `n_lines` lines, as `model` has.
+
+    cure: what to do about another number [default: line i must translate line i].
+    """
+    surplus = len(lines) - n_lines
+    if not surplus:
+        return
+    cure = cure or f"line i must translate line i of {model}"
+    if surplus > 0 and not any(isinstance(x, bytes) and x.strip() for x in lines[n_lines:]):
+        some, them = ("lines", "them") if surplus > 1 else ("line", "it")
+        cure = f"{surplus} blank {some} more at the end, remove {them}"
+    more = " or more" if surplus >= SURPLUS else ""
+    raise InputError(
+        f"expected {n_lines} lines as {model} has, found {len(lines)}{more}; {cure}", source=source
+    )
+
+
+def _plain(
+    path: FilePath, target: Documents | int | None, notices: Notices, *, model: str
+) -> Translation:
+    """A plain text; one whose documents are parted as those of the target has its separators cut.
+
+    It may have a separator for each document, and some more lines are counted.
+    """
+    documents = target if isinstance(target, Documents) else None
+    n_lines = target.n_read if isinstance(target, Documents) else target
+    most = None if n_lines is None else MAX_LINE_BYTES + n_lines * MEAN_BYTES
+    reading = read_lines(path, notices, max_bytes=most)
+    allowed = n_lines if documents is None else documents.n_read + len(documents)
+    lines = list(islice(reading, allowed))
+    more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
+    lines += [line.strip()[:1] for line in islice(reading, max(0, more))]
+    if documents is None:
+        if n_lines is not None:
+            check_length(lines, n_lines, source=display(path), model=model)
+        return Translation(display(path), lines)
+    if len(lines) > documents.n_read and documents.lines is None:
+        lines = without_separators(lines, documents) or lines
+    check_length(lines, documents.n_read, source=display(path), model=model, cure=documents.cure)
+    return Translation(display(path), documents.in_order(lines))
+
+
+def _fitted(
+    lines: Lines, found: EvaluationSet, target: Documents | int | None, model: str
+) -> Lines:
+    """The lines of a text for the sentences of a target."""
+    if isinstance(target, Documents):
+        return aligned(lines, found, target)
+    if target is not None:
+        check_length(lines, target, source=found.file, model=model)
+    return lines
+
+
+def _filled(text: Translation, notices: Notices) -> list[bytes]:
+    """The lines, with empty ones for missing segments."""
+    missing = sum(line is None for line in text.lines)
+    if missing and missing == len(text.lines):
+        raise InputError(
+            "expected segments of these documents, found none; is it the file of another test set?",
+            source=text.name,
+        )
+    if missing:
+        kind = "segment without translation, read as an empty one"
+        notices.add(kind, source=text.name, count=missing)
+    return [line or b"" for line in text.lines]
+
+
+def _cached(name: str, text: str | None, role: Role) -> list[str]:
+    """Files of a test set of sacrebleu."""
+    if role == "reference":
+        return cached_references(name, text)
+    if role == "source":
+        return [cached_source(name)]
+    raise UsageError(f"{name}: expected a translation, found a test set; give a file")
+
+
+_PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
+UNREFERENCED = "sentence without reference, left out (--drop-unreferenced)"
+_SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
+
+
+def read_with_documents(
+    docs: FilePath | None,
+    no_docs: str | None,
+    references: Sequence[FilePath],
+    notices: Notices,
+    *,
+    drop: bool | None = None,
+) -> tuple[Documents, list[list[bytes]]]:
+    """Documents according to the options, and the references of their sentences.
+
+    Without options the documents are those of the first reference if it has any, as in WMT XML. The
+    number of sentences is that of the document file or, without one, of the first reference. drop:
+    see `matched`.
+    """
+    own = documents_in(references[0], notices) if references and not _is_pipe(references) else None
+    if own is not None and no_docs is not None:
+        raise UsageError(
+            f"--no-docs {no_docs}: {display(references[0])} says what the documents are; leave it "
+            "out"
+        )
+    model = display(references[0]) if docs is None and references else display(docs or "")
+    if docs is None and own is not None:
+        documents = own
+    elif docs is None:
+        texts = read_reference_texts(references, None, notices)
+        n_lines = len(texts[0].lines)
+        documents = Documents.chosen(None, no_docs, lambda: n_lines, notices)
+        return matched(texts, documents, notices, drop=drop)
+    else:
+        most = None if own is None else partial(int, _SPARSEST * own.n_lines)
+        if own is None and references and not _is_pipe(references):
+            most = partial(count_lines, references[0])
+        documents = Documents.chosen(docs, no_docs, int, notices, most=most)
+    texts = read_reference_texts(references, documents, notices, model=model)
+    return matched(texts, documents, notices, drop=drop)
+
+
+def matched(
+    texts: Sequence[Translation],
+    documents: Documents,
+    notices: Notices,
+    *,
+    drop: bool | None = None,
+) -> tuple[Documents, list[list[bytes]]]:
+    """The documents, and the references of their sentences: [sentence][reference].
+
+    drop: leave out the sentences that a text lacks, which is otherwise an InputError; None where
+    the command has no option for it. InputError if no sentence is left.
+    """
+    if drop and texts:
+        kept = [all(line is not None for line in row) for row in _rows(texts)]
+        if not any(kept):
+            raise InputError(
+                f"expected references of these {len(kept)} sentences, found none that is complete; "
+                "is it the file of another test set?",
+                source=", ".join(text.name for text in texts),
+            )
+        if not all(kept):
+            lacking = next(text.name for text in texts if None in text.lines)
+            notices.add(UNREFERENCED, source=lacking, count=kept.count(False))
+            documents = documents.selected(kept)
+            texts = [Translation(one.name, list(compress(one.lines, kept))) for one in texts]
+    return documents, complete(texts, documents, notices, droppable=drop is not None)
+
+
+def read_references(
+    paths: Sequence[FilePath],
+    target: Documents | int | None,
+    notices: Notices,
+    *,
+    model: str = "the source",
+) -> list[list[bytes]]:
+    """References of each sentence of documents, or of so many sentences: [sentence][reference].
+
+    model: the file with these sentences, for messages; if `target` is None, the first reference.
+    InputError if a file has another number of lines, or lacks a segment.
+    """
+    texts = read_reference_texts(paths, target, notices, model=model)
+    return complete(texts, target if isinstance(target, Documents) else None, notices)
+
+
+def read_reference_texts(
+    paths: Sequence[FilePath],
+    target: Documents | int | None,
+    notices: Notices,
+    *,
+    model: str = "the source",
+) -> list[Translation]:
+    """The references of all files, of which one may have several."""
+    if not paths:
+        raise UsageError("expected a reference file, found none; name one or more")
+    found: list[Translation] = []
+    for path in paths:
+        found += read_texts_of(path, target, notices, model=model, role="reference")
+        if target is None:
+            target, model = len(found[0].lines), display(path)
+    return found
+
+
+def complete(
+    texts: Sequence[Translation],
+    documents: Documents | None,
+    notices: Notices,
+    *,
+    droppable: bool = False,
+) -> list[list[bytes]]:
+    """The references of each sentence; InputError if a text lacks a sentence.
+
+    droppable: whether the command can leave such sentences out, as the message then says.
+    """
+    cure = ", or leave these sentences out with --drop-unreferenced" if droppable else ""
+    columns: list[list[bytes]] = []
+    for text in texts:
+        lines = [line for line in text.lines if line is not None]
+        if missing := len(text.lines) - len(lines):
+            first = next(n for n, line in enumerate(text.lines) if line is None)
+            raise InputError(
+                f"expected a reference of each of {len(text.lines)} sentences, found none of "
+                f"{missing}, the first {_place(documents, first)}; choose another reference with "
+                f"FILE#NAME{cure}",
+                source=text.name,
+            )
+        for n, line in enumerate(map(bytes.strip, lines), 1):
+            if not line:
+                notices.add("blank reference", source=text.name, line=n)
+            elif line in _PLACEHOLDERS:
+                kind = "reference that only says there is no translation"
+                notices.add(kind, source=text.name, line=n)
+        columns.append(lines)
+    _note_mixed_references([text.name for text in texts], columns, notices)
+    return [list(sentence) for sentence in zip(*columns, strict=True)]
+
+
+def _rows(texts: Sequence[Translation]) -> Iterator[tuple[bytes | None, ...]]:
+    return zip(*(text.lines for text in texts), strict=True)
+
+
+def _place(documents: Documents | None, t: int) -> str:
+    """Where a sentence is, for a message."""
+    if documents is None:
+        return f"is {t + 1}"
+    d = bisect_right(documents.starts, t) - 1
+    n = t - documents.starts[d] + 1
+    number = documents.segments[t] if documents.segments else str(n)
+    return f"is segment {number} of document {shown_id(documents.ids[d])}"
+
+
+def _is_pipe(references: Sequence[FilePath]) -> bool:
+    return is_pipe(file_of(references[0]))
+
+
+def note_identity(
+    hypotheses: Sequence[bytes],
+    references: Sequence[Sequence[bytes]],
+    notices: Notices,
+    *,
+    source: str = "",
+) -> None:
+    """Add a notice if the hypotheses are identical to one of the reference files."""
+    for r, lines in enumerate(zip(*references, strict=True), 1):
+        if tuple(hypotheses) == lines:
+            notices.add(f"hypotheses identical to reference {r}", source=source)
+
+
+def _note_mixed_references(
+    names: Sequence[str], files: Sequence[Sequence[bytes]], notices: Notices
+) -> None:
+    """Add a notice for each reference file with Moses' escapes, if another one has none."""
+    escapes = [_escapes(lines) for lines in files]
+    if all(escapes):
+        return
+    for name, found in zip(names, escapes, strict=True):
+        if found:
+            (first, (escape, *_)), *rest = found.items()
+            notices.add(
+                f"mixed escaping: this reference contains {escape} and similar, another one does "
+                f"not; unescape it with Moses' {UNESCAPE}",
+                source=name,
+                line=first + 1,
+                count=1 + len(rest),
+            )
+
+
+def _escapes(lines: Iterable[bytes]) -> dict[int, list[str]]:
+    """The escapes of each line that has one, by index of the line."""
+    found = enumerate(map(ESCAPE.findall, lines))
+    return {place: [one.decode() for one in escapes] for place, escapes in found if escapes}
