@@ -1,8 +1,25 @@
-"""What `torchrun` tells a process of the others that it has started; without it, one is alone."""
+"""What `torchrun` tells a process of the others that it has started; without it, one is alone.
+
+Processes that share the work of a run send each other numbers by `lm.training.processes`.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rerank.errors import RerankError, UsageError
+from rerank.files.paths import FilePath
+
+if TYPE_CHECKING:
+    import torch
+
+    from lm.training.processes import Processes
+
+LONGEST_SHARD = timedelta(days=30)  # torch ends a process that has waited for longer
 
 
 def process_number() -> int:
@@ -28,3 +45,64 @@ def local_processes() -> int:
 def _stated(name: str, alone: int) -> int:
     """A variable that other programs set, too: that of `torchrun`, or the value without it."""
     return int(os.environ.get(name, alone)) if "TORCHELASTIC_RUN_ID" in os.environ else alone
+
+
+@contextmanager
+def processes(
+    device: torch.device, inputs: Sequence[FilePath]
+) -> Iterator[tuple[torch.device, Processes]]:
+    """The device of this process, and the processes among which it is.
+
+    Each of several processes on one machine has a CUDA device of its own, and all of them read the
+    inputs: UsageError for standard input.
+    """
+    import torch
+
+    from lm.training.processes import joined
+
+    several = number_of_processes() > 1
+    if several:
+        _refuse_standard_input(inputs)
+    if several and device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", local_number())
+    with joined(device) as group:
+        yield device, group
+
+
+@contextmanager
+def sharing_documents(inputs: Sequence[FilePath]) -> Iterator[Processes]:
+    """The processes of `torchrun` that share the documents of a run.
+
+    They send numbers and short messages to each other over the CPU, wherever the models are.
+    RerankError if another one ends before its part of the work is done.
+    """
+    import torch
+
+    from lm.training.processes import joined
+
+    _refuse_standard_input(inputs)
+    with joined(torch.device("cpu"), LONGEST_SHARD) as group:
+        yield group
+
+
+@contextmanager
+def others_alive(
+    after: str = "the scores so far are in the cache, and the same command goes on from there",
+) -> Iterator[None]:
+    """A wait for the other processes: RerankError in place of torch's error if one has ended.
+
+    after: what the error says of the work so far.
+    """
+    try:
+        yield
+    except RuntimeError as fault:
+        reason = str(fault).split("\n", 1)[0]
+        raise RerankError(
+            f"another process has ended before its documents were scored; {after} (torch: "
+            f"{reason:.120})"
+        ) from None
+
+
+def _refuse_standard_input(inputs: Sequence[FilePath]) -> None:
+    if "-" in map(str, inputs):
+        raise UsageError("several processes cannot share standard input; name files instead of -")

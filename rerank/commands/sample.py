@@ -105,9 +105,8 @@ def drawn(options: SampleOptions, notices: Notices) -> SampledText:
     """
     from lm.sampling import sample as draw
     from rerank.files.outputs import atomic, check_outputs
-    from rerank.pipeline.language_models import open_model
-    from rerank.pipeline.perplexity import broken_models
     from rerank.pipeline.progress import progress
+    from rerank.scorers.model_folders import broken_models, open_model
 
     lm, start, sampling = options.lm, options.start, options.sampling
     check_outputs((options.out,), () if start is None else (start,))
@@ -132,7 +131,7 @@ def drawn(options: SampleOptions, notices: Notices) -> SampledText:
 
 def _check(saved: SavedModel, lm: Path) -> None:
     """UsageError for a model of which no sentence can be drawn."""
-    from rerank.pipeline.side_information import refuse
+    from rerank.scorers.model_folders import refuse
 
     refuse(saved, lm, "rerank sample")
     if not saved.model.head.predicts_end:
@@ -146,8 +145,8 @@ def _check(saved: SavedModel, lm: Path) -> None:
 
 def _document(start: str, saved: SavedModel, notices: Notices) -> Corpus:
     """The document that is continued; InputError for several."""
+    from rerank.commands.texts import read_corpus
     from rerank.files.paths import display
-    from rerank.pipeline.perplexity import read_corpus
 
     found = read_corpus(start, saved, notices)
     if found.n_documents > 1:

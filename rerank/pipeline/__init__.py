@@ -3,6 +3,7 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode
 """
 
+from rerank.commands.texts import TextFiles as TextFiles
 from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.checking import check as check
 from rerank.pipeline.decoding import Reports as Reports
@@ -42,7 +43,6 @@ from rerank.pipeline.topics import LearnedTopics as LearnedTopics
 from rerank.pipeline.topics import TopicRecipe as TopicRecipe
 from rerank.pipeline.topics import label_topics as label_topics
 from rerank.pipeline.topics import learn_topics as learn_topics
-from rerank.pipeline.training_texts import TextFiles as TextFiles
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert
 from rerank.pipeline.tuning_outcome import Tuning as Tuning

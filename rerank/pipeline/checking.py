@@ -26,6 +26,7 @@ from rerank.files.lines import InputFiles, spool
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.formats.documents.table import DocumentFile
+from rerank.formats.side_information import NO_FILES, SOURCE, check_files
 from rerank.formats.translations import UNREFERENCED, matched, read_reference_texts, read_texts_of
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
@@ -34,7 +35,6 @@ from rerank.pipeline.lists import MISSING_SOURCE, Lists, made_lists, own_documen
 from rerank.pipeline.models import check_names
 from rerank.pipeline.progress import progress
 from rerank.pipeline.references import check_source_order, documents_of_reference, read_targets
-from rerank.pipeline.side_information import NO_FILES, SOURCE, check_files
 
 
 def check(
@@ -163,7 +163,7 @@ def _vocabularies(lists: Lists) -> list[KnownWords]:
     check_names(lists.names)
     if not lists.lms:
         return []
-    from rerank.pipeline.language_models import open_model
+    from rerank.scorers.model_folders import open_model
 
     saved = [(name, open_model(folder, "cpu")) for name, folder in lists.lms]
     return [KnownWords(name, one.vocabulary.ids, one.about) for name, one in saved]

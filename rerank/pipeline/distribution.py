@@ -17,10 +17,9 @@ from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.lists import Lists
-from rerank.pipeline.processes import others_alive, sharing_documents
 from rerank.pipeline.shards import Shard
 from rerank.pipeline.sources import Printer
-from rerank.torchrun import number_of_processes, process_number
+from rerank.torchrun import number_of_processes, others_alive, process_number, sharing_documents
 
 T = TypeVar("T")
 Run: TypeAlias = Callable[[Lists, Notices, Printer, Printer], T]

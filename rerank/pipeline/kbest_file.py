@@ -15,6 +15,7 @@ from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.side_information import NO_FILES, SOURCE, check_files, given_lines
 from rerank.formats.table import (
     KBestFormat,
     Survey,
@@ -26,7 +27,6 @@ from rerank.formats.table import (
 from rerank.formats.translations import documents_in
 from rerank.notices import Notices
 from rerank.pipeline.lists import MISSING_SOURCE, Lists
-from rerank.pipeline.side_information import NO_FILES, SOURCE, check_files, given_lines
 from rerank.pipeline.sources import NamedLists
 
 PIECE = 2000  # sentences of a document in memory, where sentences are looked at one by one

@@ -14,6 +14,7 @@ from rerank.files.cache import Cache
 from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import RereadFile, spool
 from rerank.files.paths import FilePath
+from rerank.formats.side_information import SOURCE, check_files
 from rerank.notices import Notices
 from rerank.pipeline.kbest_file import KBestFile
 from rerank.pipeline.lists import (
@@ -26,7 +27,6 @@ from rerank.pipeline.lists import (
 from rerank.pipeline.models import check_names, open_models, open_scorer
 from rerank.pipeline.progress import progress
 from rerank.pipeline.shards import cost
-from rerank.pipeline.side_information import SOURCE, check_files
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.registry import SCORE_FILES, attribute

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rerank
-from rerank.errors import InputError, UsageError
+from rerank.commands.texts import TextFiles, TrainingTexts, training_texts
+from rerank.errors import UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_outputs
+from rerank.formats.side_information import check_files
 from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
-from rerank.pipeline.devices import choose_device, choose_precision, use_cores
-from rerank.pipeline.processes import processes
 from rerank.pipeline.recipe import Recipe
 from rerank.pipeline.recipes import (
     check_model,
@@ -27,12 +25,17 @@ from rerank.pipeline.recipes import (
     fitting,
     settings_of,
 )
-from rerank.pipeline.side_information import check_files
 from rerank.pipeline.source_models import begin_with, check_source_model
 from rerank.pipeline.training import validations
-from rerank.pipeline.training_texts import TextFiles, TrainingTexts, training_texts
 from rerank.registry import MODELS
-from rerank.scorers.causal_options import is_causal
+from rerank.scorers.model_folders import (
+    choose_device,
+    choose_precision,
+    open_model,
+    use_cores,
+    valid_files,
+)
+from rerank.torchrun import processes
 
 if TYPE_CHECKING:
     import torch
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
     from lm.training.processes import Processes
     from lm.training.settings import Report, Settings
     from lm.training.trainer import Trainer
-
-_CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 
 
 def train_lm(
@@ -98,7 +99,7 @@ def train_lm(
         trainer = _trainer(recipe, given, texts, device, group, of_source, fresh=not resume)
         model, settings = trainer.model, trainer.settings
         if resume:
-            with _valid_files():
+            with valid_files():
                 load_training(state, trainer)
             if rows:
                 rows.resume(trainer.progress.update, notices)
@@ -186,58 +187,6 @@ def _source_model(recipe: Recipe, context: type[Context]) -> SavedModel | None:
     return saved
 
 
-def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
-    """A model folder, computing in `threads` or as many as `use_cores` finds; else InputError."""
-    from lm.checkpoint import load_model
-    from lm.model import n_parameters
-
-    if is_causal(folder):
-        raise UsageError(
-            f"--lm {folder}: this command takes models made by train-lm; Hugging Face models are "
-            "scorers of decode, score, tune-mert and the others that read k-best lists"
-        )
-    if not folder.exists() or _is_transformers(folder):
-        found = "a Hugging Face model" if folder.exists() else "none"
-        raise InputError(
-            f"{folder}: expected a folder made by `rerank train-lm`, found {found}; the folder of "
-            "a Hugging Face model is given as --lm NAME=hf:DIR"
-        )
-    with _valid_files():
-        saved = load_model(folder, choose_device(device, threads), MODELS)
-    use_cores(n_parameters(saved.model), threads)
-    return saved
-
-
-def _is_transformers(folder: Path) -> bool:
-    """Whether a folder was written by `save_pretrained` of Hugging Face's transformers."""
-    config = folder / "config.json"
-    if not config.is_file():  # a pipe would block
-        return False
-    try:
-        with config.open("rb") as file:
-            found = json.loads(file.read(_CONFIG_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
-
-
-def open_forward_model(
-    folder: Path, device: str = "auto", threads: int | None = None
-) -> SavedModel:
-    """A model that reads documents forward, for texts without later sentences.
-
-    UsageError for another one; InputError if the folder is not valid.
-    """
-    saved = open_model(folder, device, threads)
-    if saved.model.config.reverse_documents:
-        raise UsageError(
-            f"--lm {folder}: this model reads documents from the last sentence to the first, and "
-            "here no sentence is after the one in question; give a model trained without "
-            "--reverse-documents"
-        )
-    return saved
-
-
 def _unit(recipe: Recipe) -> str:
     """What the training text is divided into."""
     if recipe.passages is not None:
@@ -254,17 +203,6 @@ def _check_folder(out: Path, resume: bool) -> None:
     begun = all(path.name == "resume" for path in out.iterdir())  # the first state was not whole
     if not begun and not (out / "resume" / "state.json").exists():
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
-
-
-@contextmanager
-def _valid_files() -> Iterator[None]:
-    """InputError for files of a model that are not valid."""
-    from lm.checkpoint import ModelError
-
-    try:
-        yield
-    except ModelError as fault:
-        raise InputError(str(fault)) from None
 
 
 def _about(

@@ -14,11 +14,11 @@ from rerank.corpus.spelling import nfc
 from rerank.errors import UsageError
 from rerank.files.lines import is_pipe, spool
 from rerank.files.paths import FilePath, display, file_of
+from rerank.formats.side_information import SOURCE, Files
 from rerank.formats.table import annotations_of, check_options
 from rerank.formats.translations import documents_in
 from rerank.notices import Notices
 from rerank.pipeline.models import FLOAT32, LM, PLAIN, SCORER, ModelOptions, Named, Scoring
-from rerank.pipeline.side_information import SOURCE, Files
 from rerank.pipeline.systems import Named as NamedSystem
 from rerank.pipeline.systems import SystemLists, documents_of_systems, lists_of_systems
 

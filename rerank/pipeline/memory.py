@@ -14,10 +14,10 @@ from rerank.corpus.kbest import Document, KBest
 from rerank.corpus.reading import AS_SOURCE
 from rerank.errors import InputError
 from rerank.files.lines import RereadFile
+from rerank.formats.side_information import check_document
 from rerank.notices import PythonWarnings
 from rerank.pipeline.kbest_file import KBestFile
 from rerank.pipeline.lists import Lists, made_lists, with_own_sources
-from rerank.pipeline.side_information import check_document
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.registry import SIDE_INFORMATION
 from rerank.scorers import FeatureSource

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.cache import Cache, cache_folder, cache_limit
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device, use_cores
-from rerank.pipeline.language_models import open_model
 from rerank.pipeline.shards import Shard
 from rerank.registry import SCORE_FILES, SCORERS
 from rerank.scorers.causal_options import causal_options, is_causal
 from rerank.scorers.features import TOTAL
+from rerank.scorers.model_folders import choose_device, open_model, use_cores
 
 if TYPE_CHECKING:
     from lm.backend import Backend

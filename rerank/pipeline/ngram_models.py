@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rerank.commands.texts import check_text
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import InputFiles, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.formats.arpa import read_ngrams, write_ngrams
 from rerank.notices import Notices
-from rerank.pipeline.training_texts import check_text
 
 if TYPE_CHECKING:
     from lm.corpus import Corpus

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.errors import RerankError, UsageError
-from rerank.files.lines import read_lines
+from rerank.commands.texts import TextFiles, encoded_text
+from rerank.errors import UsageError
 from rerank.files.paths import display
+from rerank.formats.side_information import check_files
 from rerank.notices import Notices
-from rerank.pipeline.language_models import open_model
-from rerank.pipeline.processes import others_alive, sharing_documents
-from rerank.pipeline.side_information import check_files, encoded
 from rerank.pipeline.tags import TaggedText, read_tags
-from rerank.pipeline.training_texts import TextFiles, check_text
-from rerank.torchrun import number_of_processes
+from rerank.scorers.model_folders import broken_models, open_model
+from rerank.torchrun import number_of_processes, others_alive, sharing_documents
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from lm.checkpoint import SavedModel
-    from lm.corpus import Corpus
     from lm.evaluation import Perplexity, Share
-    from lm.vocabulary import Vocabulary
 
 
 def perplexity(
@@ -100,51 +94,3 @@ def _share(text: TextFiles) -> Iterator[Share]:
                 group.add(tensor)
 
         yield Share(group.rank, group.number, add)
-
-
-def read_corpus(
-    files: str | Path | TextFiles,
-    saved: SavedModel,
-    notices: Notices,
-    documents: str = "blank",
-    *,
-    across_documents: bool = False,
-) -> Corpus:
-    """A text, its documents parted as `lm.corpus.DOCUMENTS` names it, as a model reads it.
-
-    across_documents: whether the whole text is one document. InputError if it has no words, or if
-    its side information does not fit.
-    """
-    files = TextFiles.of(files)
-    corpus = encoded_text(files, saved.vocabulary, saved.side, notices, documents)
-    return saved.in_reading_order(corpus, across_documents=across_documents)
-
-
-def encoded_text(
-    files: TextFiles,
-    vocabulary: Vocabulary,
-    side: Mapping[str, Vocabulary],
-    notices: Notices,
-    documents: str = "blank",
-) -> Corpus:
-    """A text and its side information in the ids of vocabularies; documents: as above.
-
-    InputError if it has no words, or if its side information does not fit.
-    """
-    from lm.corpus import encode
-
-    corpus = encode(read_lines(files.text, notices), vocabulary, documents)
-    check_text(corpus, files.text, notices)
-    name = display(files.text)
-    return replace(corpus, side=encoded(files.side, side, corpus, name, documents, notices))
-
-
-@contextmanager
-def broken_models(lm: Path) -> Iterator[None]:
-    """RerankError, with the folder of a model, for scores that are no log-probabilities."""
-    from lm.scoring import ScoreError
-
-    try:
-        yield
-    except ScoreError as fault:
-        raise RerankError(f"{lm}: {fault}") from None

@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
-from rerank.pipeline.devices import memory_bytes
 from rerank.pipeline.recipe import Recipe
 from rerank.pipeline.unused_options import WORD_NOISE, refuse_unused
 from rerank.registry import MODELS
+from rerank.scorers.model_folders import memory_bytes
 
 if TYPE_CHECKING:
     import torch

@@ -10,6 +10,7 @@ from rerank.corpus.spelling import nfc_lines
 from rerank.errors import InputError
 from rerank.files.lines import is_pipe
 from rerank.files.paths import display, file_of
+from rerank.formats.side_information import SOURCE
 from rerank.formats.translations import (
     documents_in,
     matched,
@@ -18,7 +19,6 @@ from rerank.formats.translations import (
 )
 from rerank.notices import Notices
 from rerank.pipeline.lists import Lists, own_documents
-from rerank.pipeline.side_information import SOURCE
 from rerank.pipeline.sources import Printer, log
 
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rerank.commands.texts import TextFiles, check_shape
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.pipeline.side_information import check_shape
-from rerank.pipeline.training_texts import TextFiles
 
 if TYPE_CHECKING:
     from lm.corpus import Corpus

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rerank
+from rerank.commands.texts import TextFiles, encoded_text, training_texts
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
+from rerank.formats.side_information import check_files
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device, use_cores
-from rerank.pipeline.perplexity import encoded_text
 from rerank.pipeline.progress import progress
 from rerank.pipeline.recipe import Recipe
-from rerank.pipeline.side_information import check_files
 from rerank.pipeline.topics import check_new_folder
-from rerank.pipeline.training_texts import TextFiles, training_texts
 from rerank.report.topic_prediction import TopicPredictionReport
+from rerank.scorers.model_folders import choose_device, use_cores
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rerank
+from rerank.commands.texts import check_text
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, digest, read_lines
 from rerank.files.outputs import atomic, check_folder, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.pipeline.training_texts import check_text
 
 if TYPE_CHECKING:
     from lm.corpus import Corpus

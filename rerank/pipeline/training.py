@@ -15,8 +15,8 @@ from rerank.pipeline.progress import progress
 if TYPE_CHECKING:
     from lm.training.settings import Report
     from lm.training.trainer import Trainer
+    from rerank.commands.texts import TrainingTexts
     from rerank.pipeline.curves import LearningCurve
-    from rerank.pipeline.training_texts import TrainingTexts
 
 SAVE_SECONDS = 300.0
 

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline.language_models import open_model
 from rerank.pipeline.lm_eval.texts import EvaluationText, NamedModels, check_names
-from rerank.pipeline.perplexity import broken_models
 from rerank.pipeline.progress import progress
-from rerank.pipeline.side_information import refuse
 from rerank.report.coherence import CoherenceReport, ModelFacts, PermutedDocument
+from rerank.scorers.model_folders import broken_models, open_model, refuse
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel

@@ -16,11 +16,9 @@ from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.formats.contrastive import GROUPS, ContrastiveItem, read_contrastive
 from rerank.notices import Notices
-from rerank.pipeline.language_models import open_forward_model
-from rerank.pipeline.perplexity import broken_models
 from rerank.pipeline.progress import progress
-from rerank.pipeline.side_information import refuse
 from rerank.report.contrastive import CONDITIONS, ContrastiveReport, GroupAccuracy, ModelAccuracy
+from rerank.scorers.model_folders import broken_models, open_forward_model, refuse
 from rerank.scorers.unknown_words import UnknownWords
 
 if TYPE_CHECKING:

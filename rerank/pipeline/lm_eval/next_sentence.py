@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from rerank.errors import InputError
 from rerank.files.outputs import atomic, check_outputs
+from rerank.formats.side_information import check_files
 from rerank.metrics.selection import SCORES, outcomes_of
 from rerank.notices import Notices
-from rerank.pipeline.language_models import open_forward_model
 from rerank.pipeline.lm_eval.passages import CANDIDATES, Block, passages_of
 from rerank.pipeline.lm_eval.texts import (
     EvaluationText,
@@ -26,11 +26,10 @@ from rerank.pipeline.lm_eval.texts import (
     needs_topics,
     with_side,
 )
-from rerank.pipeline.perplexity import broken_models
 from rerank.pipeline.progress import progress
-from rerank.pipeline.side_information import check_files, refuse
 from rerank.report.coherence import ModelFacts
 from rerank.report.next_sentence import NextSentenceReport, SelectionAccuracy, SelectionModel
+from rerank.scorers.model_folders import broken_models, open_forward_model, refuse
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rerank.commands.texts import check_text, interned, renumbered
 from rerank.errors import UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
+from rerank.formats.side_information import Files
 from rerank.notices import Notices
-from rerank.pipeline.side_information import Files, interned, renumbered
-from rerank.pipeline.training_texts import check_text
 from rerank.scorers.unknown_words import UnknownWords
 
 if TYPE_CHECKING:

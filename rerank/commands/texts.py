@@ -1,8 +1,11 @@
-"""Training and validation text of a language model, in ids."""
+"""Texts and the files beside them, as language models read them: what commands on texts share.
+
+Beside a text stands its side information, with as many sentences in as many documents.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,13 +14,13 @@ from typing import TYPE_CHECKING
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
+from rerank.formats.side_information import Files, sentence_number
 from rerank.notices import Notices
-from rerank.pipeline import side_information
-from rerank.pipeline.side_information import Files
 
 if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
-    from lm.side_information import SideText
+    from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
     from rerank.pipeline.recipe import Recipe
 
@@ -87,7 +90,7 @@ def training_texts(
         )
     side, own = _side_information(recipe, train, raw, notices, known)
     name, others = display(valid.text), (recipe.documents, notices)
-    beside = side_information.encoded(valid.side, side, held_out, name, *others)
+    beside = encoded(valid.side, side, held_out, name, *others)
     corpus = replace(renumber(raw, words, vocabulary), side=own)
     held_out = replace(held_out, side=beside)
     if recipe.longest is not None:
@@ -157,14 +160,14 @@ def _side_information(
         name = display(train.text)
         if kind in NUMBERS:
             beside = raw, name, recipe.documents, notices
-            texts[kind] = side_information.numbered(path, *beside)
+            texts[kind] = numbered(path, *beside)
             continue
-        words, text = side_information.interned(path, kind, raw, name, recipe.documents, notices)
+        words, text = interned(path, kind, raw, name, recipe.documents, notices)
         size = recipe.source_vocabulary or recipe.vocabulary or len(words)
         most = len(words) if kind in LABELS else size
         corpus = Corpus(text.tokens, text.sentences, raw.documents)
         vocabularies[kind] = known.get(kind) or build_vocabulary(words, corpus, most)
-        texts[kind] = side_information.renumbered(text, words, vocabularies[kind])
+        texts[kind] = renumbered(text, words, vocabularies[kind])
     return vocabularies, texts
 
 
@@ -184,3 +187,156 @@ def check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
             source=display(path),
             count=empty,
         )
+
+
+def interned(
+    path: str | Path, kind: str, beside: Corpus, name: str, documents: str, notices: Notices
+) -> tuple[list[bytes], SideText]:
+    """Distinct words of side information, and its sentences in their indices.
+
+    beside: the text, of this name in messages, that has the same documents and sentences.
+    """
+    import numpy as np
+
+    from lm.corpus import intern
+    from lm.side_information import LABELS, SideText
+
+    words, found = intern(read_lines(path, notices), documents)
+    check_shape(found, beside, name, path)
+    lengths = np.diff(found.sentences)
+    if kind in LABELS and (lengths != 1).any():
+        n = int(np.flatnonzero(lengths != 1)[0])
+        raise InputError(
+            f"expected one label for each sentence, found {int(lengths[n])} words for sentence "
+            f"{n + 1}; write a label without spaces on its line",
+            source=display(path),
+        )
+    return words, SideText(found.tokens, found.sentences)
+
+
+def numbered(
+    path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
+) -> SentenceNumbers:
+    """Sentences that a text names by their numbers in their documents, from 1; 0 for none.
+
+    Arguments: as of `interned`.
+    """
+    import numpy as np
+
+    from lm.corpus import DOCUMENTS, Corpus
+    from lm.side_information import SentenceNumbers
+
+    found: list[list[tuple[int, list[bytes]]]] = [[]]
+    for n, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):
+        if words is None:
+            found.append([])
+        else:
+            found[-1].append((n, words))
+    sizes = np.array([len(lines) for lines in found if lines], dtype=np.int64)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    own = Corpus(np.zeros(0, np.int32), np.zeros(bounds[-1] + 1, np.int64), bounds)
+    check_shape(own, beside, name, path)
+    indices = np.full(own.n_sentences, -1, dtype=np.int64)
+    for begin, lines in zip(bounds.tolist(), filter(None, found), strict=False):
+        for i, (n, words) in enumerate(lines):
+            parent = sentence_number(words, i, len(lines), display(path), n)
+            indices[begin + i] = begin + parent - 1 if parent else -1
+    return SentenceNumbers.of(indices)
+
+
+def _shape(corpus: Corpus) -> str:
+    return f"{corpus.n_sentences:,} sentences in {corpus.n_documents:,} documents"
+
+
+def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
+    """InputError for a text that has not the documents and sentences of another one."""
+    import numpy as np
+
+    if not np.array_equal(found.documents, beside.documents):
+        raise InputError(
+            f"expected {_shape(beside)} as in {name}, found {_shape(found)}; line i must "
+            f"belong to line i of {name}, with the same lines between documents"
+            + _first_difference(found, beside),
+            source=display(path),
+        )
+
+
+def _first_difference(found: Corpus, beside: Corpus) -> str:
+    """`; document 3 has 12 sentences, not 14`, of the first document that differs, if any."""
+    import numpy as np
+
+    both = [np.diff(one.documents) for one in (found, beside)]
+    n = min(map(len, both))
+    odd = np.flatnonzero(both[0][:n] != both[1][:n])
+    if not odd.size:
+        return ""
+    d = int(odd[0])
+    return f"; document {d + 1} has {both[0][d]:,} sentences, not {both[1][d]:,}"
+
+
+def encoded(
+    paths: Files,
+    vocabularies: Mapping[str, Vocabulary],
+    beside: Corpus,
+    name: str,
+    documents: str,
+    notices: Notices,
+) -> dict[str, SideText]:
+    """Side information in the ids of vocabularies, of a text that has these sentences."""
+    from lm.side_information import NUMBERS
+
+    found: dict[str, SideText] = {}
+    for kind, path in paths.items():
+        if kind in NUMBERS:
+            found[kind] = numbered(path, beside, name, documents, notices)
+            continue
+        words, text = interned(path, kind, beside, name, documents, notices)
+        found[kind] = renumbered(text, words, vocabularies[kind])
+    return found
+
+
+def renumbered(text: SideText, words: Sequence[bytes], vocabulary: Vocabulary) -> SideText:
+    """Interned side information in a vocabulary's ids."""
+    import numpy as np
+
+    from lm.side_information import SideText
+
+    ids = np.asarray(vocabulary.encode(words), dtype=np.int32)
+    return SideText(ids[text.tokens] if len(ids) else text.tokens, text.sentences)
+
+
+def read_corpus(
+    files: str | Path | TextFiles,
+    saved: SavedModel,
+    notices: Notices,
+    documents: str = "blank",
+    *,
+    across_documents: bool = False,
+) -> Corpus:
+    """A text, its documents parted as `lm.corpus.DOCUMENTS` names it, as a model reads it.
+
+    across_documents: whether the whole text is one document. InputError if it has no words, or if
+    its side information does not fit.
+    """
+    files = TextFiles.of(files)
+    corpus = encoded_text(files, saved.vocabulary, saved.side, notices, documents)
+    return saved.in_reading_order(corpus, across_documents=across_documents)
+
+
+def encoded_text(
+    files: TextFiles,
+    vocabulary: Vocabulary,
+    side: Mapping[str, Vocabulary],
+    notices: Notices,
+    documents: str = "blank",
+) -> Corpus:
+    """A text and its side information in the ids of vocabularies; documents: as above.
+
+    InputError if it has no words, or if its side information does not fit.
+    """
+    from lm.corpus import encode
+
+    corpus = encode(read_lines(files.text, notices), vocabulary, documents)
+    check_text(corpus, files.text, notices)
+    name = display(files.text)
+    return replace(corpus, side=encoded(files.side, side, corpus, name, documents, notices))
