@@ -30,7 +30,12 @@ from scipy.special import log_expit
 from lm.comparisons import distinct_orders
 from rerank.notices import Notices
 from rerank.pipeline.lm_eval.texts import EvaluationText
-from rerank.report.coherence import CoherenceAccuracy, CoherenceReport, ModelFacts, PermutedDocument
+from rerank.report.language_models import (
+    CoherenceAccuracy,
+    CoherenceReport,
+    ModelFacts,
+    PermutedDocument,
+)
 
 HASHED = 1 << 20  # weights that pairs of words share
 NOT_ADJACENT = 3  # for each adjacent pair

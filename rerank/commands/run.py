@@ -302,9 +302,11 @@ def form_option(*forms: str, help: str) -> Any:
 
 
 def print_result(result: Any, form: str) -> None:
-    """Print a result on standard output in a form: `to_dict()` as JSON, `to_tsv()`, …."""
+    """Print a result: `to_dict()` as JSON, `table()` as TSV, or `to_text()` and the like."""
     if form == "json":
         text = json.dumps(result.to_dict(), allow_nan=False)
+    elif form == "tsv":
+        text = result.table().to_tsv()
     else:
         text = getattr(result, f"to_{form}")()
     show(text.removesuffix("\n"))

@@ -1,37 +1,105 @@
-"""How sure an accuracy is, and a difference of two accuracies on the same items.
+"""Accuracy of language models that tell documents from others, and choose the next sentence.
 
-Wilson (1927), https://doi.org/10.1080/01621459.1927.10502953; McNemar (1947),
-https://doi.org/10.1007/BF02295996, in its exact form, which is the sign test.
+Of telling documents from copies with permuted sentences, as Ji et al. (2016) report it,
+https://arxiv.org/abs/1511.03962, §4.2: mean and standard deviation over 1,000 test sets of
+documents drawn with replacement, each against one random permutation, and a two-sample one-sided
+z-test between models. z grows with the square root of the number of *sets*, which is the
+experimenter's choice, and the sets are all drawn from the same documents: it tells how well the
+mean over sets is known, not whether other documents would agree. `rerank.metrics.significance`
+does.
+
+Of choosing the next sentence among candidates, as Ghosh et al. (2016) score it,
+https://arxiv.org/abs/1602.06291, §4.2. In a block of k passages, D_d is the last sentence of
+passage d, and context c what is before D_c. Row c of a score matrix holds the scores of all D_d
+in context c; the right choice there is D_c.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 
-_LEVEL = 0.95
+import numpy as np
+from numpy.typing import NDArray
+
+SETS = 1_000
+Array = NDArray[np.float64]
+Outcomes = NDArray[np.float64]  # 1 right, 0 wrong; in a tie ½, or 1 / n among n choices
 
 
-def wilson_interval(successes: float, n: int) -> tuple[float, float]:
-    """Ends of the 95% score interval of a proportion of n > 0 independent items.
+def accuracies_of_sets(
+    outcomes: Sequence[Sequence[Outcomes]], *, rng: np.random.Generator, sets: int = SETS
+) -> NDArray[np.float64]:
+    """Accuracies (M, sets) of M models on the same test sets.
 
-    successes: 0…n; an item may count ½, which makes the interval wider than it need be.
+    outcomes: by model, by document (D of them), of P_d ≥ 1 permutations. A set has D documents
+    drawn with replacement, and for each draw one of the document's permutations; with all P_d
+    equally likely, that is a random permutation as far as P_d of them are all. O(M sets D) time.
     """
-    z = NormalDist().inv_cdf((1 + _LEVEL) / 2)
-    p, weight = successes / n, 1 + z * z / n
-    centre = (p + z * z / (2 * n)) / weight
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / weight
-    return max(0.0, centre - half), min(1.0, centre + half)
+    sizes = np.array([len(own) for own in outcomes[0]])
+    begins = np.cumsum(sizes) - sizes
+    columns = np.array([np.concatenate(own) for own in outcomes])
+    found = np.empty((len(outcomes), sets))
+    for b in range(sets):
+        drawn = rng.integers(len(sizes), size=len(sizes))
+        found[:, b] = columns[:, begins[drawn] + rng.integers(sizes[drawn])].mean(axis=1)
+    return found
 
 
-def sign_test(better: int, worse: int) -> float:
-    """Two-sided p of so uneven a split if an item were as likely to be better as worse.
+def z_test(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> tuple[float, float] | None:
+    """Statistic z and one-sided p of the difference of two means over samples (B,) each.
 
-    Items that are neither do not count; 1 if all are. With outcomes right and wrong this is the
-    exact test of McNemar.
+    z = (m₁ − m₂) / √((s₁² + s₂²) / B), s² with B − 1 degrees of freedom; p = 1 − Φ(z), 0 where it
+    underflows. None where neither sample varies.
     """
-    if not better + worse:
-        return 1.0
-    from scipy.stats import binomtest
+    variance = (np.var(higher, ddof=1) + np.var(lower, ddof=1)) / len(higher)
+    if not variance > 0:
+        return None
+    z = float((higher.mean() - lower.mean()) / math.sqrt(variance))
+    return z, NormalDist().cdf(-z)
 
-    return float(binomtest(better, better + worse).pvalue)
+
+def share(statistics: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Accuracies (…) of statistics (…, 2): things that are right, and things."""
+    found: NDArray[np.float64] = statistics[..., 0] / statistics[..., 1]
+    return found
+
+
+def normalised(log_probs: Array, alone: Array) -> Array:
+    """Scores (k, k) of equation 4: log p(D_d | c) less the log of its mean over the k contexts.
+
+    log_probs: (k, k) log p(D_d | context c). The paper prints D_i with its own context alone; the
+    candidates of a context are compared here, as its text says.
+    """
+    most = log_probs.max(axis=0)
+    found: Array = log_probs - (most + np.log(np.exp(log_probs - most).mean(axis=0)))
+    return found
+
+
+def unnormalised(log_probs: Array, alone: Array) -> Array:
+    """Scores (k, k) log p(D_d | context c), the numerator of equation 4."""
+    return log_probs
+
+
+def pointwise_information(log_probs: Array, alone: Array) -> Array:
+    """Scores (k, k) log p(D_d | context c) − log p(D_d).
+
+    alone: (k,) log p(D_d) at the beginning of a document, in place of the mean over contexts.
+    """
+    found: Array = log_probs - alone
+    return found
+
+
+SCORES: Mapping[str, Callable[[Array, Array], Array]] = {
+    "normalised": normalised,
+    "log_p": unnormalised,
+    "pmi": pointwise_information,
+}
+
+
+def outcomes_of(scores: Array) -> Array:
+    """(k,) outcomes of a matrix of scores (k, k): 1 right, 0 wrong, 1 / n in a tie of n choices."""
+    best = scores == scores.max(axis=1, keepdims=True)
+    found: Array = np.diagonal(best) / best.sum(axis=1)
+    return found

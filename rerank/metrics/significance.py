@@ -5,16 +5,20 @@ test (would it matter which system a document's output came from?) and the boots
 the score move with other documents of the kind?). Every draw sums statistics, (D, S), and scores
 the sums. The sign-flip test is approximate randomisation (Noreen 1989; Riezler and Maxwell 2005)
 over documents: swapping the two systems' outputs of a document flips the sign of its part of the
-difference where the score is a sum. Up to 20 documents it is exact randomisation.
+difference where the score is a sum. Up to 20 documents it is exact randomisation. Items that stand
+alone, such as contrastive ones, have the interval of Wilson and the sign test.
 
 Riezler and Maxwell (2005), https://aclanthology.org/W05-0908; Koehn (2004),
-https://aclanthology.org/W04-3250; Phipson and Smyth (2010), https://doi.org/10.2202/1544-6115.1585.
+https://aclanthology.org/W04-3250; Phipson and Smyth (2010), https://doi.org/10.2202/1544-6115.1585;
+Wilson (1927), https://doi.org/10.1080/01621459.1927.10502953; McNemar (1947),
+https://doi.org/10.1007/BF02295996, in its exact form, which is the sign test.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -91,6 +95,31 @@ def sign_test_p_value(better: int, worse: int) -> float:
     n, fewer = better + worse, min(better, worse)
     as_uneven = 2 * sum(math.comb(n, k) for k in range(fewer + 1))
     return float(min(1.0, as_uneven / 2**n))
+
+
+def wilson_interval(successes: float, n: int) -> tuple[float, float]:
+    """Ends of the 95% score interval of a proportion of n > 0 independent items.
+
+    successes: 0…n; an item may count ½, which makes the interval wider than it need be.
+    """
+    z = NormalDist().inv_cdf(0.975)
+    p, weight = successes / n, 1 + z * z / n
+    centre = (p + z * z / (2 * n)) / weight
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / weight
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Two-sided p of so uneven a split if an item were as likely to be better as worse.
+
+    Items that are neither do not count; 1 if all are. With outcomes right and wrong this is the
+    exact test of McNemar.
+    """
+    if not better + worse:
+        return 1.0
+    from scipy.stats import binomtest
+
+    return float(binomtest(better, better + worse).pvalue)
 
 
 def bootstrap(

@@ -27,7 +27,7 @@ from rerank.notices import Notices
 from rerank.options import settings_of
 from rerank.pipeline.sources import Printer
 from rerank.report.evaluation import Evaluation
-from rerank.report.word_changes import marked_changes
+from rerank.report.explanation import marked_changes
 
 Execute: TypeAlias = Callable[[Sequence[str]], Any]  # runs the arguments of `rerank`
 

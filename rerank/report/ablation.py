@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rerank.report.evaluation import Evaluation
+from rerank.table import Table
 
 _LEGEND = """
 no context: every sentence as if it were the whole document; another document: the sentences that
@@ -37,9 +38,9 @@ class Ablation:
         counts = "; ".join(f"{name} {count:,}" for name, count in self.changed.items())
         return f"{self.evaluation.to_text()}changed: {counts}\n{_LEGEND}"
 
-    def to_tsv(self) -> str:
-        """The evaluation as `Evaluation.to_tsv`."""
-        return self.evaluation.to_tsv()
+    def table(self) -> Table:
+        """The evaluation as `Evaluation.table`."""
+        return self.evaluation.table()
 
     def to_latex(self) -> str:
         """The evaluation as `Evaluation.to_latex`."""

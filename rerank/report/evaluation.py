@@ -29,6 +29,7 @@ from rerank.metrics.bleu import (
 from rerank.metrics.oracle import Extremes
 from rerank.report.metric_scores import Interval, MetricScore, PValues, compared, sums_of_documents
 from rerank.report.word_classes import WordClassScore
+from rerank.table import Table
 
 NO_METRICS: Mapping[str, TextMetric] = MappingProxyType({})
 
@@ -145,11 +146,11 @@ class Evaluation:
 
         return as_text(self, width, tests=tests)
 
-    def to_tsv(self) -> str:
-        """A header, and a line for each system, numbers unrounded."""
-        from rerank.report.evaluation_tables import as_tsv
+    def table(self) -> Table:
+        """A row for each system, numbers unrounded."""
+        from rerank.report.evaluation_tables import numbers
 
-        return as_tsv(self)
+        return Table.of([numbers(system) for system in self.systems])
 
     def to_latex(self) -> str:
         """A LaTeX table of the systems, for the package booktabs."""

@@ -109,19 +109,11 @@ def as_table(found: Evaluation, form: str) -> str:
     return table + "\n"
 
 
-def as_tsv(found: Evaluation) -> str:
-    """A header, and a line for each system: numbers with all digits, empty where there is none."""
-    lines = [list(_numbers(found.systems[0]))]
-    lines += [["" if x is None else str(x) for x in _numbers(s).values()] for s in found.systems]
-    return "".join("\t".join(line) + "\n" for line in lines)
-
-
-def _numbers(system: System) -> dict[str, object]:
-    """Columns of the TSV."""
+def numbers(system: System) -> dict[str, object]:
+    """The figures of a system by name."""
     counts = system.documents
-    found: dict[str, object] = {"system": system.name.replace("\t", " ")}
-    for key, score in all_scores(system).items():
-        name = key.replace("\t", " ")
+    found: dict[str, object] = {"system": system.name}
+    for name, score in all_scores(system).items():
         low, high = score.interval or (None, None)
         found |= {name: score.score, f"{name}_low": low, f"{name}_high": high}
         p = score.p_values
@@ -132,8 +124,7 @@ def _numbers(system: System) -> dict[str, object]:
             f"{name}_sign_test_p": None if p is None else p.sign_test,
             **({} if score.role is None else {f"{name}_role": score.role}),
         }
-    for key, words in system.word_classes.items():
-        name = key.replace("\t", " ")
+    for name, words in system.word_classes.items():
         found |= {f"{name}_precision": words.precision, f"{name}_recall": words.recall}
         found |= {f"{name}_f1": words.f1.score, f"{name}_f1_gain": words.f1.difference}
         found |= {f"{name}_f1_p": words.f1.p_value}

@@ -15,8 +15,8 @@ from typing import Any
 
 from rerank.report import charts
 from rerank.report.evaluation_details import NAMES
+from rerank.report.explanation import word_runs
 from rerank.report.run_report import RunReport
-from rerank.report.word_changes import word_runs
 
 # controls but TAB, zero-width and bidirectional characters, separators of lines, soft hyphen
 _INVISIBLE = re.compile(

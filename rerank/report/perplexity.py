@@ -6,25 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rerank.table import Column, Table
+
 if TYPE_CHECKING:
     from lm.evaluation import Perplexity
 
 LABELS_OF_SENTENCES = ("relations", "topics")
 END = "</s>"
-_COLUMNS = {  # of the table for people: heading, decimals; those that the figures have
-    "document": ("document", 0),
-    "tag": ("tag", None),
-    "sentences": ("sentences", 0),
-    "tokens": ("words", 0),
-    "oov": ("OOV", 0),
-    "nats_per_token": ("nats per token", 4),
-    "perplexity": ("perplexity", 2),
-    "perplexity_without_eos": ("without </s>", 2),
-    "nats_per_word_of_a_bag": ("nats per word of a bag", 4),
-    "nats_per_token_not_normalised": ("nats per token, not normalised", 4),
-    "nats_per_token_pseudo_likelihood": ("nats per token, pseudo-likelihood", 4),
-    "pseudo_perplexity": ("pseudo-perplexity", 2),
-    "pseudo_perplexity_without_eos": ("without </s>", 2),
+_COLUMNS = {  # of the tables for people, of those figures that a model has
+    "document": Column("document", ","),
+    "tag": Column("tag"),
+    "sentences": Column("sentences", ","),
+    "tokens": Column("words", ","),
+    "oov": Column("OOV", ","),
+    "nats_per_token": Column("nats per token", ",.4f"),
+    "perplexity": Column("perplexity", ",.2f"),
+    "perplexity_without_eos": Column("without </s>", ",.2f"),
+    "nats_per_word_of_a_bag": Column("nats per word of a bag", ",.4f"),
+    "nats_per_token_not_normalised": Column("nats per token, not normalised", ",.4f"),
+    "nats_per_token_pseudo_likelihood": Column("nats per token, pseudo-likelihood", ",.4f"),
+    "pseudo_perplexity": Column("pseudo-perplexity", ",.2f"),
+    "pseudo_perplexity_without_eos": Column("without </s>", ",.2f"),
 }
 
 
@@ -58,15 +60,11 @@ class PerplexityReport:
             found["tags"] = rows
         return found
 
-    def to_tsv(self) -> str:
-        """A header, and a line for each tag or document, or one for the text; all digits."""
-        rows: Sequence[Mapping[str, object]] = [self.text.as_json()]
+    def table(self) -> Table:
+        """A row for each tag or document, or one for the text; all digits."""
         if self.text.tags is not None:
-            rows = self._rows_of_tags()
-        elif self.text.documents is not None:
-            rows = self._rows()
-        lines = [[*rows[0]], *([str(value) for value in row.values()] for row in rows)]
-        return "".join("\t".join(line) + "\n" for line in lines)
+            return Table.of(self._rows_of_tags())
+        return Table.of([self.text.as_json()] if self.text.documents is None else self._rows())
 
     def to_text(self) -> str:
         """One line for the text, after tables of the documents and of tags."""
@@ -97,9 +95,9 @@ class PerplexityReport:
         if found.log_z is not None:
             text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
         text += self._reservation()
-        tables = [] if found.documents is None else [_table(self._rows())]
-        tables += [] if found.tags is None else [_table(self._rows_of_tags())]
-        return "\n\n".join([*tables, text])
+        tables = [] if found.documents is None else [_for_people(self._rows())]
+        tables += [] if found.tags is None else [_for_people(self._rows_of_tags())]
+        return "\n\n".join([*(table.to_text() for table in tables), text])
 
     def _reservation(self) -> str:
         """Lines on what is given that may tell what is in the sentence that is predicted."""
@@ -134,19 +132,8 @@ class PerplexityReport:
         ]
 
 
-def _table(rows: Sequence[Mapping[str, object]]) -> str:
-    """A table for people."""
-    from tabulate import tabulate
-
-    columns = {name: column for name, column in _COLUMNS.items() if name in rows[0]}
-    cells = [
-        [
-            str(row[name]) if decimals is None else f"{row[name]:,.{decimals}f}"
-            for name, (_, decimals) in columns.items()
-        ]
-        for row in rows
-    ]
-    headings = [heading for heading, _ in columns.values()]
-    align = ["left" if decimals is None else "right" for _, decimals in columns.values()]
-    table: str = tabulate(cells, headings, colalign=align, disable_numparse=True)
-    return table
+def _for_people(rows: Sequence[Mapping[str, object]]) -> Table:
+    """The table of the figures that people need."""
+    names = [name for name in _COLUMNS if name in rows[0]]
+    columns = [_COLUMNS[name] for name in names]
+    return Table(columns, [[row[name] for name in names] for row in rows])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from rerank.table import Column, Table
 
 if TYPE_CHECKING:
     from lm.topics.prediction.evaluation import TopicFigures
@@ -25,30 +27,15 @@ class TopicPredictionReport:
             **{name.replace(" ", "_"): one.as_json() for name, one in self.figures.items()},
         }
 
-    def to_tsv(self) -> str:
-        """A header, and a line for each name; numbers unrounded, nothing for an infinite one."""
-        rows = [
-            (name, "" if one.perplexity is None else str(one.perplexity), str(one.accuracy))
-            for name, one in self.figures.items()
-        ]
-        return "".join(
-            "\t".join(row) + "\n" for row in (("model", "perplexity", "accuracy"), *rows)
-        )
+    def table(self) -> Table:
+        """A row for each name; numbers unrounded, nothing for an infinite one."""
+        columns = Column("model"), Column("perplexity", ".2f"), Column("accuracy", ".2%")
+        rows = [(name, one.perplexity, one.accuracy) for name, one in self.figures.items()]
+        return Table(columns, rows, missing="infinite")
 
     def to_text(self) -> str:
         """A table, and how many topics were predicted."""
-        from tabulate import tabulate
-
-        rows = [
-            (
-                name,
-                "infinite" if one.perplexity is None else f"{one.perplexity:.2f}",
-                f"{one.accuracy:.2%}",
-            )
-            for name, one in self.figures.items()
-        ]
-        headings = ["", "perplexity", "accuracy"]
-        align = ["left", "right", "right"]
-        table: str = tabulate(rows, headings, colalign=align, disable_numparse=True)
+        found = self.table()
+        table = replace(found, columns=(Column(""), *found.columns[1:])).to_text()
         predictions = max(one.predictions for one in self.figures.values())
         return f"{table}\n\n{predictions:,} topics of next sentences\n"

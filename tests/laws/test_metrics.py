@@ -31,14 +31,14 @@ from scipy.stats import binomtest, norm
 
 import rerank
 import rerank.metrics.significance as significance
-from rerank.metrics.accuracy import sign_test, wilson_interval
-from rerank.metrics.discrimination import accuracies_of_sets, z_test
-from rerank.metrics.selection import SCORES, outcomes_of
+from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
 from rerank.metrics.significance import (
     bootstrap,
     bootstrap_p_value,
     sign_flip_p_value,
+    sign_test,
     sign_test_p_value,
+    wilson_interval,
 )
 from rerank.registry import METRICS, UTILITIES, attribute, metric
 from rerank.tuning.tuners.sentence_bleu import log_bleu as tuned_log_bleu

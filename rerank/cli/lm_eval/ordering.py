@@ -32,7 +32,7 @@ def ordering(
       rerank lm-eval ordering --lm rnnslm.lm --lm hrnnlm.lm --permutations 20 talks.en
     """
     from rerank import pipeline
-    from rerank.report.ordering import OrderingReport
+    from rerank.report.language_models import OrderingReport
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:

@@ -12,7 +12,7 @@ from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.lm_eval.texts import EvaluationText, NamedModels, check_names
 from rerank.pipeline.progress import progress
-from rerank.report.coherence import CoherenceReport, ModelFacts, PermutedDocument
+from rerank.report.language_models import CoherenceReport, ModelFacts, PermutedDocument
 from rerank.scorers.model_folders import broken_models, open_model, refuse
 
 if TYPE_CHECKING:

@@ -17,7 +17,12 @@ from rerank.files.paths import display
 from rerank.formats.contrastive import GROUPS, ContrastiveItem, read_contrastive
 from rerank.notices import Notices
 from rerank.pipeline.progress import progress
-from rerank.report.contrastive import CONDITIONS, ContrastiveReport, GroupAccuracy, ModelAccuracy
+from rerank.report.language_models import (
+    CONDITIONS,
+    ContrastiveReport,
+    GroupAccuracy,
+    ModelAccuracy,
+)
 from rerank.scorers.model_folders import broken_models, open_forward_model, refuse
 from rerank.scorers.unknown_words import UnknownWords
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rerank.errors import InputError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.formats.side_information import check_files
-from rerank.metrics.selection import SCORES, outcomes_of
+from rerank.metrics.accuracy import SCORES, outcomes_of
 from rerank.notices import Notices
 from rerank.pipeline.lm_eval.passages import CANDIDATES, Block, passages_of
 from rerank.pipeline.lm_eval.texts import (
@@ -27,8 +27,7 @@ from rerank.pipeline.lm_eval.texts import (
     with_side,
 )
 from rerank.pipeline.progress import progress
-from rerank.report.coherence import ModelFacts
-from rerank.report.next_sentence import NextSentenceReport, SelectionAccuracy, SelectionModel
+from rerank.report.language_models import Accuracy, ModelFacts, NextSentenceReport, SelectionModel
 from rerank.scorers.model_folders import broken_models, open_forward_model, refuse
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def next_sentence(
 
     A passage is `context` sentences and the next one; in each block of passages, the next
     sentence of each is chosen among those of all. The context is read as the beginning of a
-    document. Scores: those of `rerank.metrics.selection.SCORES`, of log p with `</s>`. topics:
+    document. Scores: those of `rerank.metrics.accuracy.SCORES`, of log p with `</s>`. topics:
     file of the topic of each sentence of the text, for models that are given topics, of which
     each candidate is given its own (Ghosh et al. 2016, §4.3), and for candidates of one topic.
     errors: file for a line of JSON for each wrong choice. InputError if the text has no block.
@@ -95,7 +94,7 @@ def next_sentence(
                 for score in SCORES
             }
             facts = ModelFacts(name, saved.digest, saved.model.order, oov)
-            accuracies = {s: SelectionAccuracy.of(one) for s, one in outcomes[name].items()}
+            accuracies = {s: Accuracy.of(one) for s, one in outcomes[name].items()}
             models.append(SelectionModel(facts, saved.model.head.normalised, accuracies))
     return NextSentenceReport(
         tuple(models),

@@ -1,0 +1,492 @@
+"""Accuracies of language models in the experiments of `rerank lm-eval`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.files.terminal import printable
+from rerank.metrics.accuracy import SETS, Outcomes, accuracies_of_sets, share, z_test
+from rerank.metrics.significance import (
+    FEWEST_DOCUMENTS,
+    bootstrap,
+    percentile_interval,
+    sign_flip_p_value,
+    sign_test,
+    wilson_interval,
+)
+from rerank.table import Column, Table
+
+CONDITIONS = ("context", "null", "other")
+_SCORES = {"normalised": "eq. 4", "log_p": "log p", "pmi": "log p − log p(s)"}
+_UNKNOWN = "–"  # a test that could not be made
+
+_COHERENCE = f"""\
+accuracy: share of pairs of a document and a permutation of its sentences in which log p of the
+document is higher; ties count ½ (Lin et al. 2015, table 1) [95% interval, bootstrap of documents]
+sets: mean (standard deviation) over {SETS:,} sets of documents drawn with replacement, each
+against one of its permutations (Ji et al. 2016, table 3)
+"""
+_COHERENCE_TESTS = """\
+p documents: two-sided sign-flip test over documents, of the accuracy over pairs
+z, p sets: two-sample one-sided z-test of the means over sets, as in Ji et al. 2016; z grows with
+the number of sets, whatever the number of documents: judge by p documents
+"""
+_ORDERING = """\
+accuracy: right pairs of all pairs of a document and a permutation of its sentences; a pair is right
+if log p of the document is higher, a tie is half a right one (Lin et al. 2015, table 1) [95%
+interval, bootstrap of documents]
+"""
+_CONTRASTIVE = """\
+accuracy: share of items whose right sentence has a higher log p than every wrong one; ties count ½
+[95% interval of Wilson]; null: with no sentence before; other: with another item's context
+p: sign test over items (exact McNemar), accuracy with context against null and against other
+"""
+_NEXT_SENTENCE = """\
+accuracy: share of passages whose last sentence has the highest score among those of the block;
+a tie of n counts 1/n [95% interval of Wilson, passages taken as independent]
+eq. 4: log p(s | context) less the log of its mean over the contexts of the block (Ghosh et al.
+2016); log p: without this normaliser; log p(s): at the beginning of a document
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """A language model: its name here, digest, order (None: unbounded) and share of OOV words."""
+
+    lm: str
+    digest: str
+    order: int | None
+    oov: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Mean outcome of items, its 95% interval, and number of ties."""
+
+    accuracy: float
+    low: float
+    high: float
+    ties: int
+
+    @classmethod
+    def of(cls, outcomes: Outcomes) -> Accuracy:
+        """Accuracy of (n,) outcomes: 1 right, 0 wrong, a part of 1 in a tie."""
+        successes = float(outcomes.sum())
+        ties = int(np.count_nonzero((outcomes > 0) & (outcomes < 1)))
+        low, high = wilson_interval(successes, len(outcomes))
+        return cls(successes / len(outcomes), low, high, ties)
+
+
+def _per_cent(digits: int) -> Callable[[Accuracy | CoherenceAccuracy], str]:
+    """An accuracy for people: `71.4 [67.2, 75.3]`."""
+
+    def shown(own: Accuracy | CoherenceAccuracy) -> str:
+        accuracy, low, high = (
+            f"{100 * value:.{digits}f}" for value in (own.accuracy, own.low, own.high)
+        )
+        return f"{accuracy} [{low}, {high}]"
+
+    return shown
+
+
+def _not_normalised(names: Sequence[str]) -> str:
+    return f"scores of {', '.join(names)} are not normalised\n" if names else ""
+
+
+# Documents and permutations of their sentences: coherence, ordering
+
+
+@dataclass(frozen=True, slots=True)
+class PermutedDocument:
+    """A document of a text, counted from 0, its sentences, and permutations it was paired with."""
+
+    document: int
+    sentences: int
+    permutations: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoherenceAccuracy:
+    """Accuracy of one model over pairs, its 95% interval, ties, mean and SD over test sets.
+
+    right: pairs of each document that are right, ties ½.
+    """
+
+    model: ModelFacts
+    accuracy: float
+    low: float
+    high: float
+    ties: int
+    sets_mean: float
+    sets_sd: float
+    right: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoherenceComparison:
+    """Two models, the one with the higher mean over sets first, and tests of their difference.
+
+    difference: of accuracies over pairs; p_documents: two-sided, None with too few documents; z,
+    p_sets: one-sided, over sets; None where no accuracy of a set differs.
+    """
+
+    higher: str
+    lower: str
+    difference: float
+    p_documents: float | None
+    z: float | None
+    p_sets: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CoherenceReport:
+    """Accuracies of language models on the same pairs of documents and permutations.
+
+    left_out: documents without a permutation that has another text; permutations: the most of one
+    document.
+    """
+
+    models: tuple[CoherenceAccuracy, ...]
+    comparisons: tuple[CoherenceComparison, ...]
+    documents: tuple[PermutedDocument, ...]
+    left_out: int
+    permutations: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        outcomes: Mapping[ModelFacts, Sequence[Outcomes]],
+        documents: Sequence[PermutedDocument],
+        *,
+        left_out: int,
+        permutations: int,
+        seed: int,
+    ) -> CoherenceReport:
+        """The report of outcomes: by model, by document, of its pairs."""
+        pairs = np.array([own.permutations for own in documents], dtype=np.float64)
+        right = [np.array([own.sum() for own in found]) for found in outcomes.values()]
+        statistics = np.array([np.stack([own, pairs], axis=1) for own in right])
+        sampled = bootstrap(statistics, share, rng=np.random.default_rng(seed))
+        sets = accuracies_of_sets([*outcomes.values()], rng=np.random.default_rng(seed))
+        models = []
+        for (facts, found), own, draws, of_sets in zip(
+            outcomes.items(), statistics, sampled, sets, strict=True
+        ):
+            ties = sum(int(np.count_nonzero(one == 0.5)) for one in found)
+            figures = float(share(own.sum(axis=0))), *percentile_interval(draws), ties
+            spread = float(of_sets.mean()), float(of_sets.std(ddof=1))
+            models.append(CoherenceAccuracy(facts, *figures, *spread, tuple(own[:, 0].tolist())))
+        comparisons = []
+        for a, b in combinations(range(len(models)), 2):
+            first, second = (a, b) if models[a].sets_mean >= models[b].sets_mean else (b, a)
+            rng = np.random.default_rng(seed)
+            p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
+            z, p_sets = z_test(sets[first], sets[second]) or (None, None)
+            names = models[first].model.lm, models[second].model.lm
+            difference = models[first].accuracy - models[second].accuracy
+            comparisons.append(CoherenceComparison(*names, difference, p, z, p_sets))
+        columns = tuple(models), tuple(comparisons), tuple(documents)
+        return cls(*columns, left_out, permutations, seed)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of a document and a permutation."""
+        return sum(own.permutations for own in self.documents)
+
+    def to_dict(self) -> dict[str, object]:
+        """The report as JSON values, numbers unrounded; documents count from 0."""
+        return {
+            "schema": 1,
+            "pairs": self.pairs,
+            "permutations": self.permutations,
+            "sets": SETS,
+            "seed": self.seed,
+            "left_out": self.left_out,
+            "models": [_flat(asdict(own)) for own in self.models],
+            "comparisons": [asdict(own) for own in self.comparisons],
+            "documents": [asdict(own) for own in self.documents],
+        }
+
+    def to_text(self) -> str:
+        """A table with a row for each model, and one with a row for each two, in per cent."""
+        columns = [Column("model"), Column("accuracy", _per_cent(2)), Column("ties", ",")]
+        columns.append(Column("sets", str))
+        rows = [
+            [own.model.lm, own, own.ties, f"{100 * own.sets_mean:.2f} ({100 * own.sets_sd:.2f})"]
+            for own in self.models
+        ]
+        tests = [Column("p documents", ".2g"), Column("z", ".2f"), Column("p sets", ".2g")]
+        compared = [
+            [own.higher, own.lower, 100 * own.difference, own.p_documents, own.z, own.p_sets]
+            for own in self.comparisons
+        ]
+        tables = self._tables(Table(columns, rows), tests, compared)
+        return f"{tables}{_COHERENCE}{_COHERENCE_TESTS if self.comparisons else ''}"
+
+    def _tables(
+        self, table: Table, tests: Sequence[Column], compared: Sequence[Sequence[object]]
+    ) -> str:
+        """A table of models, one of each two with these tests, and what accuracies are of."""
+        text = f"{table.to_text()}\n\n"
+        if self.comparisons:
+            columns = [Column("higher"), Column("lower"), Column("difference", ".2f"), *tests]
+            text += f"{Table(columns, compared, _UNKNOWN).to_text()}\n\n"
+        text += f"{self.pairs:,} pairs of {len(self.documents):,} documents\n"
+        few = sum(own.permutations < self.permutations for own in self.documents)
+        if few:
+            text += f"{few:,} of these have fewer than {self.permutations:,} permutations\n"
+        if self.left_out:
+            text += f"left out: {self.left_out:,} without a permutation that has another text\n"
+        if self.comparisons and len(self.documents) < FEWEST_DOCUMENTS:
+            text += f"no p documents: it needs {FEWEST_DOCUMENTS} documents\n"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingReport:
+    """What Lin et al. (2015) report of the pairs of a coherence report: accuracies over pairs."""
+
+    of: CoherenceReport
+
+    def to_dict(self) -> dict[str, object]:
+        """The report as JSON values, numbers unrounded; documents count from 0.
+
+        `right` of a model: by document, ties ½.
+        """
+        names = ("accuracy", "low", "high", "ties", "right")
+        return {
+            "schema": 1,
+            "pairs": self.of.pairs,
+            "permutations": self.of.permutations,
+            "seed": self.of.seed,
+            "left_out": self.of.left_out,
+            "models": [
+                {**asdict(own.model), **{name: getattr(own, name) for name in names}}
+                for own in self.of.models
+            ],
+            "comparisons": self._comparisons(),
+            "documents": [asdict(own) for own in self.of.documents],
+        }
+
+    def to_text(self) -> str:
+        """A table with a row for each model, and one with a row for each two, in per cent."""
+        columns = [Column("model"), Column("right", str), Column("accuracy", _per_cent(2))]
+        columns.append(Column("ties", ","))
+        rows = [
+            [own.model.lm, f"{sum(own.right):,g} of {self.of.pairs:,}", own, own.ties]
+            for own in self.of.models
+        ]
+        compared = [
+            [own["higher"], own["lower"], 100 * own["difference"], own["p"]]
+            for own in self._comparisons()
+        ]
+        tables = self.of._tables(Table(columns, rows), [Column("p", ".2g")], compared)
+        test = "p: two-sided sign-flip test over documents\n" if compared else ""
+        return f"{tables}{_ORDERING}{test}"
+
+    def _comparisons(self) -> list[dict[str, Any]]:
+        """Each two models, the one with the higher accuracy over pairs first."""
+        found = []
+        for own in self.of.comparisons:
+            names = (own.higher, own.lower) if own.difference >= 0 else (own.lower, own.higher)
+            figures = {"difference": abs(own.difference), "p": own.p_documents}
+            found.append({"higher": names[0], "lower": names[1], **figures})
+        return found
+
+
+def _flat(of_model: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures of a model with its facts in front, as JSON values."""
+    return {**of_model["model"], **{key: of_model[key] for key in of_model if key != "model"}}
+
+
+# Right and wrong variants of a sentence: contrastive
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAccuracy:
+    """Accuracies of one model on one group of items, by condition.
+
+    p: two-sided, of the accuracy with context against that of each other condition.
+    """
+
+    group: str
+    items: int
+    accuracies: Mapping[str, Accuracy]
+    p: Mapping[str, float]
+
+    @classmethod
+    def of(cls, group: str, outcomes: Mapping[str, Outcomes]) -> GroupAccuracy:
+        """Accuracies and tests of (n,) outcomes in each condition, `context` among them."""
+        with_context = outcomes["context"]
+        p = {}
+        for condition, others in outcomes.items():
+            if condition != "context":
+                better = int(np.count_nonzero(with_context > others))
+                p[condition] = sign_test(better, int(np.count_nonzero(with_context < others)))
+        accuracies = {condition: Accuracy.of(found) for condition, found in outcomes.items()}
+        return cls(group, len(with_context), accuracies, p)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccuracy:
+    """Accuracies of one model on each group; order: None if unbounded; oov: share of words.
+
+    normalised: whether its scores are log-probabilities.
+    """
+
+    lm: str
+    digest: str
+    order: int | None
+    normalised: bool
+    oov: float
+    groups: tuple[GroupAccuracy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastiveReport:
+    """Accuracies of language models on the same items; seed: of the choice of other contexts."""
+
+    models: tuple[ModelAccuracy, ...]
+    items: int
+    seed: int
+
+    def to_dict(self) -> dict[str, object]:
+        """The report as JSON values, numbers unrounded."""
+        models = [asdict(model) for model in self.models]
+        return {"schema": 1, "items": self.items, "seed": self.seed, "models": models}
+
+    def table(self) -> Table:
+        """A row for each model, group and condition; numbers unrounded."""
+        return Table.of(
+            [
+                {
+                    "lm": lm,
+                    "group": printable(group.group),
+                    "items": group.items,
+                    "condition": condition,
+                    **asdict(found),
+                    "p": group.p.get(condition),
+                }
+                for lm, group in self._groups()
+                for condition, found in group.accuracies.items()
+            ]
+        )
+
+    def to_text(self) -> str:
+        """A table with a row for each model and group, accuracies in per cent."""
+        present = [c for c in CONDITIONS if c in self.models[0].groups[0].accuracies]
+        tested = [condition for condition in present if condition != "context"]
+        columns = [Column("model"), Column("group"), Column("items", ",")]
+        columns += [Column(condition, _per_cent(1)) for condition in present]
+        columns += [Column(f"p {condition}", ".2g") for condition in tested]
+        rows = [
+            [lm, printable(group.group), group.items]
+            + [group.accuracies[condition] for condition in present]
+            + [group.p[condition] for condition in tested]
+            for lm, group in self._groups()
+        ]
+        odd = [model.lm for model in self.models if not model.normalised]
+        return f"{Table(columns, rows).to_text()}\n\n{_CONTRASTIVE}{_not_normalised(odd)}"
+
+    def _groups(self) -> Iterator[tuple[str, GroupAccuracy]]:
+        return ((model.lm, group) for model in self.models for group in model.groups)
+
+
+# Choice of the sentence that follows: next-sentence
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionModel:
+    """Accuracies of one model, by score; normalised: whether its scores are log-probabilities."""
+
+    model: ModelFacts
+    normalised: bool
+    accuracies: Mapping[str, Accuracy]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionComparison:
+    """Two models, and two-sided p of their difference by the score of equation 4.
+
+    p: of a sign-flip test over documents, None with too few of them.
+    """
+
+    first: str
+    second: str
+    difference: float
+    p: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NextSentenceReport:
+    """Accuracies of language models on the same blocks.
+
+    block: passages of each; context: sentences before the one to choose; candidates: how blocks
+    are made; left_out: passages in no block.
+    """
+
+    models: tuple[SelectionModel, ...]
+    comparisons: tuple[SelectionComparison, ...]
+    blocks: int
+    block: int
+    context: int
+    candidates: str
+    left_out: int
+    seed: int
+
+    @staticmethod
+    def compared(
+        outcomes: Mapping[str, Outcomes], documents: NDArray[np.int64], seed: int
+    ) -> tuple[SelectionComparison, ...]:
+        """Each two models, given (n,) outcomes by model, and the document (n,) of each passage."""
+        _, rows = np.unique(documents, return_inverse=True)
+        passages = np.bincount(rows).astype(np.float64)
+        statistics = {
+            lm: np.stack([np.bincount(rows, own), passages], axis=1) for lm, own in outcomes.items()
+        }
+        found = []
+        for first, second in combinations(outcomes, 2):
+            rng = np.random.default_rng(seed)
+            p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
+            difference = float(outcomes[first].mean() - outcomes[second].mean())
+            found.append(SelectionComparison(first, second, difference, p))
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, object]:
+        """The report as JSON values, numbers unrounded; `chance`: accuracy of a random choice."""
+        facts = ("blocks", "block", "context", "candidates", "left_out", "seed")
+        return {
+            "schema": 1,
+            **{name: getattr(self, name) for name in facts},
+            "chance": 1 / self.block,
+            "models": [_flat(asdict(own)) for own in self.models],
+            "comparisons": [asdict(own) for own in self.comparisons],
+        }
+
+    def to_text(self) -> str:
+        """A table with a row for each model, and one with a row for each two, in per cent."""
+        columns = [Column(heading, _per_cent(1)) for heading in _SCORES.values()]
+        rows = [[own.model.lm, *(own.accuracies[name] for name in _SCORES)] for own in self.models]
+        text = f"{Table([Column('model'), *columns], rows).to_text()}\n\n"
+        test = ""
+        if self.comparisons:
+            columns = [Column("model"), Column("and model"), Column("difference, eq. 4", ".1f")]
+            pairs = [
+                [own.first, own.second, 100 * own.difference, own.p] for own in self.comparisons
+            ]
+            table = Table([*columns, Column("p", ".2g")], pairs, _UNKNOWN)
+            text += f"{table.to_text()}\n\n"
+            test = f"p: sign-flip test over documents, which needs {FEWEST_DOCUMENTS} of them\n"
+        odd = [own.model.lm for own in self.models if not own.normalised]
+        return (
+            f"{text}{self.blocks:,} blocks of {self.block:,} passages, {self.context:,} sentences "
+            f"and the next one each; {self.left_out:,} passages left out; chance: "
+            f"{100 / self.block:.1f}\n{_NEXT_SENTENCE}{test}{_not_normalised(odd)}"
+        )

@@ -1,0 +1,134 @@
+"""Tables of results: text for people, LaTeX and Markdown for papers, TSV for other programs.
+
+>>> columns = Column("system"), Column("BLEU", ".2f")
+>>> table = Table(columns, [["first", 25.3151], ["decoded", None]])
+>>> print(table.to_text())
+system      BLEU
+--------  ------
+first      25.32
+decoded
+
+A result has `to_dict()` for JSON, `to_text()` with its tables and what is said below them, and,
+where it has one, `table()` with all digits for other programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from textwrap import wrap
+from typing import Any
+
+_LEAST_ROOM, _FIRST_ROOM = 13, 18  # of columns, where a table is turned to fit a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, which may have several lines, and how the values below it are shown to people.
+
+    form: a specification of `format`, or a function of the value. Without one the values are texts,
+    and aligned left; others are aligned right.
+    """
+
+    heading: str
+    form: str | Callable[[Any], str] = ""
+
+    @property
+    def flat(self) -> str:
+        """The heading in one line."""
+        return self.heading.replace("/\n", "/").replace("\n", " ")
+
+    def shown(self, value: Any) -> str:
+        """A value as people read it."""
+        return self.form(value) if callable(self.form) else format(value, self.form)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of values under columns; None is a value that is missing, as are those of a short row.
+
+    missing: what people read in place of None.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    missing: str = ""
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """A table of one row or more, whose headings are the keys of the first."""
+        return cls([Column(name) for name in rows[0]], [list(row.values()) for row in rows])
+
+    def cells(self) -> list[list[str]]:
+        """The values of each row as people read them."""
+        return [
+            [
+                self.missing if value is None else column.shown(value)
+                for column, value in zip(self.columns, row, strict=False)
+            ]
+            for row in self.rows
+        ]
+
+    def to_text(self) -> str:
+        """The table in columns of characters; columns on the right without any value are left out.
+
+        Without headings there is no line below them.
+        """
+        width = max(map(len, self.rows), default=len(self.columns))
+        columns = self.columns[:width]
+        headings = [column.heading for column in columns]
+        return _tabulated("simple" if any(headings) else "plain", columns, headings, self.cells())
+
+    def fitted(self, width: int | None) -> Table:
+        """The table, or, where its text is wider than `width`, one whose columns are its rows."""
+        if width is None or width >= max(map(len, self.to_text().splitlines())):
+            return self
+        size = max(map(len, self.rows))
+        flat = [column.flat for column in self.columns[:size]]
+        names, *others = zip_longest(*self.cells(), fillvalue="")
+        room = max(_LEAST_ROOM, (width - _FIRST_ROOM) // len(self.rows) - 2)
+        turned = [Column("\n".join(wrap(name, room)), str) for name in names]
+        rows = [[heading, *row] for heading, row in zip(flat[1:], others, strict=True)]
+        return Table([Column(self.columns[0].heading), *turned], rows)
+
+    def to_latex(self) -> str:
+        """The table for LaTeX with the package booktabs."""
+        flat = [column.flat for column in self.columns]
+        return _tabulated("latex_booktabs", self.columns, flat, self.cells())
+
+    def to_markdown(self) -> str:
+        """The table for Markdown of GitHub."""
+        flat = [column.flat for column in self.columns]
+        cells = [[cell.replace("|", r"\|") for cell in row] for row in self.cells()]
+        return _tabulated("github", self.columns, flat, cells)
+
+    def to_tsv(self) -> str:
+        """A line of headings and one for each row, with TABs; numbers with all digits."""
+        rows = [[column.heading for column in self.columns], *self.rows]
+        return "\n".join(
+            "\t".join("" if value is None else str(value).replace("\t", " ") for value in row)
+            for row in rows
+        )
+
+
+def _tabulated(
+    form: str, columns: Sequence[Column], headings: Sequence[str], cells: Sequence[Sequence[str]]
+) -> str:
+    """The table in a form of tabulate."""
+    from tabulate import tabulate
+
+    align = ["right" if column.form else "left" for column in columns]
+    table: str = tabulate(
+        cells,
+        headings if any(headings) else (),
+        tablefmt=form,
+        colalign=align if cells else None,
+        disable_numparse=True,
+    )
+    return table
+
+
+def p_value(p: float) -> str:
+    """A p-value for people, with four decimals or, where it is small, one digit."""
+    return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
