@@ -71,7 +71,6 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
     },
 }
 _CLI = {  # addresses in rerank.cli of the commands whose options are not records yet
-    "check": "checking:check",
     "decode": "decoding:decode",
     "score": "decoding:score",
     "demo": "demo:demo",

@@ -5,7 +5,6 @@
 
 from rerank.commands.texts import TextFiles as TextFiles
 from rerank.pipeline.ablation import ablate as ablate
-from rerank.pipeline.checking import check as check
 from rerank.pipeline.decoding import Reports as Reports
 from rerank.pipeline.decoding import decode as decode
 from rerank.pipeline.demo import Demo as Demo

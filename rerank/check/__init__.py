@@ -1,1 +1,0 @@
-"""What is wrong with the files of a run, what they hold, and clean copies of them."""

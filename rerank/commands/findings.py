@@ -1,0 +1,413 @@
+"""Findings about input files and their cures: what `rerank check` reports and repairs.
+
+Findings are the errors and notices of the readers, counted by kind and file. In clean copies, what
+can be repaired without a guess is repaired and counted: bytes that need no repair are copied; in
+lists whose lines each name their sentence, hypotheses that cannot be read are left out, and lines
+out of order are sorted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from rerank.commands.survey import Summary
+from rerank.corpus.reading import ReadingOptions
+from rerank.corpus.spelling import nfc
+from rerank.errors import InputError
+from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath, display
+from rerank.formats.json_objects import BLANK
+from rerank.formats.moses import Moses
+from rerank.formats.named_features import NamedFeatures
+from rerank.formats.table import opened
+from rerank.notices import Notice, Notices
+
+PLACES = 5  # lines named in a finding
+_KINDS = 50  # findings of a file that are listed one by one
+_OTHERS = "further {} of other kinds; mend those above and check again"
+_PARTICULARS = re.compile(  # quoted text, which may be cut off, and numbers
+    r"'(?:[^'\\]|\\.)*(?:'…?|$)|\"(?:[^\"\\]|\\.)*(?:\"…?|$)|0x[0-9A-F]+|[0-9]+(?:[.,][0-9]+)*"
+)
+
+
+_FIX = "rerank check --fix OUT"
+_CURES = {  # how a notice begins: its cure
+    "byte-order mark": f"remove it: {_FIX}, or sed 's/\\xef\\xbb\\xbf//g' in XML",
+    "CRLF line ends": f"{_FIX} writes LF",
+    "bytes after the end of the": f"{_FIX} writes the data alone",
+    "separator other than LF": "replace them by spaces, if the source has spaces there",
+    "no-break space": "replace them by ASCII spaces, if the models have learnt them so",
+    "ideographic space": "replace them by ASCII spaces, if the models have learnt them so",
+    "zero-width space": "remove them: sed 's/\\xe2\\x80\\x8b//g'",
+    "soft hyphen": "remove them: sed 's/\\xc2\\xad//g'",
+    "bidirectional control": "remove them, if the models have not learnt them",
+    "blank line, skipped": f"{_FIX} leaves them out",
+    "blank line that fills up": "nothing to do, if the decoder has found fewer translations",
+    "interleaved ids": f"{_FIX} sorts the list",
+    "sentences in the order of batches": f"{_FIX} sorts the list",
+    "source line without hypotheses": (
+        "translate these lines again, accept empty lines of the output, or give --missing source"
+    ),
+    "source line that is its own translation": "nothing to do, or translate these lines again",
+    "list with one hypothesis per sentence": "let the decoder write n-best lists",
+    "empty hypothesis": "translate these lines again, if the sources are not empty",
+    "duplicate hypothesis": "let the decoder write distinct hypotheses, as with Moses' `distinct`",
+    "hypothesis that contains <s>": "remove control words of the decoder, or escape them",
+    "blank reference": "leave such sentences out of tuning and evaluation sets",
+    "reference that only says": "leave such sentences out of tuning and evaluation sets",
+    "hypotheses identical to reference": "is a reference given as a system's output?",
+    "old Moses labels": "nothing to do",
+    "no blank between label and value": "nothing to do, if Marian wrote the list",
+    "Marian's word scores": "nothing to do",
+    "features without labels": "let Moses write labels: -labeled-n-best-list true",
+    "'|||' without blanks": "nothing to do; other tools may need blanks",
+    "no total column": "nothing to do, unless the feature `total` is used",
+    "line with sparse features": "nothing to do; tune-mert leaves their weights as they are",
+    "hypothesis without some of the features": "nothing to do, if the decoder leaves out zeros",
+    "hypothesis without P- lines": "give fairseq-generate no --quiet, and keep its P- lines",
+    "feature renamed": "nothing to do; weights may have either name",
+    "infinite number, clipped": "nothing to do, if the value is what such candidates deserve",
+    "line that is no output of fairseq": "nothing to do; log to another file next time",
+    "line end inside a text": "nothing to do, if the line end is only layout",
+    "[weight-file] ignored": "add its weights to the file",
+    "weights without names": "give them names as in the list",
+    "weight that Moses never tunes": "nothing to do",
+}
+
+
+@dataclass(slots=True)
+class Finding:
+    """One kind of fault or oddity in a file.
+
+    fault: whether other commands refuse the file for it; message: what was found at the first
+    place, and the cure; lines: the first places, where they are known; count: of all places.
+    """
+
+    fault: bool
+    source: str
+    message: str
+    lines: list[int] = field(default_factory=list)
+    count: int = 0
+
+    def to_text(self) -> str:
+        """`file:line: what; cure (3 times, next on lines 7, 9)`."""
+        where = self.source + (f":{self.lines[0]}" if self.lines else "")
+        text = f"{where}: {self.message}" if where else self.message
+        if self.count == 1:
+            return text
+        if len(self.lines) == 1:
+            return f"{text} ({self.count:,} times)"
+        next_lines = ", ".join(map(str, self.lines[1:]))
+        more = ", …" if self.count > len(self.lines) else ""
+        plural = "s" if len(self.lines) > 2 or more else ""
+        next_places = f", next on line{plural} {next_lines}{more}" if next_lines else ""
+        return f"{text} ({self.count:,} times{next_places})"
+
+    def to_dict(self) -> dict[str, object]:
+        """The finding as JSON values."""
+        return {
+            "level": "fault" if self.fault else "warning",
+            "file": self.source,
+            "lines": self.lines,
+            "count": self.count,
+            "message": self.message,
+        }
+
+
+class Findings(Notices):
+    """Counts errors as well as notices, so that one reading finds all that it can.
+
+    Errors of one file that differ only in numbers and quoted text are one finding.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[tuple[bool, str, str], Finding] = {}
+        self._kinds: Counter[tuple[bool, str]] = Counter()  # by level and file
+        self.refused: set[int] = set()  # lines with errors
+        self.first_fault: InputError | None = None
+
+    def add(
+        self,
+        kind: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        count: int = 1,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Count a notice, with the cure for its kind; see `Notices.add`."""
+        super().add(kind, source=source, line=line, count=count, names=names)
+        text = Notice(kind, "", names=list(names)).to_text()
+        for start, cure in _CURES.items():
+            text += f"; {cure}" if kind.startswith(start) else ""
+        self._count(False, source, text, line, len(names) or count)
+
+    def refuse(self, fault: InputError, *, count: int = 1) -> None:
+        """Count an error, and let the reader go on."""
+        self.first_fault = self.first_fault or fault
+        self._count(True, fault.source, fault.what, fault.line, count)
+        if fault.line is not None:
+            self.refused.add(fault.line)
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count the error that a block raises, if it raises one."""
+        try:
+            yield
+        except InputError as fault:
+            self.refuse(fault)
+
+    def unreported(self) -> Notices:
+        """Findings of another reading of a file, which stops at no fault either."""
+        return Findings()
+
+    def merge(self, others: Findings) -> None:
+        """Add the findings of another reading; what both have found in a file counts once."""
+        for notice in others:
+            super().add(notice.kind, source=notice.first, count=notice.count, names=notice.names)
+        for key, found in others._found.items():
+            if key not in self._found or found.count > self._found[key].count:
+                self._found[key] = found
+
+    def _count(self, fault: bool, source: str, message: str, line: int | None, count: int) -> None:
+        kind = _PARTICULARS.sub("…", message)
+        if (fault, source, kind) not in self._found:
+            self._kinds[fault, source] += 1
+            if self._kinds[fault, source] > _KINDS:
+                kind = message = _OTHERS.format("faults" if fault else "warnings")
+        found = self._found.setdefault((fault, source, kind), Finding(fault, source, message))
+        found.count += count
+        if line is not None and len(found.lines) < PLACES and line not in found.lines:
+            found.lines.append(line)
+
+    def count_of(self, kind: str) -> int:
+        """How often a notice of this kind was given."""
+        return sum(notice.count for notice in self if notice.kind == kind)
+
+    def about(self, sources: Collection[str]) -> Findings:
+        """The findings about some files."""
+        found = Findings()
+        found._found = {key: one for key, one in self._found.items() if one.source in sources}
+        return found
+
+    def without_repeats(self, source: str, inputs: Findings) -> Findings:
+        """The findings without those about file `source` of a kind that `inputs` has, too.
+
+        inputs: findings about the files of which `source` was made.
+        """
+        kinds = {(fault, kind) for fault, _, kind in inputs._found}
+        found = Findings()
+        found._found = {
+            (fault, name, kind): one
+            for (fault, name, kind), one in self._found.items()
+            if name != source or (fault, kind) not in kinds
+        }
+        return found
+
+    @property
+    def all(self) -> list[Finding]:
+        """All findings, in the order of their first places in the run."""
+        return list(self._found.values())
+
+    def of_level(self, fault: bool) -> Iterator[Finding]:
+        """The findings that are faults, or those that are not."""
+        return (found for found in self.all if found.fault is fault)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanCopies:
+    """Clean copies of input files that were asked for.
+
+    repairs: by copy, of each kind how many; findings: about the copies, which are not written if
+    they still have faults.
+    """
+
+    repairs: Mapping[str, Mapping[str, int]]
+    findings: Findings
+
+    @property
+    def written(self) -> bool:
+        """Whether the copies are written."""
+        return not any(self.findings.of_level(True))
+
+    def to_text(self) -> str:
+        """A line for each copy, or the faults that remain."""
+        if not self.written:
+            faults = [found.to_text() for found in self.findings.of_level(True)]
+            return "\n".join(["no clean copy is written, since these faults remain:", *faults, ""])
+        lines = []
+        for copy, repairs in self.repairs.items():
+            done = ", ".join(f"{n:,} x {repair}" for repair, n in repairs.items())
+            lines.append(f"clean copy {copy}: {done or 'nothing to repair'}\n")
+        return "".join(lines)
+
+    def to_dict(self) -> dict[str, object]:
+        """The copies as JSON values."""
+        return {
+            "written": self.written,
+            "repairs": {copy: dict(repairs) for copy, repairs in self.repairs.items()},
+            "findings": [found.to_dict() for found in self.findings.all],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """Findings about the files of a run, and a summary of its lists if they can be read.
+
+    strict: whether warnings fail as faults do; copies: clean ones, if any were asked for.
+    """
+
+    findings: Findings
+    summary: Summary | None
+    strict: bool = False
+    copies: CleanCopies | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """3 if the files, or else the clean copies asked for, have faults; otherwise 0."""
+        findings = self.findings if self.copies is None else self.copies.findings
+        faults = any(findings.of_level(True))
+        return 3 if faults or (self.strict and findings.all) else 0
+
+    def to_dict(self) -> dict[str, object]:
+        """The result as JSON values, numbers unrounded."""
+        return {
+            "schema": 1,
+            "exit_code": self.exit_code,
+            "summary": None if self.summary is None else self.summary.to_dict(),
+            "findings": [found.to_dict() for found in self.findings.all],
+            "copies": None if self.copies is None else self.copies.to_dict(),
+        }
+
+    def to_text(self) -> str:
+        """The summary, then the faults and warnings, a line each."""
+        parts = [] if self.summary is None else [self.summary.to_text()]
+        strict = ", errors under --strict" if self.strict else ""
+        for fault, name, meaning in (
+            (True, "fault", ", which decode and tune-mert refuse"),
+            (False, "warning", strict),
+        ):
+            lines = [found.to_text() for found in self.findings.of_level(fault)]
+            if lines:
+                title = f"{len(lines)} {name}{'s' if len(lines) > 1 else ''}{meaning}:"
+                parts.append("\n".join([title, *lines, ""]))
+        if not self.findings.all:
+            parts.append("no faults, no warnings\n")
+        if self.copies is not None:
+            parts.append(self.copies.to_text())
+        return "\n".join(parts)
+
+
+# Clean copies
+
+
+_MARK = "\ufeff".encode()
+_LINES = {  # how a notice about lines begins: the repair
+    "byte-order mark": "byte-order mark removed",
+    "CRLF line ends": "CRLF line end written as LF",
+    "bytes after the end of the": "bytes after the compressed data left out",
+}
+LEFT_OUT, SKIPPED = "hypothesis that cannot be read left out", "blank line left out"
+SORTED, SURPLUS = "line sorted by sentence", "surplus blank line at the end left out"
+NORMALIZED = "line written in Unicode form NFC"
+
+
+def cleaned_text(path: FilePath, n_lines: int) -> tuple[Iterator[bytes], Counter[str]]:
+    """Lines of a text, and the repairs, counted once all lines are taken.
+
+    n_lines: of the source; blank lines after as many are left out. `InputError`, when the lines
+    are taken, for bytes that are not UTF-8 text.
+    """
+    repairs: Counter[str] = Counter()
+    return _text(path, n_lines, repairs), repairs
+
+
+def _text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterator[bytes]:
+    found = Notices()
+    lines = _without_marks(read_lines(path, found))
+    yield from islice(lines, n_lines)
+    surplus = list(lines)
+    if any(line.strip() for line in surplus):
+        yield from surplus
+    elif surplus:
+        repairs[SURPLUS] += len(surplus)
+    _count(found, repairs)
+
+
+def cleaned_list(path: FilePath, options: ReadingOptions) -> tuple[Iterator[bytes], Counter[str]]:
+    """Lines of a k-best list, and the repairs, counted once all lines are taken.
+
+    The list is read before: `InputError` if it is in no known format. Lists that have to be sorted
+    are in memory.
+    """
+    found = Findings()
+    known, lines = opened(path, found, options)
+    clean = _without_marks(lines)
+    rows = known.read(clean, found, source=display(path), clip=options.clip_inf)
+    ids = [chunk.sentences for chunk in rows]
+    repairs: Counter[str] = Counter()
+    _count(found, repairs)
+    skips = found.count_of(BLANK) > 0
+    if not isinstance(known, Moses | NamedFeatures):
+        if found.first_fault is not None:
+            raise found.first_fault
+        return _kept(path, options, set(), skips, repairs), repairs
+    kept = _kept(path, options, found.refused, skips, repairs)
+    order = np.concatenate(ids) if ids else np.zeros(0, np.int64)
+    falls = np.flatnonzero(np.diff(order) < 0)
+    if not len(falls):
+        return kept, repairs
+    by_id = np.argsort(order, kind="stable")
+    repairs[SORTED] += int((by_id != np.arange(len(by_id))).sum())
+    return _in_order(kept, by_id.tolist()), repairs
+
+
+def _kept(
+    path: FilePath, options: ReadingOptions, refused: set[int], skips: bool, repairs: Counter[str]
+) -> Iterator[bytes]:
+    """The lines but for those refused and, if it `skips` them, blank ones."""
+    lines = read_lines(path, Findings(), encoded=options.encoded)
+    for number, line in enumerate(_without_marks(lines), 1):
+        if number in refused:
+            repairs[LEFT_OUT] += 1
+        elif skips and not line.strip():
+            repairs[SKIPPED] += 1
+        else:
+            yield line
+
+
+def in_nfc(lines: Iterable[bytes], repairs: Counter[str]) -> Iterator[bytes]:
+    """The lines in Unicode's normal form NFC, with those counted that were not."""
+    for line in lines:
+        new = nfc(line)
+        if new != line:
+            repairs[NORMALIZED] += 1
+        yield new
+
+
+def _in_order(lines: Iterable[bytes], order: list[int]) -> Iterator[bytes]:
+    every = list(lines)
+    for place in order:
+        yield every[place]
+
+
+def _without_marks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines without byte-order marks inside them."""
+    for line in lines:
+        yield line.replace(_MARK, b"") if _MARK in line else line
+
+
+def _count(found: Notices, repairs: Counter[str]) -> None:
+    """Count the repairs of what notices about lines tell."""
+    for notice in found:
+        for start, repair in _LINES.items():
+            if notice.kind.startswith(start):
+                repairs[repair] += notice.count
