@@ -1,8 +1,13 @@
-"""The configuration of a model: which parts it has, and their sizes."""
+"""The configuration of a model: which parts it has, and their sizes.
+
+Its fields, and those of `lm.training.settings.Settings`, say of themselves in their metadata what
+`rerank train-lm` shows of them as options, and which values are possible.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from lm.composition import (
     ENCODERS,
@@ -13,102 +18,214 @@ from lm.composition import (
     SOURCE_CONTEXTS,
     TOPIC_MODELS,
 )
-from lm.side_information import KINDS
-from lm.vocabulary import SPECIAL
+
+WIDEST = 1 << 16  # layer of a model
+MOST = (1 << 31) - 1  # words, or numbers in a table
+_SPECIAL = 3  # words of every vocabulary
+
+
+def setting(default: Any, help: str, *, strong: Any = None, **more: Any) -> Any:
+    """A field that is an option of a training; default: of models and runs from before it was one.
+
+    help: of the option. strong: value of the recipe `strong` (`lm.training.settings`). more:
+    `choices`, names; or `range`, the least and the greatest number, and `above`, whether the least
+    itself is none; `flag`, if it is not that of the name; `noun`, the field in messages; `refusal`,
+    what is said of a number out of the range, if it is not left to who makes the record; `lacks`,
+    what a model does not have whose parts do not take the field.
+    """
+    if strong is not None:
+        shown = f"{strong:g}" if isinstance(strong, float) else strong
+        help = f"{help} [default: {'tied' if strong is True else shown}]."
+        more["strong"] = strong
+    return field(default=default, metadata={"help": help, **more})
+
+
+def check_values(record: Any) -> None:
+    """ValueError for a value that is none of the choices of its field, or out of its range."""
+    for one in fields(record):
+        value, more = getattr(record, one.name), one.metadata
+        if value is None:
+            continue
+        if "choices" in more and value not in more["choices"]:
+            noun = more.get("noun", one.name.replace("_", " "))
+            known = ", ".join(more["choices"])
+            raise ValueError(f"no {noun} {value!r} is known; there are {known}")
+        if "refusal" in more and not more["range"][0] <= value <= more["range"][1]:
+            raise ValueError(more["refusal"].format(value))
+
+
+def _columns(default: int | None, help: str, strong: int | None = None, **more: Any) -> Any:
+    """A setting that is the size of a layer."""
+    refusal = "a model has sizes of 1 to 65,536"
+    return setting(default, help, strong=strong, range=(1, WIDEST), **{"refusal": refusal, **more})
+
+
+def _words(lacks: str) -> Any:
+    """A field that is the size of a vocabulary of side information, if a model needs it."""
+    refusal = f"side information has 3 to {MOST:,} words, not {{}}"
+    more = {"range": (_SPECIAL, MOST), "refusal": refusal, "lacks": lacks}
+    return field(default=None, metadata=more)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    recurrence: a name of `lm.composition.RECURRENCES`; fusion, head: of `lm.composition.FUSIONS`
-    and `HEADS`. None stands for the part of the composition; recurrence and tied of a model are
-    None only where that decides (`lm.parts.decided`). attention: size A of the attention's hidden
-    layer, None for H. hash_size, hash_order: of the parts with hashed features, None for theirs.
-    encoder: a name of `lm.composition.ENCODERS`, of the sentences of a context;
-    sentence_recurrence: of `RECURRENCES`, over these sentences; None for those of the part.
-    backward: whether the model reads sentences from right to left; reverse_documents: whether it
-    reads documents from the last sentence to the first (`lm.corpus`). source_words,
-    relation_labels, topic_labels: sizes of the vocabularies of side information, the three special
-    words included (`lm.side_information.KINDS`); None for models that have none of that kind.
-    source_context: a name of `lm.composition.SOURCE_CONTEXTS`, relation_classifier: of
-    `lm.composition.RELATION_CLASSIFIERS`, None for that of the part. topic_model: of
-    `lm.composition.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs.
-    thought: size of thought vectors, None for H/8.
+    None stands for the part or size of the composition; recurrence and tied of a model are None
+    only where that decides. source_words, relation_labels, topic_labels: sizes of the vocabularies
+    of side information, the three special words included (`lm.side_information.KINDS`); None for
+    models that have none of that kind. backward, reverse_documents: the order in which the model
+    reads (`lm.corpus.in_reading_order`).
     """
 
     model: str
     vocabulary: int
-    embed: int = 128
-    hidden: int = 256
-    recurrence: str | None = None
-    layers: int = 1
-    tied: bool | None = None
-    head: str | None = None
-    backward: bool | None = None
-    fusion: str | None = None
-    attention: int | None = None
-    hash_size: int | None = None
-    hash_order: int | None = None
-    reverse_documents: bool | None = None
-    encoder: str | None = None
-    sentence_recurrence: str | None = None
-    source_words: int | None = None
-    source_context: str | None = None
-    relation_labels: int | None = None
-    thought: int | None = None
-    topic_model: str | None = None
-    topics_number: int | None = None
-    relation_classifier: str | None = None
-    topic_labels: int | None = None
+    embed: int = _columns(
+        128,
+        "Size of the word embeddings; that of the hidden layers in the models of Lin et al., whose "
+        "default it is",
+        128,
+    )
+    hidden: int = _columns(256, "Size of the hidden layers", 256)
+    recurrence: str | None = setting(
+        None,
+        "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
+        "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
+        "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh the "
+        "one with tanh, htanh the clipped linear one of Lin et al., whose own models have it in "
+        "their form; peephole is the lstm with diagonal peepholes of Graves 2009, the cell of "
+        "Ghosh et al.'s models",
+        strong="lstm",
+        choices=tuple(RECURRENCES),
+    )
+    layers: int = setting(
+        1,
+        "Number of recurrent layers",
+        strong=1,
+        range=(1, 64),
+        refusal="a model has 1 to 64 layers, not {}",
+    )
+    tied: bool | None = setting(
+        None, "Share embeddings with the output layer", strong=True, flag="--tied/--untied"
+    )
+    head: str | None = setting(
+        None,
+        "How words are predicted: unbiased is the softmax without a bias; classes is a softmax "
+        "over classes of words and one over the words of a class (exact, scores faster); "
+        "self-normalised is trained so that its logits are scores without a normaliser (fastest, "
+        "error stated); hashed adds maximum-entropy n-gram features to the softmax (exact) "
+        "[default: that of the model].",
+        choices=tuple(HEADS),
+    )
+    backward: bool | None = setting(
+        None,
+        "Read sentences from right to left: a feature of its own beside a forward model. The "
+        "folder says so, and no command needs the option again.",
+    )
+    fusion: str | None = setting(
+        None,
+        "Where the context enters: input concatenates it to every word, input-sum adds a "
+        "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
+        "output, input-merge is input and merge, input-residual feeds tanh(h + Q c + P x), gate "
+        "adds a gated projection to the memory cell's output (late fusion), initial begins "
+        "sentences in a carried state (drnnlm), input-initial is input and initial [default: that "
+        "of the model].",
+        choices=tuple(FUSIONS),
+    )
+    attention: int | None = _columns(
+        None,
+        "Size of the hidden layer of the attention, in models that have one [default: --hidden].",
+        lacks="attention, found a size {} of it",
+    )
+    hash_size: int | None = setting(
+        None,
+        "Numbers in a table of hashed features, 4 bytes each, 12 and gradients in training; "
+        "hrnnlm-lin has two tables [default: 10000000].",
+        range=(1, MOST),
+        refusal=f"a table has 1 to {MOST:,} slots, not {{}}",
+        lacks="hashed features, found a size {} of their table",
+    )
+    hash_order: int | None = setting(
+        None,
+        "Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
+        range=(2, 3),
+        refusal="hashed n-grams have 2 or 3 words, not {}",
+        lacks="hashed n-grams of words, found a length {} of them",
+    )
+    reverse_documents: bool | None = setting(
+        None,
+        "Read documents from the last sentence to the first, the words of each sentence as usual: "
+        "contexts are later sentences, a feature of its own beside a forward model. The folder "
+        "says so, and no command needs the option again. Not with models without context.",
+    )
+    encoder: str | None = setting(
+        None,
+        "How a sentence becomes a vector, in models that have an encoder, such as dclm: bag is "
+        "the mean of its words' embeddings, sum their sum, cnn a convolution over windows of three "
+        "words with max-pooling, rnn the last state of a recurrence of the kind --recurrence "
+        "[default: cnn].",
+        choices=tuple(ENCODERS),
+        lacks="choice of a sentence encoder, found {!r}",
+    )
+    sentence_recurrence: str | None = setting(
+        None,
+        "Recurrent cell over the vectors of all earlier sentences, in models that have one, such "
+        "as dclm [default: --recurrence].",
+        choices=tuple(RECURRENCES),
+        noun="recurrence",
+        lacks="choice of a recurrence over sentences, found {!r}",
+    )
+    source_words: int | None = _words("source sentences, found a vocabulary of {} words of theirs")
+    source_context: str | None = setting(
+        None,
+        "What the models that need --source have of it: previous, a vector of the source "
+        "sentences before the current one, as in the memo; current, a vector of these and the "
+        "current one; or both vectors [default: both].",
+        choices=tuple(SOURCE_CONTEXTS),
+        lacks="source sentences, found the choice {!r} of them",
+    )
+    relation_labels: int | None = _words("discourse relations, found {} labels of them")
+    thought: int | None = _columns(
+        None,
+        "Size of the thought vector of clstm-thought and hlstm [default: an eighth of --hidden].",
+        refusal="a thought vector has 1 to 65,536 numbers, not {}",
+        lacks="thought vector, found a size {} of it",
+    )
+    topic_model: str | None = setting(
+        None,
+        "How the topics of the models clstm-… are learned from the training text before they are "
+        "trained: kmeans clusters stretches of ten sentences (TF-IDF, latent semantic analysis), "
+        "lda is latent Dirichlet allocation. Training needs the extra `topics` (scikit-learn), use "
+        "of the model does not [default: kmeans].",
+        choices=tuple(TOPIC_MODELS),
+        lacks="topics, found a model {} of them",
+    )
+    topics_number: int | None = _columns(
+        None,
+        "Number of topics of the models clstm-… [default: 100].",
+        refusal="a model has 1 to 65,536 topics, not {}",
+        lacks="topics, found a number {} of them",
+    )
+    relation_classifier: str | None = setting(
+        None,
+        "How dclm-auxiliary learns to tell the relation of two sentences from their vectors: "
+        "bilinear has a matrix for each relation, mlp a hidden layer over both vectors "
+        "[default: bilinear].",
+        choices=tuple(RELATION_CLASSIFIERS),
+        lacks="classifier of discourse relations, found {!r}",
+    )
+    topic_labels: int | None = _words("topics given by a file, found {} labels of them")
 
     def __post_init__(self) -> None:
-        for name in (self.recurrence, self.sentence_recurrence):
-            if name is not None and name not in RECURRENCES:
-                raise ValueError(f"no recurrence {name!r} is known")
-        if self.encoder is not None and self.encoder not in ENCODERS:
-            known = ", ".join(ENCODERS)
-            raise ValueError(f"no encoder {self.encoder!r} is known; there are {known}")
-        if self.source_context is not None and self.source_context not in SOURCE_CONTEXTS:
-            known = ", ".join(SOURCE_CONTEXTS)
-            raise ValueError(
-                f"no source context {self.source_context!r} is known; there are {known}"
-            )
-        if self.relation_classifier not in (None, *RELATION_CLASSIFIERS):
-            known = ", ".join(RELATION_CLASSIFIERS)
-            raise ValueError(
-                f"no relation classifier {self.relation_classifier!r} is known; there are {known}"
-            )
-        if self.head is not None and self.head not in HEADS:
-            raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
-        if self.fusion is not None and self.fusion not in FUSIONS:
-            raise ValueError(f"no fusion {self.fusion!r} is known; there are {', '.join(FUSIONS)}")
         units = self.hidden if self.attention is None else self.attention
         sizes = (self.vocabulary, self.embed, self.hidden, self.layers, units)
         if not all(isinstance(size, int) for size in sizes):
             raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
-        if self.vocabulary < len(SPECIAL):
+        if self.vocabulary < _SPECIAL:
             raise ValueError(f"a model has at least 3 words, not {self.vocabulary}")
-        if self.vocabulary >= 1 << 31:
-            raise ValueError("a model has at most 2,147,483,647 words")
-        if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden, units)):
-            raise ValueError("a model has sizes of 1 to 65,536")
-        if not 1 <= self.layers <= 64:
-            raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
-        if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
-            raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
-        for size in (getattr(self, field) for field in KINDS.values()):
-            if size is not None and not len(SPECIAL) <= size < 1 << 31:
-                raise ValueError(f"side information has 3 to 2,147,483,647 words, not {size}")
-        if self.thought is not None and not 1 <= self.thought <= 1 << 16:
-            raise ValueError(f"a thought vector has 1 to 65,536 numbers, not {self.thought}")
-        if self.topic_model not in (None, *TOPIC_MODELS):
-            known = ", ".join(TOPIC_MODELS)
-            raise ValueError(f"no topic model {self.topic_model!r} is known; there are {known}")
-        if self.topics_number is not None and not 1 <= self.topics_number <= 1 << 16:
-            raise ValueError(f"a model has 1 to 65,536 topics, not {self.topics_number}")
-        if self.hash_order not in (None, 2, 3):
-            raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
+        if self.vocabulary > MOST:
+            raise ValueError(f"a model has at most {MOST:,} words")
+        check_values(self)
 
     def as_json(self) -> dict[str, object]:
         """The fields by name, without those that are None."""

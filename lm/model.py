@@ -7,7 +7,7 @@ recurrence, over packed sentences, for training.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -15,16 +15,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lm.batches import PackedBatch
-from lm.composition import Zoo
+from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
 from lm.config import Config as Config
-from lm.contexts import Prepared
+from lm.contexts import Context, Prepared
 from lm.corpus import Corpus
+from lm.fusions import Fusion
 from lm.heads import Head
-from lm.parts import context_of, decided, fusion_of, head_of, recurrence_of
 from lm.recurrences import Recurrence, select
 from lm.recurrences import State as RecurrentState
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
-from lm.side_information import is_causal
+from lm.side_information import KINDS, information_of, is_causal
 from lm.vocabulary import START
 from lm.zoo import ZOO
 
@@ -74,20 +74,23 @@ class DocumentLM(nn.Module):
         super().__init__()
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
-        composition = zoo[config.model]
-        self.config = config = decided(config, composition)
-        cell = recurrence_of(config, composition)
+        composition = _with_choices(zoo[config.model], config)
+        self.config = config = _decided(config, composition)
+        own = composition.recurrence
+        cell = load(RECURRENCES[str(config.recurrence)] if own is None else own)
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         # for its sizes; its random numbers are drawn too, so that seeds keep their weights
         sizes = cell(1, config.hidden, config.layers)
-        self.context = context_of(config, composition, self.embedding, sizes)
+        self.context: Context = _made(composition.context, config, self.embedding, sizes)
+        _check_fusion(config, composition, self.context)
         with WithoutMemory():  # it draws no random numbers
             over_words = cell(config.embed, config.hidden, config.layers)
-        self.fusion = fusion_of(config, composition, self.context, over_words)
+        self.fusion: Fusion = _made(composition.fusion, config, self.context.width, over_words)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
         columns = sizes.width, self.fusion.output_columns
-        self.head: Head = head_of(config, composition, columns, self.embedding)
+        tied = config.tied if composition.tied is None else composition.tied
+        self.head: Head = _made(composition.head, config, *columns, self.embedding, tied=tied)
         self.recurrence.initialise(self.embedding)
 
     @classmethod
@@ -272,6 +275,79 @@ class DocumentLM(nn.Module):
 
         h, c = self.fusion.output(dropout(read.hidden, positions), value, words)
         return self.head.at_positions(self.head.features(h, c), positions)
+
+
+def options_of(config: Config, composition: Composition) -> set[str]:
+    """Fields of a configuration that the parts of a composition, or those in their place, take."""
+    own = _with_choices(composition, config)
+    return {name for part in (own.context, own.fusion, own.head) for name in _options(part)}
+
+
+def _options(part: Part) -> tuple[str, ...]:
+    """Fields of a configuration that the maker of a part takes."""
+    return fact(load(part), "options") or ()
+
+
+def _made(part: Part, config: Config, *args: object, **named: object) -> Any:
+    """A part, made with those fields of the configuration that it takes."""
+    own = {name: getattr(config, name) for name in _options(part)}
+    return load(part)(*args, **named, **{n: v for n, v in own.items() if v is not None})
+
+
+def _with_choices(composition: Composition, config: Config) -> Composition:
+    """The composition with the fusion and the head of a configuration in place of its own."""
+    fusion = composition.fusion if config.fusion is None else FUSIONS[config.fusion]
+    head = composition.head if config.head is None else HEADS[config.head]
+    return replace(composition, fusion=fusion, head=head)
+
+
+def _decided(config: Config, composition: Composition) -> Config:
+    """The configuration with an LSTM and tied matrices where nobody has chosen.
+
+    None stays where the composition decides. ValueError for a choice that the equations of the
+    composition leave no room for, or for missing sizes of side information.
+    """
+    model = repr(config.model)
+    if composition.recurrence is not None and config.recurrence is not None:
+        raise ValueError(
+            f"{model} has a recurrence of its own, found {config.recurrence!r}; leave that out"
+        )
+    if composition.tied is not None and config.tied not in (None, composition.tied):
+        own, other = ("tied", "untied") if composition.tied else ("untied", "tied")
+        raise ValueError(f"{model} has {own} embeddings, found {other} ones; leave that out")
+    for kind, name in (("fusion", config.fusion), ("head", config.head)):
+        if composition.fixed and name is not None:
+            raise ValueError(f"{model} has a {kind} of its own, found {name!r}; leave that out")
+    if composition.one_size and config.embed != config.hidden:
+        raise ValueError(
+            f"{model} has no embeddings beside its hidden layers: expected as many columns as "
+            f"hidden units, found {config.embed} and {config.hidden}; give one size for both"
+        )
+    taken = options_of(config, composition)
+    for one in fields(config):
+        value, lacks = getattr(config, one.name), one.metadata.get("lacks")
+        if lacks is not None and value is not None and one.name not in taken:
+            raise ValueError(f"{model} has no {lacks.format(value)}; leave that out")
+    needed = [kind for kind in information_of(load(composition.context)) if kind in KINDS]
+    if missing := [kind for kind in needed if getattr(config, KINDS[kind]) is None]:
+        raise ValueError(f"{model} needs side information: {', '.join(missing)}")
+    free = {"recurrence": config.recurrence or "lstm", "tied": config.tied is not False}
+    return replace(config, **composition.adapted({**free, "hidden": config.hidden}))
+
+
+def _check_fusion(config: Config, composition: Composition, context: Context) -> None:
+    """ValueError if a context has nothing that the fusion of a configuration could use."""
+    if config.fusion is None:
+        return
+    if not context.width and not context.carries_state:
+        raise ValueError(
+            f"{config.model!r} has no context, found the fusion {config.fusion!r}; leave that out"
+        )
+    if fact(load(composition.fusion), "needs_state") and not context.carries_state:
+        raise ValueError(
+            f"the fusion {config.fusion!r} needs a context that carries a recurrent state, which "
+            f"that of {config.model!r} does not; choose another fusion"
+        )
 
 
 def n_parameters(model: nn.Module) -> int:

@@ -12,8 +12,7 @@ import torch
 
 from lm.composition import Composition, load
 from lm.corpus import Corpus
-from lm.model import Config, DocumentLM
-from lm.parts import options_of
+from lm.model import Config, DocumentLM, options_of
 from lm.scoring import ScoringEngine, after
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 from lm.side_information import (

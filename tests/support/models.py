@@ -16,8 +16,7 @@ from lm.batches import segments
 from lm.checkpoint import SavedModel, load_model, save_model
 from lm.composition import Zoo, fact, load
 from lm.corpus import Corpus
-from lm.model import Config, DocumentLM
-from lm.parts import options_of
+from lm.model import Config, DocumentLM, options_of
 from lm.reading import read
 from lm.sentences import Rows
 from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of
