@@ -38,7 +38,7 @@ class Composition:
     is the composition's own, so that the configuration names none. tied: whether the output
     matrix is the embedding; None leaves the choice to the configuration. one_size: whether words
     have no embedding of a size of their own, so that `embed` equals `hidden`. recipe: family of
-    papers in `lm.training.recipes.FAMILIES` that says how the model was trained; None if no
+    papers in `lm.training.settings.FAMILIES` that says how the model was trained; None if no
     paper does.
     """
 

@@ -1,26 +1,176 @@
-"""How gradients become updates of the weights: the optimisers by name, and clipping.
+"""How gradients become updates of the weights: optimisers by name, clipping, and the learning rate.
 
 A module states by `sparse = True` that its own parameters are so large, and used by so few
 positions, that an update must not touch all of their entries: tables of hashed features. They
 are trained beside the others, on sparse or dense gradients, without decay and clipping: by SGD if
-the others are, else by AdaGrad (`lm.training.sparse_updates`).
+the others are, else by AdaGrad.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD, Adadelta, Adagrad, AdamW, Optimizer
 
-from lm.training.muon import MuonWithAdamW
-from lm.training.sparse_updates import SparseAdaGrad
+from lm.backend import fast_bfloat16
 
 Parameters = Sequence[nn.Parameter]
+
+# Muon
+
+
+MUON_STATE = ("momentum_buffer",)
+MOMENTUM = 0.95
+ITERATIONS = 5
+COEFFICIENTS = 3.4445, -4.7750, 2.0315  # of X, of X Xᵀ X and of (X Xᵀ)² X
+
+
+def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
+    """U S Vᵀ of a matrix (R, C) with the singular vectors U and V, and S between about 0.7 and 1.2.
+
+    Computed in `dtype`: `ITERATIONS` · (4 R + 2 min(R, C)) · min(R, C) · C multiplications, R ≤ C.
+    """
+    wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    found = wide.to(dtype)
+    found = found / found.norm().clamp(min=1e-7)
+    first, third, fifth = COEFFICIENTS
+    for _ in range(ITERATIONS):
+        square = found @ found.T
+        factor = torch.addmm(square, square, square, beta=third, alpha=fifth)
+        found = torch.addmm(found, factor, found, beta=first)
+    return found if wide is matrix else found.T
+
+
+class Muon(Optimizer):
+    """Muon with Nesterov momentum (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/).
+
+    It makes the momentum of a matrix orthogonal, by five Newton–Schulz iterations, before it is
+    subtracted. It is meant for matrices between layers of units, not for tables with a row for each
+    word. torch's own class iterates in bfloat16 on every machine; this one only where the hardware
+    is fast with it: a CPU without such instructions takes 30 times as long as in float32. Updates
+    are scaled by 0.2 √max(rows, columns), to the size of AdamW's (Liu et al. 2025,
+    https://arxiv.org/abs/2502.16982).
+    """
+
+    def __init__(self, group: dict[str, Any], *, lr: float, weight_decay: float) -> None:
+        super().__init__([group], {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]  # of no closure
+        """One update of every matrix that has a gradient."""
+        for group in self.param_groups:
+            rate, decay = group["lr"], group["weight_decay"]
+            for matrix in group["params"]:
+                if matrix.grad is None:
+                    continue
+                state = self.state[matrix]
+                if not state:
+                    state[MUON_STATE[0]] = torch.zeros_like(matrix)
+                momentum = state[MUON_STATE[0]].lerp_(matrix.grad, 1 - MOMENTUM)
+                half = torch.bfloat16 if fast_bfloat16(matrix.device) else torch.float32
+                update = orthogonal(matrix.grad.lerp(momentum, MOMENTUM), half)
+                scale = 0.2 * max(matrix.shape) ** 0.5
+                matrix.mul_(1 - rate * decay).add_(update, alpha=-rate * scale)
+
+
+class MuonWithAdamW(Optimizer):
+    """Muon for `matrices`, beside `others`, an AdamW of other parameters.
+
+    One learning rate serves both. The group of the matrices is the last one, and has an entry
+    `state`: names of the tensors kept for its parameters.
+    """
+
+    def __init__(
+        self,
+        matrices: Sequence[nn.Parameter],
+        others: AdamW,
+        *,
+        rate: float,
+        decay: float,
+    ) -> None:
+        self._parts: list[Optimizer] = [others]
+        if matrices:
+            group = {"params": list(matrices), "state": MUON_STATE}
+            self._parts.append(Muon(group, lr=rate, weight_decay=decay))
+        super().__init__([group for part in self._parts for group in part.param_groups], {})
+        self._share()
+
+    def _share(self) -> None:
+        """Let the parts work on the groups and the state of the whole."""
+        groups = iter(self.param_groups)
+        for part in self._parts:
+            part.param_groups = [next(groups) for _ in part.param_groups]
+            part.state = self.state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` gave."""
+        super().load_state_dict(state_dict)
+        self._share()
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]  # of no closure
+        """One step of each part."""
+        for part in self._parts:
+            part.step()
+
+
+# Sparse parameters
+
+
+class SparseAdaGrad(Optimizer):
+    """θ ← θ − lr · g / √(a + Σ g²), where the gradient g has entries; no weight decay.
+
+    AdaGrad (Duchi et al. 2011) on the numbers that have a gradient. Adam would make whole steps of
+    the gradients of words that are not observed, which are tiny, because it divides by their size;
+    AdaGrad divides by √(a + Σ g²), and a, the square of what one observed word contributes, keeps
+    tiny gradients tiny.
+
+    start: a, that a sum of squares begins with. O(entries) time for a sparse gradient, whose equal
+    indices add up; memory: 8 bytes a number. Groups have an entry `state`, as of `MuonWithAdamW`.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], *, lr: float, start: float) -> None:
+        super().__init__(parameters, {"lr": lr, "state": ("sum",)})
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter]["sum"] = torch.full_like(parameter, start).detach()
+        self._zeros: dict[nn.Parameter, Tensor] = {}  # where entries are added up
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One update of every parameter that has a gradient; there is no closure."""
+        for group in self.param_groups:
+            rate = group["lr"]
+            for parameter in group["params"]:
+                sums, gradient = self.state[parameter]["sum"], parameter.grad
+                if gradient is None:
+                    continue
+                if not gradient.is_sparse:
+                    sums.addcmul_(gradient, gradient)
+                    parameter.addcdiv_(gradient, sums.sqrt(), value=-rate)
+                    continue
+                if parameter not in self._zeros:
+                    self._zeros[parameter] = torch.zeros_like(parameter)
+                at, total = gradient._indices()[0], self._zeros[parameter]
+                total.index_add_(0, at, gradient._values())
+                g = total[at]  # no sorting: what is written for equal indices is equal, too
+                total[at] = 0.0
+                own = sums[at].addcmul_(g, g)
+                sums[at] = own
+                parameter[at] = parameter[at] - rate * g / own.sqrt()
+
+
+def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Parameters of the modules that are marked as sparse."""
+    modules = (module for module in model.modules() if getattr(module, "sparse", False))
+    return [parameter for module in modules for parameter in module.parameters(recurse=False)]
+
+
+# Optimisers by name
 
 
 class Create(Protocol):
@@ -33,25 +183,18 @@ class Create(Protocol):
         ...
 
 
-class CreateSparse(Protocol):
-    """Makes an optimiser of sparse parameters; divisor: of the summed loss of an update."""
-
-    def __call__(self, parameters: Parameters, rate: float, divisor: int) -> Optimizer:
-        """The optimiser, with this learning rate."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Optimiser:
     """An optimiser, that of the sparse parameters beside it, and what both keep.
 
-    sparse_rate: learning rate of the sparse parameters, times that of the others. state: names of
-    the tensors that are kept for each parameter, unless a parameter group names its own: `step` is
-    a number, others have the parameter's shape.
+    sparse: makes that of some parameters, of a learning rate and of the divisor of the summed loss
+    of an update. sparse_rate: learning rate of the sparse parameters, times that of the others.
+    state: names of the tensors that are kept for each parameter, unless a parameter group names its
+    own: `step` is a number, others have the parameter's shape.
     """
 
     create: Create
-    sparse: CreateSparse
+    sparse: Callable[[Parameters, float, int], Optimizer]
     sparse_rate: float
     state: tuple[str, ...] = ()
 
@@ -80,19 +223,14 @@ def _muon(parameters: Parameters, rate: float, decay: float, words: int = 0) -> 
     return MuonWithAdamW(hidden, _adamw(others, rate, decay, words), rate=rate, decay=decay)
 
 
-def _sgd(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
-    """θ ← θ − rate · (gradient + decay · θ)."""
-    return SGD(parameters, lr=rate, weight_decay=decay)
+def _of_torch(kind: type[Optimizer], **own: float) -> Create:
+    """An optimiser of torch with constants of its own."""
 
+    def create(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
+        more: dict[str, Any] = {"lr": rate, "weight_decay": decay, **own}
+        return kind(parameters, **more)
 
-def _adagrad(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
-    """θ ← θ − rate · g / √Σ g², the sum over all updates (Duchi et al. 2011)."""
-    return Adagrad(parameters, lr=rate, weight_decay=decay)
-
-
-def _adadelta(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
-    """Zeiler 2012 with its ρ = 0.95 and ε = 1e-6."""
-    return Adadelta(parameters, lr=rate, rho=0.95, eps=1e-6, weight_decay=decay)
+    return create
 
 
 def _sparse_sgd(parameters: Parameters, rate: float, divisor: int) -> Optimizer:
@@ -105,22 +243,20 @@ def _sparse_adagrad(parameters: Parameters, rate: float, divisor: int) -> Optimi
     return SparseAdaGrad(parameters, lr=rate, start=1 / divisor**2)
 
 
+# θ ← θ − rate · (gradient + decay · θ); Duchi et al. 2011; Zeiler 2012 with its ρ and ε.
+_SGD, _ADAGRAD = _of_torch(SGD), _of_torch(Adagrad)
+_ADADELTA = _of_torch(Adadelta, rho=0.95, eps=1e-6)
+
 # AdaGrad's rate for tables is 0.3 where that of the others is usual: then bigrams and bags of
 # 72,000 words of the PTB have lower perplexities than with a third of it; bags have higher ones
 # with three times that.
 OPTIMISERS: Mapping[str, Optimiser] = {
     "adamw": Optimiser(_adamw, _sparse_adagrad, 100.0, ("step", "exp_avg", "exp_avg_sq")),
     "muon": Optimiser(_muon, _sparse_adagrad, 30.0, ("step", "exp_avg", "exp_avg_sq")),
-    "sgd": Optimiser(_sgd, _sparse_sgd, 1.0),
-    "adagrad": Optimiser(_adagrad, _sparse_adagrad, 1.0, ("step", "sum")),
-    "adadelta": Optimiser(_adadelta, _sparse_adagrad, 0.3, ("step", "square_avg", "acc_delta")),
+    "sgd": Optimiser(_SGD, _sparse_sgd, 1.0),
+    "adagrad": Optimiser(_ADAGRAD, _sparse_adagrad, 1.0, ("step", "sum")),
+    "adadelta": Optimiser(_ADADELTA, _sparse_adagrad, 0.3, ("step", "square_avg", "acc_delta")),
 }
-
-
-def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Parameters of the modules that are marked as sparse."""
-    modules = (module for module in model.modules() if getattr(module, "sparse", False))
-    return [parameter for module in modules for parameter in module.parameters(recurse=False)]
 
 
 def clip(parameters: Iterable[nn.Parameter], norm: float) -> None:
@@ -132,3 +268,61 @@ def clip(parameters: Iterable[nn.Parameter], norm: float) -> None:
     scale = (norm / (total + 1e-6)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(scale)
+
+
+# The learning rate over a stage of training, below its peak
+
+SIGNIFICANT = 1.003  # ratio of an epoch's loss to the next one's; of Mikolov's toolkit
+MOST_HALVINGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a stage is: updates made, updates of all its epochs, and the share of the budget."""
+
+    update: int
+    updates: int
+    share_done: float
+    halvings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The rate of the next update, of the peak and the place.
+
+    halves: whether the rate is halved after an epoch that has gained little, and the stage ends
+    after the second one; the validation text is then read after every epoch.
+    """
+
+    rate: Callable[[float, Position], float]
+    halves: bool = False
+
+
+def _annealed(peak: float, at: Position) -> float:
+    """Rises over the first 2 % of the updates (or 200), then falls to zero linearly.
+
+    A ramp of the updates times a ramp of the budget, which may be time.
+    """
+    warm = min(1.0, (at.update + 1) / min(200.0, 0.02 * at.updates + 1))
+    return peak * warm * max(1.0 - at.share_done, 1e-3)
+
+
+def _halving(peak: float, at: Position) -> float:
+    """Half the rate after each epoch whose validation loss has not fallen significantly.
+
+    Lin et al. 2015, §4.2, with what counts as significant, and the end after the second such
+    epoch, of Mikolov's toolkit.
+    """
+    return peak * 0.5**at.halvings
+
+
+SCHEDULES: Mapping[str, Schedule] = {
+    "annealed": Schedule(_annealed),
+    "constant": Schedule(lambda peak, at: peak),
+    "halving": Schedule(_halving, halves=True),
+}
+
+
+def fell(before: float | None, now: float) -> bool:
+    """Whether an epoch's loss is significantly below that of the epoch before, if there is one."""
+    return before is None or now * SIGNIFICANT < before

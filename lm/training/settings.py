@@ -1,26 +1,29 @@
-"""Records of a training run: its settings, its position, and what it reports."""
+"""Settings of a training, and their values by recipe: what `train-lm` is given, and its defaults.
+
+`strong` is for use. `paper` is the training that a model's own paper prints, as far as it does,
+and `code` that of its authors' program: a composition names its family of papers
+(`lm.composition.Composition.recipe`). What a paper leaves open is our choice and says so here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeAlias
 
-from lm.batches import SEGMENTS
-from lm.evaluation import LogNormalisers
-from lm.training.initialisation import INITIALISATIONS
-from lm.training.objectives import OBJECTIVES
-from lm.training.optimisers import OPTIMISERS
-from lm.training.schedules import SCHEDULES
-from lm.training.stages import LEVELS
+from lm.config import Config, check_values, setting
 
-_TABLES: Mapping[str, Mapping[str, object]] = {
-    "optimiser": OPTIMISERS,
-    "schedule": SCHEDULES,
-    "segments": SEGMENTS,
-    "levels": LEVELS,
-    "initialisation": INITIALISATIONS,
-    "objective": OBJECTIVES,
-}
+_MOST = 1_000_000
+
+
+def _number(default: int, help: str, strong: int | None = None, **more: Any) -> Any:
+    """A setting that is a number of something."""
+    return setting(default, help, strong=strong, **{"range": (1, _MOST), **more})
+
+
+def _rate(default: float, help: str, strong: float, most: float = 0.95) -> Any:
+    """A setting that is a share; 0 means without."""
+    return setting(default, help, strong=strong, range=(0, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,90 +33,293 @@ class Settings:
     negatives: words sampled in an update. For the likelihood 0, or more than a quarter of V, means
     the exact softmax; for NCE they are the k noise words of a target, of which there is at least 1.
     epochs: at most, of each stage; patience: validations without a new best after which a stage
-    ends, and clip: norm of a gradient, both 0 for none; accumulate: segments of each stream in
-    an update; validations: of an epoch; initialisation: what gave the model its weights.
-    Rates and shares of 0 mean without. context_noise: share of sentences that enter contexts as
-    corrupted copies (`lm.noise`); averaging: share of a stage's updates so far over which
-    weights are averaged (`lm.training.averaging`); auxiliary_weight: factor of a context's own loss
-    where it is added to that of the words. Defaults are those of runs from before a setting
-    existed; `lm.training.recipes` has those of `train-lm`.
+    ends; accumulate: segments of each stream in an update; context_noise: share of sentences that
+    enter contexts as corrupted copies (`lm.noise.Corruption`); averaging: share of a stage's
+    updates so far over which weights are averaged (`lm.training.weights`); auxiliary_weight: factor
+    of a context's own loss where it is added to that of the words. Defaults are those of runs from
+    before a setting existed; the recipes have those of `train-lm`.
     """
 
-    epochs: int = 5
-    minutes: float | None = None
-    seed: int = 1
-    streams: int = 64
-    segment: int = 5
-    learning_rate: float = 3e-3
-    weight_decay: float = 1e-2
-    clip: float = 5.0
-    dropout: float = 0.1
-    context_dropout: float = 0.1
-    negatives: int = 1024
-    validations: int = 4
-    precision: str = "float32"
-    optimiser: str = "adamw"
-    schedule: str = "annealed"
-    segments: str = "carried"
-    levels: str = "together"
-    patience: int = 0
-    accumulate: int = 1
-    initialisation: str = "own"
-    locked_dropout: float = 0.0
-    word_dropout: float = 0.0
-    weight_dropout: float = 0.0
-    context_noise: float = 0.0
-    auxiliary_weight: float = 1.0
-    averaging: float = 0.0
-    objective: str = "likelihood"
+    epochs: int = _number(
+        5, "Number of passes over the training text, at most, in each stage", strong=5
+    )
+    minutes: float | None = setting(
+        None,
+        "Time limit, towards which an annealed learning rate falls; results then depend on the "
+        "speed of the machine. Stages have equal parts of it.",
+        range=(0, _MOST),
+        above=True,
+    )
+    seed: int = setting(1, "Random seed [default: 1].", range=(0, 2**31 - 1))
+    streams: int = _number(
+        64, "Batch size: documents, or independent segments, read in parallel", strong=32
+    )
+    segment: int = _number(5, "Sentences of a document through which gradients go", strong=5)
+    learning_rate: float = setting(
+        3e-3, "Peak learning rate", strong=1e-2, range=(0, 10), above=True
+    )
+    weight_decay: float = setting(
+        1e-2,
+        "Share by which an update shrinks weights, times the learning rate",
+        strong=1e-2,
+        range=(0, 10),
+    )
+    clip: float = setting(
+        5.0,
+        "Largest norm of an update's gradient; 0 does not clip",
+        strong=5.0,
+        range=(0, _MOST),
+    )
+    dropout: float = _rate(
+        0.1, "Dropout rate of single numbers, of the inputs and before the output layer", 0.1
+    )
+    context_dropout: float = _rate(
+        0.1,
+        "Share of sentences that are trained without context. If sentences begin in the state of "
+        "the sentence before, it loses all history, and the default is 0",
+        0.1,
+        most=1,
+    )
+    negatives: int = _number(
+        1024,
+        "Words sampled per update: for the sampled softmax, where 0 trains the full softmax, or "
+        "noise words of --objective nce, which has 4096 by default. Not with --head classes or "
+        "hashed",
+        strong=1024,
+        range=(0, _MOST),
+    )
+    validations: int = _number(4, "Number of validations in an epoch", strong=4)
+    precision: str = setting(
+        "float32",
+        "Precision of training; auto is bfloat16 where the hardware is faster with it",
+        strong="auto",
+        choices=("auto", "float32", "bfloat16"),
+    )
+    optimiser: str = setting(
+        "adamw",
+        "How gradients become updates; muon is Muon for matrices between hidden units and AdamW "
+        "for the rest",
+        strong="muon",
+        choices=("adamw", "muon", "sgd", "adagrad", "adadelta"),
+    )
+    schedule: str = setting(
+        "annealed",
+        "Learning rate over time: annealed to zero, constant, or halved after each epoch that "
+        "gains little on the validation text, until the second one",
+        strong="annealed",
+        choices=("annealed", "constant", "halving"),
+    )
+    segments: str = setting(
+        "carried",
+        "Context of a segment's first sentence: carried over from the segment before, or none, as "
+        "if a document began; independent segments are shuffled",
+        strong="carried",
+        choices=("carried", "independent"),
+    )
+    levels: str = setting(
+        "together",
+        "How a model's sentence level is trained: together with its word level, by gradients that "
+        "are clipped apart, or before it and then frozen. Only for models that have one",
+        strong="together",
+        choices=("together", "separate", "two-step"),
+    )
+    patience: int = _number(
+        0,
+        "Validations without a new best after which training ends; 0 goes on",
+        strong=0,
+        range=(0, _MOST),
+    )
+    accumulate: int = _number(
+        1, "Batches of segments whose gradients are added up to one update", strong=1
+    )
+    initialisation: str = setting(
+        "own",
+        "Initial weights: each part's own, or Glorot-uniform for every matrix and vector",
+        strong="own",
+        choices=("own", "glorot"),
+        flag="--init",
+    )
+    locked_dropout: float = _rate(
+        0.0, "Dropout rate there with one mask for all words of a sentence (variational)", 0.0
+    )
+    word_dropout: float = _rate(0.0, "Share of the words whose embedding an update leaves out", 0.0)
+    weight_dropout: float = _rate(
+        0.0, "Dropout rate of the weights from hidden state to hidden state", 0.0
+    )
+    context_noise: float = _rate(
+        0.0,
+        "Share of sentences that enter contexts corrupted, as machine translations are: of their "
+        "words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. Not with models "
+        "without context",
+        0.2,
+        most=1,
+    )
+    auxiliary_weight: float = setting(
+        1.0,
+        "Factor of a model's own second loss, that of a sentence level (hrnnlm) or of relations "
+        "(dclm-auxiliary), where it is added to that of the words [default: 1].",
+        range=(0, 1000),
+        above=True,
+    )
+    averaging: float = _rate(
+        0.0,
+        "Share of the updates so far over which weights are averaged; the average is validated and "
+        "saved. 0 does not average",
+        0.0,
+        most=1,
+    )
+    objective: str = setting(
+        "likelihood",
+        "What training maximises: the likelihood, or that of telling words of the text from noise "
+        "words, without a normaliser (noise-contrastive estimation, Mnih & Teh 2012). Scores are "
+        "normalised exactly all the same; with --head self-normalised they need not be. nce is not "
+        "for --head classes or hashed",
+        strong="likelihood",
+        choices=("likelihood", "nce"),
+    )
 
     def __post_init__(self) -> None:
-        for name, known in _TABLES.items():
-            if (value := getattr(self, name)) not in known:
-                raise ValueError(f"no {name} {value!r} is known; there are {', '.join(known)}")
+        check_values(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """State of a run after a validation; nats are per token, `</s>` included.
+class Size(NamedTuple):
+    """What `train-lm --size` stands for: columns of the embeddings, hidden units, layers."""
 
-    training_nats: of the objective, for NCE those of k + 1 decisions. log_z: on the validation
-    text, if the head is not normalised. rate: learning rate of the last update. stage: its name;
-    nats and perplexity of "sentences" are those of the sentence level's words. predicts_end:
-    whether `</s>` is one of the tokens; it is not of a sentence level, and of bags of words.
-    causal: whether the perplexity is one, and no pseudo-perplexity (`lm.evaluation.Perplexity`).
+    embed: int
+    hidden: int
+    layers: int
+
+
+# small: for a CPU; medium: for hours of a CPU; large: for a GPU, near the 650 units and two
+# layers of the "medium" LSTM of Zaremba et al. 2014, with tied embeddings
+SIZES: Mapping[str, Size] = {
+    "small": Size(128, 256, 1),
+    "medium": Size(256, 512, 1),
+    "large": Size(512, 1024, 2),
+}
+
+Values: TypeAlias = Mapping[str, bool | int | float | str]
+
+# Chosen on 1.8 M words of subtitles: one epoch of rnnlm without dropout has perplexity 38.0 in 71 s
+# of a CPU, where AdamW at 0.003 with 64 streams and dropout had 65.7 in 97 s. On 16 M words twenty
+# minutes of one core give 36.6 (rnnlm) and 34.8 (codclm), where an epoch of AdamW in half an hour
+# gave 39.6 and 35.8. Averages of the weights gain nothing where the rate falls to zero. Corrupted
+# contexts cost codclm nothing in clean ones (48.0 and 48.1), and bring 0.9 % in corrupted ones
+# (49.2 and 48.8).
+STRONG: Values = {
+    "vocabulary": 10_000,
+    "min_count": 1,
+    **{
+        one.name: one.metadata["strong"]
+        for record in (Config, Settings)
+        for one in fields(record)
+        if "strong" in one.metadata
+    },
+}
+
+_PAPERS: Values = {
+    **STRONG,
+    "tied": False,
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "streams": 1,
+    "dropout": 0.0,
+    "context_dropout": 0.0,
+    "context_noise": 0.0,
+    "averaging": 0.0,
+    "negatives": 0,
+    "precision": "float32",
+}
+
+# Ji et al. 2016, §3.1: AdaGrad 0.1, clip 5, Glorot, L = 5. K and H are from their grid of
+# 32 … 256; H = 48 is the default of their program, which validates every 1,000 segments (an eighth
+# of an epoch of their text) and is stopped by hand: patience is ours. Their loss is a sum over a
+# segment's tokens, which is ours with one stream.
+_JI: Values = {
+    **_PAPERS,
+    "embed": 48,
+    "hidden": 48,
+    "layers": 2,
+    "recurrence": "cifg",
+    "initialisation": "glorot",
+    "epochs": 100,
+    "optimiser": "adagrad",
+    "learning_rate": 0.1,
+    "validations": 8,
+    "patience": 16,
+    "segments": "independent",
+    "levels": "separate",
+}
+
+# Their program: SGD 0.1, weights shrunk by 1e-6 = 0.1 · 1e-5 an update, segments of 6 sentences.
+_JI_CODE: Values = {**_JI, "optimiser": "sgd", "weight_decay": 1e-5, "segment": 6}
+
+# Wang & Cho 2016, §5.1: 1,000 LSTM units, Adadelta, stopping by the validation text, sentences of
+# up to 50 words; the loss is the mean over sentences: segments of one sentence. Ours: sizes of
+# embeddings and batches, no clipping, patience.
+_WANG_CHO: Values = {
+    **_PAPERS,
+    "embed": 1000,
+    "hidden": 1000,
+    "epochs": 100,
+    "optimiser": "adadelta",
+    "learning_rate": 1.0,
+    "clip": 0.0,
+    "patience": 8,
+    "longest": 50,
+    "streams": 32,
+    "segment": 1,
+}
+
+# Lin et al. 2015, §§4–5: 30 hidden units, SGD 0.1, halved when an epoch gains little, about 30
+# epochs, the sentence level first. Ours: clipping, and gradients over segments of 5 sentences,
+# whose contexts are carried on. Recurrences and initial weights are the models' own.
+_LIN: Values = {
+    **_PAPERS,
+    "embed": 30,
+    "hidden": 30,
+    "epochs": 30,
+    "optimiser": "sgd",
+    "learning_rate": 0.1,
+    "schedule": "halving",
+    "validations": 1,
+    "levels": "two-step",
+}
+
+# The other training of §5.2: both levels at once, by both losses.
+_LIN_DUAL: Values = {**_LIN, "levels": "together"}
+
+# Ghosh et al. 2016, §§3–4: 256 to 1,024 hidden units, words of 200 or more, training until it
+# converges. Ours: embeddings as large, one layer, Adagrad, and all else.
+_GHOSH: Values = {
+    **_PAPERS,
+    "embed": 256,
+    "hidden": 256,
+    "recurrence": "peephole",
+    "vocabulary": 200_000,
+    "min_count": 200,
+    "epochs": 100,
+    "optimiser": "adagrad",
+    "learning_rate": 0.1,
+    "patience": 8,
+    "streams": 32,
+}
+
+FAMILIES: Mapping[str, Mapping[str, Values]] = {
+    "ji": {"paper": _JI, "code": _JI_CODE},
+    "wang-cho": {"paper": _WANG_CHO},
+    "lin": {"paper": _LIN},
+    "lin-dual": {"paper": _LIN_DUAL},
+    "ghosh": {"paper": _GHOSH},
+}
+
+
+def recipe(name: str, family: str | None) -> Values:
+    """The values of a recipe for models of a family.
+
+    ValueError if there is no such recipe for them.
     """
-
-    update: int
-    epoch: float
-    seconds: float
-    words_per_second: float
-    training_nats: float
-    valid_perplexity: float
-    best: bool
-    log_z: LogNormalisers | None = None
-    rate: float = 0.0
-    stage: str = "words"
-    predicts_end: bool = True
-    causal: bool = True
-
-
-@dataclass(slots=True)
-class Progress:
-    """Position of a run: what a resumed run needs besides the tensors."""
-
-    update: int = 0
-    epoch: int = 0
-    position: int = 0
-    seconds: float = 0.0
-    best: float | None = None
-    finished: bool = False
-    nats: float = 0.0  # since the last report; so are the next two
-    predictions: int = 0
-    reported: float = 0.0
-    stage: int = 0
-    first_update: int = 0  # of the stage; so are all that follow
-    first_seconds: float = 0.0
-    failures: int = 0  # validations since the best
-    halvings: int = 0
-    epoch_nats: float | None = None  # validation loss of its last epoch
+    known = {"strong": STRONG, **FAMILIES.get(family or "", {})}
+    if name not in known:
+        raise ValueError(f"this model has no recipe {name!r}, but {', '.join(known)}")
+    return known[name]

@@ -19,8 +19,8 @@ from lm.checkpoint import check_shapes, checked, own_tensors
 from lm.sentences import Rows
 from lm.shards import ModelError, read_tensors, write_tensors
 from lm.training.optimisers import OPTIMISERS
-from lm.training.settings import Progress, Settings
-from lm.training.trainer import Trainer
+from lm.training.settings import Settings
+from lm.training.trainer import Progress, Trainer
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:

@@ -2,7 +2,7 @@
 
 The loss, −log p or that of NCE (`lm.training.objectives`), is summed over a segment of L
 sentences, mean over the segments of an update; of bags of words it is the mean over a sentence's
-words that is summed. The recipes (`lm.training.recipes`) say which segments, optimiser and
+words that is summed. The recipes (`lm.training.settings`) say which segments, optimiser and
 schedule: the strong one takes Muon, dropout, an annealed rate, contexts carried (without
 gradient) between the segments of a document, and replaces some contexts by the null context, so
 that the model also scores without context.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -26,21 +27,70 @@ from torch.optim import Optimizer
 
 from lm.batches import SEGMENTS, Segment
 from lm.corpus import Corpus
-from lm.evaluation import perplexity, sentence_level_nats
+from lm.evaluation import LogNormalisers, perplexity, sentence_level_nats
 from lm.model import DocumentLM
 from lm.noise import Corruption, Noise, word_factors
 from lm.reading import Reading, read
-from lm.training.averaging import WeightAverage
-from lm.training.objectives import OBJECTIVES
-from lm.training.optimisers import OPTIMISERS, clip, sparse_parameters
+from lm.training.objectives import LEVELS, OBJECTIVES
+from lm.training.optimisers import (
+    MOST_HALVINGS,
+    OPTIMISERS,
+    SCHEDULES,
+    Position,
+    clip,
+    fell,
+    sparse_parameters,
+)
 from lm.training.processes import ALONE, Processes
-from lm.training.schedules import MOST_HALVINGS, SCHEDULES, Position, fell
-from lm.training.settings import Progress as Progress
-from lm.training.settings import Report as Report
-from lm.training.settings import Settings as Settings
-from lm.training.stages import LEVELS
-from lm.training.weight_dropout import dropped_weights
+from lm.training.settings import Settings
+from lm.training.weights import WeightAverage, dropped_weights
 from lm.vocabulary import END
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """State of a run after a validation; nats are per token, `</s>` included.
+
+    training_nats: of the objective, for NCE those of k + 1 decisions. log_z: on the validation
+    text, if the head is not normalised. rate: learning rate of the last update. stage: its name;
+    nats and perplexity of "sentences" are those of the sentence level's words. predicts_end:
+    whether `</s>` is one of the tokens; it is not of a sentence level, and of bags of words.
+    causal: whether the perplexity is one, and no pseudo-perplexity (`lm.evaluation.Perplexity`).
+    """
+
+    update: int
+    epoch: float
+    seconds: float
+    words_per_second: float
+    training_nats: float
+    valid_perplexity: float
+    best: bool
+    log_z: LogNormalisers | None = None
+    rate: float = 0.0
+    stage: str = "words"
+    predicts_end: bool = True
+    causal: bool = True
+
+
+@dataclass(slots=True)
+class Progress:
+    """Position of a run: what a resumed run needs besides the tensors."""
+
+    update: int = 0
+    epoch: int = 0
+    position: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+    finished: bool = False
+    nats: float = 0.0  # since the last report; so are the next two
+    predictions: int = 0
+    reported: float = 0.0
+    stage: int = 0
+    first_update: int = 0  # of the stage; so are all that follow
+    first_seconds: float = 0.0
+    failures: int = 0  # validations since the best
+    halvings: int = 0
+    epoch_nats: float | None = None  # validation loss of its last epoch
 
 
 class Trainer:

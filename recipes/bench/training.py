@@ -27,8 +27,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from lm.batches import SEGMENTS
 from lm.corpus import Corpus, build_vocabulary, intern, renumber
 from lm.model import Config, DocumentLM
-from lm.training.recipes import STRONG
-from lm.training.settings import Settings
+from lm.training.settings import STRONG, Settings
 from lm.training.trainer import Trainer
 from lm.vocabulary import END, START
 from rerank.files.lines import read_lines

@@ -23,7 +23,7 @@ from rerank.registry import MODELS
 from rerank.values import FILE, FOLDER, MOST_LINES, TEXT, MemberName, TableName
 
 if TYPE_CHECKING:
-    from lm.training.settings import Report
+    from lm.training.trainer import Report
 
 WIDEST = 1 << 16  # layer that `lm.model.Config` allows
 

@@ -12,7 +12,7 @@ from rerank.files.outputs import atomic
 from rerank.files.paths import display
 
 if TYPE_CHECKING:
-    from lm.training.settings import Report
+    from lm.training.trainer import Report
     from rerank.notices import Notices
 
 COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage")

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from lm.contexts import Context
     from lm.corpus import Corpus
     from lm.training.processes import Processes
-    from lm.training.settings import Report, Settings
-    from lm.training.trainer import Trainer
+    from lm.training.settings import Settings
+    from lm.training.trainer import Report, Trainer
 
 
 def train_lm(
@@ -152,8 +152,8 @@ def _trainer(
     """
     from lm.model import Config, DocumentLM, n_parameters
     from lm.side_information import KINDS
-    from lm.training.initialisation import INITIALISATIONS
     from lm.training.trainer import Trainer
+    from lm.training.weights import INITIALISATIONS
 
     sizes = {KINDS[kind]: len(words) for kind, words in texts.side.items()}
     with fitting(recipe):

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 class Recipe:
     """Settings of the training of a language model: the options of `train-lm`.
 
-    None stands for the value of the recipe (`lm.training.recipes`); fusion, head, encoder,
+    None stands for the value of the recipe (`lm.training.settings`); fusion, head, encoder,
     sentence_recurrence, source_context, relation_classifier: None for those of the model.
     documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown
     words. backward: whether sentences are read from right to left; reverse_documents: whether
     documents are read from the last sentence to the first; longest: most words of a sentence to
     train on, None for any number; across_documents: whether contexts cross the ends of documents;
     passages: sentences of a passage, of which the last one alone is predicted, None for documents.
-    size: a name of `lm.training.sizes`, whose values go before those of the recipe.
+    size: a name of `lm.training.settings`, whose values go before those of the recipe.
     source_vocabulary: most words of the source sentences' vocabulary, None for as many as
     `vocabulary`. source_lm: folder of a model of source text (`rerank.pipeline.source_models`).
     """

@@ -42,8 +42,8 @@ def completed(recipe: Recipe) -> Recipe:
     The values of a size go before those of the recipe's name, and what the equations of the model
     decide before both.
     """
-    from lm.training.recipes import recipe as values_of
-    from lm.training.sizes import SIZES
+    from lm.training.settings import SIZES
+    from lm.training.settings import recipe as values_of
 
     model = MODELS.named(recipe.model)
     try:
@@ -53,7 +53,7 @@ def completed(recipe: Recipe) -> Recipe:
             f"--recipe {recipe.recipe} --model {recipe.model}: {fault}; choose one of these"
         ) from None
     if recipe.size is not None:
-        values = {**values, **asdict(SIZES[recipe.size])}
+        values = {**values, **SIZES[recipe.size]._asdict()}
     given = {name: value for name in values if (value := getattr(recipe, name)) is not None}
     return replace(recipe, **{**model.adapted({**values, **given}), **given})
 

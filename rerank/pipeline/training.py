@@ -13,8 +13,7 @@ from rerank.files.interrupts import Interrupts
 from rerank.pipeline.progress import progress
 
 if TYPE_CHECKING:
-    from lm.training.settings import Report
-    from lm.training.trainer import Trainer
+    from lm.training.trainer import Report, Trainer
     from rerank.commands.texts import TrainingTexts
     from rerank.pipeline.curves import LearningCurve
 

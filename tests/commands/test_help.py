@@ -63,7 +63,7 @@ def test_names_in_the_help_are_all_that_there_are() -> None:
     """They are written out there, because help must not wait for torch."""
     from lm import composition
     from lm.corpus import DOCUMENTS
-    from lm.training.sizes import SIZES
+    from lm.training.settings import SIZES
 
     text = (HELP / "train-lm").read_text(encoding="utf-8")
     tables = {"documents": DOCUMENTS, "size": SIZES, "head": composition.HEADS}

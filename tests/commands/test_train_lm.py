@@ -19,7 +19,7 @@ from support.world import World
 
 from lm.checkpoint import SavedModel, load_model
 from lm.composition import Composition
-from lm.training.recipes import STRONG
+from lm.training.settings import STRONG
 from lm.zoo import ZOO
 
 OWN = Composition("lm.contexts.bags:BagOfWords", "lm.fusions:Output", "", "", order=1)

@@ -26,8 +26,9 @@ from lm.corpus import Corpus
 from lm.model import DocumentLM
 from lm.scoring import ScoringEngine, after
 from lm.shards import read_tensors, write_tensors
+from lm.training.settings import Settings
 from lm.training.state import load_training, save_training
-from lm.training.trainer import Settings, Trainer
+from lm.training.trainer import Trainer
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
 from lm.zoo import ZOO

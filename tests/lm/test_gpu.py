@@ -19,7 +19,8 @@ from lm.model import DocumentLM
 from lm.sampling import sample
 from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.training.optimisers import OPTIMISERS
-from lm.training.trainer import Report, Settings, Trainer
+from lm.training.settings import Settings
+from lm.training.trainer import Report, Trainer
 from lm.trie import Candidates
 from lm.zoo import ZOO
 

@@ -15,7 +15,7 @@ from lm.model import Config, DocumentLM
 from lm.noise import DROPPED, REPLACED, SWAPPED, Copies, Corruption, Noise, word_factors
 from lm.recurrences import Recurrence
 from lm.sentences import Positions
-from lm.training.weight_dropout import dropped_weights
+from lm.training.weights import dropped_weights
 from lm.vocabulary import START
 
 V, WORDS = 9, 20_000

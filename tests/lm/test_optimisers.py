@@ -10,12 +10,9 @@ from torch import Tensor, nn
 from lm.backend import fast_bfloat16
 from lm.model import Config, DocumentLM
 from lm.tiny_models import tiny_model
-from lm.training.averaging import WeightAverage
-from lm.training.initialisation import INITIALISATIONS
-from lm.training.optimisers import OPTIMISERS, clip, sparse_parameters
-from lm.training.recipes import STRONG, recipe
-from lm.training.schedules import SCHEDULES, Position, fell
-from lm.training.settings import Settings
+from lm.training.optimisers import OPTIMISERS, SCHEDULES, Position, clip, fell, sparse_parameters
+from lm.training.settings import STRONG, Settings, recipe
+from lm.training.weights import INITIALISATIONS, WeightAverage
 from lm.zoo import ZOO
 
 RATE, DECAY = 0.1, 0.01

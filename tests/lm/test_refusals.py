@@ -25,8 +25,7 @@ from lm.tiny_models import read_by_words, tiny_model
 from lm.topics.prediction import PredictorConfig
 from lm.training.objectives import OBJECTIVES
 from lm.training.processes import Processes
-from lm.training.recipes import recipe
-from lm.training.settings import Settings
+from lm.training.settings import Settings, recipe
 from lm.training.trainer import Trainer
 from lm.vocabulary import Vocabulary
 from lm.zoo import ZOO

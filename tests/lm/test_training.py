@@ -23,11 +23,11 @@ from lm.model import DocumentLM
 from lm.reading import read
 from lm.sentences import Rows
 from lm.training import trainer as training
+from lm.training.objectives import LEVELS
 from lm.training.processes import ALONE, Processes
-from lm.training.recipes import FAMILIES
-from lm.training.stages import LEVELS
+from lm.training.settings import FAMILIES, Settings
 from lm.training.state import load_training, save_training
-from lm.training.trainer import Report, Settings, Trainer
+from lm.training.trainer import Report, Trainer
 from lm.vocabulary import Vocabulary
 
 WORDS = tuple(b"w%d" % i for i in range(21))

@@ -19,8 +19,7 @@ from lm.batches import carried_segments
 from lm.noise import Noise
 from lm.topics.prediction import LabelledText, TopicPredictor
 from lm.topics.prediction.evaluation import TopicFigures, measure
-from lm.training.optimisers import OPTIMISERS, clip
-from lm.training.schedules import MOST_HALVINGS, SCHEDULES, Position, fell
+from lm.training.optimisers import MOST_HALVINGS, OPTIMISERS, SCHEDULES, Position, clip, fell
 
 
 @dataclass(frozen=True, slots=True)
