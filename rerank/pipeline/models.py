@@ -64,7 +64,7 @@ class Scoring:
 class ModelOptions:
     """Options of language models, by the NAME of their `--lm NAME=DIR`.
 
-    pmi: models whose feature becomes two, with and without context (`rerank.scorers.pmi`);
+    pmi: models whose feature becomes two, with and without context (`rerank.scorers.language_model`);
     document_caches: (NAME, λ) of models interpolated with a document cache (`lm.document_cache`).
     """
 
@@ -147,8 +147,6 @@ def open_models(
         return []
     from lm.backend import Backend
     from rerank.scorers.language_model import LanguageModel
-    from rerank.scorers.pmi import PmiForm
-    from rerank.scorers.reversed_documents import ReversedDocuments
 
     device = choose_device(scoring.device, scoring.threads)
     backend = partial(Backend, device, dtype=scoring.dtype, deterministic=scoring.deterministic)
@@ -161,16 +159,25 @@ def open_models(
                     f"--document-cache {name}: {folder} is a Hugging Face model, whose tokens are "
                     "not words; give --scorer NAME=document-cache beside it"
                 )
-            causal = open_causal_lm(name, folder, backend, cache, scoring.threads)
+            causal = open_causal_lm(
+                name, folder, backend, cache, scoring.threads, pmi=name in options.pmi
+            )
             if name in options.pmi and causal.order == 0:
                 raise UsageError(
                     f"--pmi {name}: {folder} is a model without context, whose PMI is always 0; "
                     "leave the option out, or give a window of a sentence or more"
                 )
-            found.append(PmiForm(causal) if name in options.pmi else causal)
+            found.append(causal)
             continue
         saved = open_model(folder, scoring.device, scoring.threads)
-        model = LanguageModel(name, saved, backend(), cache, document_cache=shares.get(name))
+        model = LanguageModel(
+            name,
+            saved,
+            backend(),
+            cache,
+            pmi=name in options.pmi,
+            document_cache=shares.get(name),
+        )
         if name in options.pmi and model.order == 0:
             raise UsageError(
                 f"--pmi {name}: {folder} is a model without context, whose PMI is always 0; leave "
@@ -181,9 +188,7 @@ def open_models(
                 f"--pmi {name}: {folder} is a model that is given the next sentence, too, for "
                 "which there is no PMI form; leave the option out"
             )
-        source: FeatureSource = PmiForm(model) if name in options.pmi else model
-        reads_reversed = saved.model.config.reverse_documents
-        found.append(ReversedDocuments(source) if reads_reversed else source)
+        found.append(model)
     return found
 
 
@@ -193,6 +198,8 @@ def open_causal_lm(
     new_backend: Callable[[], Backend],
     cache: Cache | None,
     threads: int | None,
+    *,
+    pmi: bool,
 ) -> CausalLM:
     """The scorer of `--lm NAME=hf:DIR[,OPTION=VALUE …]`; InputError if the folder is not valid."""
     from lm.causal.folder import CausalFolderError, open_causal_model
@@ -204,7 +211,7 @@ def open_causal_lm(
         backend = new_backend()
         model = open_causal_model(options.folder, backend.device, backend.dtype)
         use_cores(n_parameters(model.model), threads)
-        scorer = CausalLM(name, model, options, new_backend(), cache)
+        scorer = CausalLM(name, model, options, new_backend(), cache, pmi=pmi)
         scorer.check()
     except CausalFolderError as fault:
         raise InputError(str(fault)) from None

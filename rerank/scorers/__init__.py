@@ -31,6 +31,7 @@ empty array. Any order: a `DocumentProblem` over the sentences that have candida
 better; −inf is a score, NaN and +inf are faults.
 """
 
+Named: TypeAlias = tuple[str, KBest]  # a document's name, for messages, and its lists
 PlainScorer: TypeAlias = Callable[[Document], Sequence[ArrayLike]]
 """A scorer of order 0 as a function."""
 
@@ -98,7 +99,7 @@ class FeatureSource(ABC):
         return 0.0
 
     @abstractmethod
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
 
     def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
@@ -139,32 +140,6 @@ class FeatureSource(ABC):
         return ""
 
 
-class ContextualSource(FeatureSource):
-    """A source whose contextual feature has a value in no context, too, as a language model's has.
-
-    `rerank.scorers.pmi` makes two features of it.
-    """
-
-    @abstractmethod
-    def null_scores(self, documents: Sequence[tuple[str, KBest]]) -> list[NDArray[np.float32]]:
-        """Scores (n,) of each document's candidates, each as if its sentence began a document."""
-
-    def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
-        """Scores (n,) of a document's candidates in no context, as `null_scores`."""
-        if not self.causal:
-            return super().without_context(name, kbest)
-        (found,) = self.null_scores([(name, kbest)])
-        return found
-
-    def remembers_null(self, kbest: KBest) -> bool:
-        """Whether the null scores of these lists are in the cache."""
-        return False
-
-    @abstractmethod
-    def forgetful(self) -> ContextualSource:
-        """A copy for measuring time, which neither uses the cache nor counts."""
-
-
 class ProblemSource(FeatureSource):
     """A source that scores documents one by one, without static features of its own."""
 
@@ -172,7 +147,7 @@ class ProblemSource(FeatureSource):
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of one document's candidates; the name is for messages."""
 
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Features of each document (name, lists); its static columns are 0."""
         return [
             ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, len(self.columns))))

@@ -28,8 +28,7 @@ from lm.scoring import ScoringEngine
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import SideText
 from lm.trie import Candidates, build
-from rerank.scorers.following import Reading, advanced, by_rows, read
-from rerank.scorers.histories import digest, take
+from rerank.scorers.histories import advanced, by_rows, digest, read, take
 
 Sums = NDArray[np.float64]
 
@@ -95,7 +94,7 @@ class AcausalProblem(DocumentProblem):
         if not choices:
             return []
         path, last = np.array([choices], dtype=np.intp), len(choices) - 1
-        asked: list[Reading] = []
+        asked: list[tuple[AcausalProblem, int, Candidates, Rows]] = []
         for t, contexts, _ in self._contexts(path, 0, last):
             entered = self._entered(t, contexts, path[:, t + 1] if t < last else None)
             asked.append((self, t, self.lists.part(t, t + 1), entered))
@@ -231,7 +230,7 @@ class _Sentences:
     rows: Indices
     columns: Indices
 
-    def reading(self) -> Reading:
+    def reading(self) -> tuple[AcausalProblem, int, Candidates, Rows]:
         """The request for the scores of all of them."""
         return self.problem, self.t, self.candidates, self.contexts
 

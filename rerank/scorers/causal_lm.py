@@ -1,32 +1,268 @@
-"""A Hugging Face causal language model as a source of features: log-probability `NAME`."""
+"""A Hugging Face causal language model as a source of features: log-probability `NAME`.
+
+Every sentence is tokenised on its own, together with its newline or the space before it. A history
+is the candidates chosen in the window; histories whose contexts are equal texts are scored once.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.problem import Answer, Indices
 from lm.backend import Backend
-from lm.causal.engine import VERSION, CausalEngine
-from lm.causal.folder import CausalModel
-from rerank.corpus.detokenisation import detokenised
-from rerank.corpus.kbest import KBest
-from rerank.errors import RerankError
+from lm.causal.engine import VERSION, CausalContext, CausalEngine
+from lm.causal.folder import UNLIMITED, CausalModel
+from lm.causal.trees import Tree, trees_of
+from lm.trie import Candidates
 from rerank.files.cache import Cache
+from rerank.corpus.detokenisation import detokenised
+from rerank.errors import RerankError
 from rerank.notices import Notices
-from rerank.scorers import ScoredDocument
-from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache, flat
+from rerank.scorers import Named, ScoredDocument
+from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.causal_options import CausalOptions
-from rerank.scorers.causal_problem import CausalProblem, complete
-from rerank.scorers.causal_texts import CausalTexts
-from rerank.scorers.model_source import ModelSource
+from rerank.scorers.histories import HistoryProblem, Scores, Sums, by_engine, digest, unscored
+from rerank.scorers.language_model import ModelSource
 
 ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
-Named = tuple[str, KBest]
+Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
+_REMEMBERED = 1 << 12  # contexts of a document
+
+
+class CausalProblem(HistoryProblem):
+    """A document under a causal language model; a state is a list of the choices in the window.
+
+    lines: texts of the candidates of the T lists; label: scorer and document in messages; cut: is
+    called for each context that the model's positions cut; order: that of the window, or None to
+    have pairs scored as they are asked for.
+    """
+
+    def __init__(
+        self,
+        engine: CausalEngine,
+        kept: CachedScores,
+        memory: ScorerCache,
+        lines: Sequence[Sequence[str]],
+        options: CausalOptions,
+        *,
+        order: int | None,
+        label: str,
+        cut: Callable[[], None],
+    ) -> None:
+        super().__init__(engine, kept, memory, order=order)
+        self.model, self.options, self.label = engine.model, options, label
+        self._lines, self._cut = lines, cut
+        self._single: dict[tuple[int, bytes, int], float] = {}
+        self._contexts: dict[tuple[int, Choices], tuple[CausalContext, bytes]] = {}
+        self._trees: dict[tuple[int, bool], list[Tree]] = {}
+
+    # Texts
+
+    def _encoded(self, before: str, after: str) -> Candidates:
+        texts = [before + one + after if one or after else "" for own in self._lines for one in own]
+        tokens = iter(self.model.encode(texts))
+        return Candidates.of([[next(tokens) for _ in own] for own in self._lines])
+
+    @cached_property
+    def _first(self) -> Candidates:
+        """The candidates as sentences without context."""
+        return self._encoded("", "\n" if self.options.join == "newline" else "")
+
+    @cached_property
+    def _following(self) -> Candidates:
+        """The candidates as sentences after others."""
+        return self._first if self.options.join == "newline" else self._encoded(" ", "")
+
+    @cached_property
+    def _sizes(self) -> list[NDArray[np.int64]]:
+        """(K_t,) tokens of the candidates of each list, in the longer of the two forms."""
+        both = [np.diff(own.offsets) for own in (self._first, self._following)]
+        return np.split(np.maximum(*both), self._first.lists[1:-1])
+
+    def _forms(self, context: CausalContext) -> Candidates:
+        """The candidates, as they stand after a context."""
+        return self._following if len(context.ids) > 1 else self._first
+
+    def trees(self, t: int, context: CausalContext) -> list[Tree]:
+        """Prefix trees of list t, as it stands after a context."""
+        name = t, len(context.ids) > 1
+        if name not in self._trees:
+            self._trees[name] = trees_of(self._forms(context).part(t, t + 1))
+        return self._trees[name]
+
+    def tree(self, t: int, context: CausalContext, rows: Sequence[int]) -> Tree:
+        """The prefix tree of some candidates of list t."""
+        forms = self._forms(context)
+        own = Candidates.of([[forms.one(t, k).tokens.tolist() for k in rows]])
+        return Tree.of(own, np.arange(len(rows)))
+
+    def context(self, t: int, history: Choices) -> tuple[CausalContext, bytes]:
+        """The context of sentence t after a history, and its key."""
+        if (t, history) not in self._contexts:
+            if len(self._contexts) >= _REMEMBERED:
+                self._contexts.clear()
+            found = self._read(t, history)
+            self._contexts[t, history] = found, digest(found.key)
+        return self._contexts[t, history]
+
+    def _read(self, t: int, choices: Choices) -> CausalContext:
+        """The context of sentence t after the choices of the sentences just before it.
+
+        Of these the last ones that are within the window and, with the longest candidate of list
+        t, within the model's positions: whole sentences. O(tokens).
+        """
+        longest = int(self._sizes[t].max(initial=0))
+        room = self.model.positions - longest  # the last token of a candidate is never read
+        if room < 0:
+            raise RerankError(
+                f"{self.label}, sentence {t} (counted from 0 among those with candidates): a "
+                f"candidate has {longest:,} tokens, the model has positions for "
+                f"{self.model.positions:,}; leave it out, or give a model with more"
+            )
+        window = UNLIMITED if self.options.tokens is None else self.options.tokens
+        sizes = [int(self._sizes[t - 1 - i][k]) for i, k in enumerate(reversed(choices))]
+        wanted, fitting = np.searchsorted(
+            np.cumsum(np.array(sizes, np.int64)), [window, room], side="right"
+        ).tolist()
+        if fitting < wanted:
+            self._cut()
+        begin, found = t - min(wanted, fitting), CausalContext((self.model.begin,))
+        for s in range(begin, t):
+            found = found.after(self._forms(found).one(s, choices[s - t]).tokens.tolist())
+        return found
+
+    def score_key(self, t: int, history: Choices) -> bytes:
+        """Digest of the context."""
+        return self.context(t, history)[1]
+
+    # Scores
+
+    def initial(self) -> list[Choices]:
+        """The empty history."""
+        return [()]
+
+    def select(
+        self, successors: list[Choices], parents: Indices, choices: Indices
+    ) -> list[Choices]:
+        """The histories after the chosen candidates."""
+        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
+        return [self._recent((*successors[p], c)) for p, c in pairs]
+
+    @classmethod
+    def extend_together(cls, requests: Sequence[tuple[Any, list[Choices], int]]) -> list[Answer]:
+        """Scores for histories of many documents, in one batch for each model."""
+        complete([(problem, states, t) for problem, states, t in requests])
+        return [(problem._rows(states, t), states) for problem, states, t in requests]
+
+    @classmethod
+    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
+        """Sums along paths of many documents, all their sentences in one batch for each model.
+
+        A list for each context of sentence t, then single sentences, each after each of its
+        distinct contexts.
+        """
+        lists, singles = [], []
+        for problem, paths, t, horizon in requests:
+            if t < len(problem.lengths):
+                own = [problem._recent(tuple(path)) for path in paths[:, :t].tolist()]
+                lists.append((problem, own, t))
+            for s in range(t + 1, problem._end(t, horizon)):
+                for *before, choice in paths[:, : s + 1].tolist():
+                    singles.append((problem, s, problem._recent(tuple(before)), choice))
+        complete(lists)
+        _complete_single(singles)
+        return [problem._sums(paths, t, horizon) for problem, paths, t, horizon in requests]
+
+    def unary(self, t: int) -> Scores:
+        """Scores (K_t,) of sentence t; order 0 only."""
+        if self.order != 0:
+            return super().unary(t)  # type: ignore[return-value]  # it raises
+        return self._list([()], t)[0]
+
+    def pairwise(self, t: int) -> Scores:
+        """Scores (K_{t-1}, K_t) after each candidate of sentence t−1; order 0 and 1."""
+        return self._list(self.all_histories(t), t) if self.order == 1 else self.unary(t)[None]
+
+    def all_histories(self, t: int) -> list[Choices]:
+        """Every history of sentence t at order 0 and 1."""
+        return [(k,) for k in range(self.lengths[t - 1])] if t and self.order == 1 else [()]
+
+    def _list(self, histories: list[Choices], t: int) -> Scores:
+        """Scores (N, K_t), computed where they are not known."""
+        complete([(self, histories, t)])
+        return self._rows(histories, t)
+
+    def _recent(self, choices: Choices) -> Choices:
+        """The choices that contexts depend on."""
+        window = self.options.sentences
+        return choices if window is None else choices[max(0, len(choices) - window) :]
+
+    def _end(self, t: int, horizon: int) -> int:
+        """The sentence after the last one within a horizon."""
+        return min(t + horizon + 1, len(self.lengths))
+
+    def _rows(self, histories: list[Choices], t: int) -> Scores:
+        """Scores (N, K_t), all of them known."""
+        return self.scores_after(t, (self.score_key(t, one) for one in histories))
+
+    def _sums(self, paths: Indices, t: int, horizon: int) -> Sums:
+        """Sums (N,) of known scores of sentences t … t + horizon."""
+        sums = np.zeros(len(paths))
+        for n, path in enumerate(map(tuple, paths.tolist())):
+            for s in range(t, self._end(t, horizon)):
+                key = self.score_key(s, self._recent(path[:s]))
+                if self.has_scores(s, key):
+                    sums[n] += float(self.scores_after(s, [key])[0, path[s]])
+                else:
+                    sums[n] += self._single[s, key, path[s]]
+        return sums
+
+
+def complete(requests: Sequence[tuple[CausalProblem, list[Choices], int]]) -> None:
+    """Have the scores of whole lists t after histories in the problems' tables."""
+    wanted = [
+        (problem, t, key, problem.context(t, history)[0])
+        for problem, t, histories in unscored(requests)
+        for key, history in histories.items()
+    ]
+    scores = _scored([(p, context, p.trees(t, context)) for p, t, _, context in wanted])
+    for (problem, t, key, _), own in zip(wanted, scores, strict=True):
+        problem.enter(t, [key], own.astype(np.float32)[None])
+
+
+def _complete_single(wanted: Sequence[tuple[CausalProblem, int, Choices, int]]) -> None:
+    """Have the scores of single candidates k of lists t after histories, as float32."""
+    places: dict[tuple[int, int, bytes], tuple[CausalProblem, CausalContext, set[int]]] = {}
+    for problem, t, history, k in wanted:
+        context, key = problem.context(t, history)
+        if not problem.has_scores(t, key) and (t, key, k) not in problem._single:
+            place = id(problem), t, key
+            places.setdefault(place, (problem, context, set()))[2].add(k)
+    scores = _scored(
+        [
+            (problem, context, [problem.tree(t, context, sorted(chosen))])
+            for (_, t, _), (problem, context, chosen) in places.items()
+        ]
+    )
+    for ((_, t, key), (problem, _, chosen)), own in zip(places.items(), scores, strict=True):
+        names = [(t, key, k) for k in sorted(chosen)]
+        problem._single.update(zip(names, own.astype(np.float32).tolist(), strict=True))
+
+
+def _scored(requests: Sequence[tuple[CausalProblem, CausalContext, list[Tree]]]) -> list[Sums]:
+    """Scores of the trees of each request after its context, those of one model in one call."""
+    return by_engine(
+        [problem.engine for problem, *_ in requests],
+        lambda engine, own: engine.scores([requests[n][1:] for n in own]),
+    )
 
 
 class CausalLM(ModelSource[CausalEngine]):
@@ -44,10 +280,12 @@ class CausalLM(ModelSource[CausalEngine]):
         name: str,
         model: CausalModel,
         options: CausalOptions,
-        backend: Backend | None = None,
+        backend: Backend,
         cache: Cache | None = None,
+        *,
+        pmi: bool = False,
     ) -> None:
-        super().__init__(name, CausalEngine(model, backend or Backend()), cache, ERRORS)
+        super().__init__(name, CausalEngine(model, backend), cache, ERRORS, pmi=pmi)
         self.model, self.options, self.order = model, options, options.order
         self._null = replace(options, sentences=0, tokens=None)
         self._cut = 0
@@ -84,46 +322,26 @@ class CausalLM(ModelSource[CausalEngine]):
     def forgetful(self) -> CausalLM:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._memory, twin._null_memory = ScorerCache(None, ""), ScorerCache(None, "")
-        twin._engine = CausalEngine(self.model, self._engine.backend)
-        twin.remembered = twin._cut = 0
+        twin._forget(CausalEngine(self.model, self._engine.backend))
+        twin._cut = 0
         return twin
 
-    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
-        """Problem of each document; there are no static features."""
-        if self.order not in (0, 1):
-            return [self._contextual(name, kbest) for name, kbest in documents]
-        return [
-            ScoredDocument(found.problem(self.order or 0), np.zeros((kbest.n, 0)))
-            for found, (_, kbest) in zip(
-                self._whole(documents, self.options, self._memory), documents, strict=True
-            )
-        ]
-
-    def null_scores(self, documents: Sequence[Named]) -> list[NDArray[np.float32]]:
-        """Scores (n,) of each document's candidates, each as a text of its own: cached."""
-        found = self._whole(documents, self._null, self._null_memory)
-        return [one.column("scores").astype(np.float32) for one in found]
-
-    def _problem(
-        self, name: str, kept: CachedScores, options: CausalOptions, memory: ScorerCache
-    ) -> CausalProblem:
+    def _problem(self, name: str, kept: CachedScores, *, null: bool = False) -> CausalProblem:
         """The problem of a document with its cached scores; counts contexts that were cut."""
-
-        def too_long(t: int, tokens: int) -> RerankError:
-            return RerankError(
-                f"scorer {self.name!r}, document {name!r}, sentence {t} (counted from 0 among "
-                f"those with candidates): a candidate has {tokens:,} tokens, the model has "
-                f"positions for {self.model.positions:,}; leave it out, or give a model with more"
-            )
 
         def cut() -> None:
             self._cut += 1
 
-        lines = [self._read_by_people(part) for part in kept.requested.lists()]
-        texts = CausalTexts(self.model, lines, options, too_long=too_long, cut=cut)
-        order = None if self._lazy and options is self.options else options.order
-        return CausalProblem(self._engine, texts, kept, memory, order=order)
+        return CausalProblem(
+            self._engine,
+            kept,
+            self._null_memory if null else self._memory,
+            [self._read_by_people(part) for part in kept.requested.lists()],
+            self._null if null else self.options,
+            order=0 if null else self.order,
+            label=f"scorer {self.label!r}, document {name!r}",
+            cut=cut,
+        )
 
     def _read_by_people(self, lines: bytes) -> list[str]:
         """The texts of LF-ended lines, detokenised if the options say so."""
@@ -132,68 +350,50 @@ class CausalLM(ModelSource[CausalEngine]):
             own = detokenised(own, self.options.detokenize)
         return [line.decode() for line in own]
 
-    def _contextual(self, name: str, kbest: KBest) -> ScoredDocument:
-        """The problem of a document that is scored as a search goes on."""
-        texts = ListTexts.of(kbest)
-        kept = self._memory.recall(texts)
-        self.remembered += kept is not None
-        problem = self._problem(
-            name, kept or CachedScores(texts, texts, {}), self.options, self._memory
-        )
-        return ScoredDocument(problem, np.zeros((kbest.n, 0)), problem.keep)
+    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Problem of each document; there are no static features."""
+        if self.order in (0, 1):
+            problems = [found.problem(self.order) for found in self._whole(documents)]
+            return [
+                ScoredDocument(problem, np.zeros((kbest.n, 0)))
+                for problem, (_, kbest) in zip(problems, documents, strict=True)
+            ]
+        scored = []
+        for name, kbest in documents:
+            texts = ListTexts.of(kbest)
+            kept = self._memory.recall(texts)
+            self.remembered += kept is not None
+            problem = self._problem(name, kept or CachedScores(texts, texts, {}))
+            scored.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), problem.keep))
+        return scored
 
-    def _whole(
-        self, documents: Sequence[Named], options: CausalOptions, memory: ScorerCache
-    ) -> list[CachedScores]:
-        """All scores of documents at order 0 or 1, those that are not cached in one batch."""
-        texts = [ListTexts.of(kbest) for _, kbest in documents]
-        kept = [memory.recall(own) for own in texts]
-        self.remembered += sum(one is not None for one in kept) if memory is self._memory else 0
-        new: dict[int, CausalProblem] = {}
-        for n, ((name, _), own) in enumerate(zip(documents, texts, strict=True)):
-            if kept[n] is None:
-                new[n] = self._problem(name, CachedScores(own, own, {}), options, memory)
-        complete([(p, t, one) for p in new.values() for t, one in _histories(p)])
-        found = []
-        for n, (own, cached) in enumerate(zip(texts, kept, strict=True)):
-            if cached is None:
-                problem = new[n]
-                arrays = {"scores": flat([problem.pairwise(t) for t in range(len(own.counts))])}
-                memory.keep(own, arrays)
-                cached = CachedScores(own, own, arrays)
-            found.append(cached)
-        return found
+    def _computed(
+        self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
+    ) -> Iterator[Arrays]:
+        """Scores of whole documents, in one batch."""
+        problems = [
+            self._problem(name, CachedScores(own, own, {}), null=null)
+            for name, own in zip(names, texts, strict=True)
+        ]
+        complete([(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))])
+        for problem in problems:
+            yield {"scores": flat([problem.pairwise(t) for t in range(len(problem.lengths))])}
 
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of contexts longer than the model's positions."""
         super().finish(source, notices)
         if self._cut:
             notices.add(
-                f"context longer than the {self.model.positions:,} positions of {self.name}: its "
+                f"context longer than the {self.model.positions:,} positions of {self.label}: its "
                 "earliest sentences were left out; give a window (,sentences=N) to choose it",
                 source=source,
                 count=self._cut,
             )
         self._cut = 0
 
-    def report(self) -> str:
-        """What was computed and what was cached: `gpt: 12 documents from the cache`."""
-        parts = [f"{self.remembered:,} documents from the cache"] if self.remembered else []
-        if self.work.tokens:
-            parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
-        return f"{self.name}: {', '.join(parts) or 'nothing to score'}"
-
     def details(self) -> str:
         """Tokens that the transformer read for those that were scored."""
         if not self.work.nodes:
             return ""
         share = self.work.tokens / self.work.nodes
-        return f"{self.name}: {self.work.nodes:,} tokens read ({share:.2f} scored for each)"
-
-
-def _histories(problem: CausalProblem) -> list[tuple[int, tuple[int, ...]]]:
-    """Sentences and all their histories, at order 0 and 1."""
-    if problem.order == 0:
-        return [(t, ()) for t in range(len(problem.lengths))]
-    before = [1, *problem.lengths[:-1]]
-    return [(t, (k,) if t else ()) for t, n in enumerate(before) for k in range(n)]
+        return f"{self.label}: {self.work.nodes:,} tokens read ({share:.2f} scored for each)"

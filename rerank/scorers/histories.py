@@ -1,81 +1,37 @@
-"""Histories of a document as a language model sees them: contexts, and keys that identify them."""
+"""Documents scored after histories, the sentences chosen before a sentence.
+
+What a model cannot tell apart has equal keys, and is scored once: in this run and, with a cache, in
+later ones. `HistoryProblem` holds these scores, for models of any kind. `ContextualProblem` is that
+of our own models, whose contexts are rows of tensors. The context of a history whose scores came
+from the cache is computed lazily from its nearest ancestor with a context.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from decoders.problem import Indices
+from decoders.problem import Answer, DocumentProblem, Indices, check_path
+from lm.scoring import ScoringEngine
+from lm.sentences import Rows
+from lm.scoring import ScoreError, after
+from lm.trie import Candidates
+from rerank.errors import RerankError
+from rerank.scorers.cached_scores import CachedScores, ScorerCache
 
-if TYPE_CHECKING:
-    from lm.contexts import Context
-    from lm.sentences import Rows
-    from lm.trie import Candidates
-
+Scores: TypeAlias = NDArray[np.float32]
+Sums: TypeAlias = NDArray[np.float64]
+Result = TypeVar("Result")
 KEY_BYTES = 16
-Key: TypeAlias = tuple[bytes, ...]
-"""Of a history: equal keys, equal contexts; equal score keys (`KEY_BYTES`), equal scores."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllSentences:
-    """Keys of histories that differ in any sentence: digests of the chosen texts.
-
-    lines: texts of the candidates of each sentence.
-    """
-
-    lines: Sequence[Sequence[bytes]]
-    first: Key = (bytes(KEY_BYTES),)
-
-    def after(self, key: Key, t: int, choice: int) -> Key:
-        """Digest of the key and the candidate's text."""
-        return (digest(key[0] + self.lines[t][choice]),)
-
-    def score_key(self, key: Key) -> bytes:
-        """The key itself."""
-        return key[0]
-
-
-@dataclass(frozen=True, slots=True)
-class AllKeys:
-    """Keys of histories that differ in any sentence as the context reads it, such as in a bag."""
-
-    context: Context
-    lists: Callable[[], Candidates]
-    first: Key = (bytes(KEY_BYTES),)
-
-    def after(self, key: Key, t: int, choice: int) -> Key:
-        """Digest of the key and the sentence's."""
-        words = self.lists().one(t, choice).tokens
-        return (digest(key[0] + self.context.sentence_key(words)),)
-
-    def score_key(self, key: Key) -> bytes:
-        """The key itself."""
-        return key[0]
-
-
-@dataclass(frozen=True, slots=True)
-class LastSentences:
-    """Keys of histories that differ in their last `order` sentences, as the context reads them."""
-
-    order: int
-    context: Context
-    lists: Callable[[], Candidates]
-    first: Key = ()
-
-    def after(self, key: Key, t: int, choice: int) -> Key:
-        """The keys of the last sentences, of which the candidate is one."""
-        words = self.lists().one(t, choice).tokens
-        return (*key, self.context.sentence_key(words))[-self.order :]
-
-    def score_key(self, key: Key) -> bytes:
-        """Digest of what the context makes of these sentences."""
-        return digest(self.context.history_key(key))
 
 
 def digest(text: bytes) -> bytes:
@@ -83,73 +39,546 @@ def digest(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
 
 
-@dataclass(slots=True, eq=False)
-class Histories:
-    """N histories before sentence t.
+class HistoryProblem(DocumentProblem):
+    """Log-probabilities of a document's candidates after histories, by sentence and score key.
 
-    contexts: those that were computed; rows: (N,) of each history in them, −1 if its own was
-    not. origin: the histories before, and of each the parent among them and the choice; None
-    if all contexts are computed.
+    engine: of the model; kept: scores of earlier runs, if there are any. What was cached may be of
+    longer lists, and is as good. Memory: 4 bytes a candidate and about 300 for each history that
+    was scored or cached.
+    """
+
+    lengths: tuple[int, ...] = ()
+    order: int | None = None
+
+    def __init__(
+        self, engine: Any, kept: CachedScores, memory: ScorerCache, *, order: int | None
+    ) -> None:
+        self.engine, self.order = engine, order
+        self.lengths = tuple(kept.requested.counts.tolist())
+        self._kept, self._memory, self._grown = kept, memory, False
+        self._scores: dict[tuple[int, bytes], Scores] = {}
+        if "history" in kept.arrays:
+            sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()
+            rows = np.split(kept.arrays["scores"], np.cumsum(sizes)[:-1])
+            raw = kept.arrays["history"].tobytes()
+            keys = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
+            self._scores = dict(zip(zip(sentences, keys, strict=True), rows, strict=True))
+
+    @abstractmethod
+    def score_key(self, t: int, history: Any) -> bytes:
+        """`KEY_BYTES` bytes that are equal for histories after which sentence t scores equally."""
+
+    def extend(self, states: Any, t: int) -> Answer:
+        """Scores (N, K_t) after each history; a pass over the list for each that was not scored."""
+        return self.extend_together([(self, states, t)])[0]
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Sums:
+        """Sums (N,) along each path."""
+        return self.rescore_together([(self, paths, t, horizon)])[0]
+
+    def has_scores(self, t: int, key: bytes) -> bool:
+        """Whether the scores of sentence t after a history are known."""
+        found = self._scores.get((t, key))
+        return found is not None and len(found) >= self.lengths[t]
+
+    def scores_after(self, t: int, keys: Iterable[bytes]) -> Scores:
+        """Scores (N, K_t) after histories, all of them known."""
+        k = self.lengths[t]
+        return np.stack([self._scores[t, key][:k] for key in keys])
+
+    def enter(self, t: int, keys: Iterable[bytes], scores: Scores) -> None:
+        """Add the scores (M, K_t) of sentence t after M >= 1 histories."""
+        self._grown = True
+        self._scores.update(zip(((t, key) for key in keys), scores, strict=True))
+
+    def keep(self) -> None:
+        """Put what was scored since the last call into the cache."""
+        if not self._grown:
+            return
+        rows = list(self._scores.values())
+        arrays = {
+            "sentence": np.array([t for t, _ in self._scores], dtype=np.int32),
+            "history": np.frombuffer(b"".join(key for _, key in self._scores), dtype=np.uint8),
+            "size": np.array(list(map(len, rows)), dtype=np.int32),
+            "scores": np.concatenate(rows),
+        }
+        self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
+        self._grown = False  # not before: a signal may end the writing
+
+
+class Unscored(NamedTuple):
+    """Histories before sentence t of a problem that are to be scored, by score key."""
+
+    problem: Any
+    t: int
+    histories: dict[bytes, Any]
+
+
+def unscored(requests: Iterable[tuple[HistoryProblem, Iterable[Any], int]]) -> list[Unscored]:
+    """The histories of requests (problem, histories, t) whose scores are not known.
+
+    Those of one sentence of a problem together, and those of a score key once.
+    """
+    found: dict[tuple[int, int], Unscored] = {}
+    for problem, histories, t in requests:
+        own = found.setdefault((id(problem), t), Unscored(problem, t, {}))
+        for history in histories:
+            key = problem.score_key(t, history)
+            if key not in own.histories and not problem.has_scores(t, key):
+                own.histories[key] = history
+    return [own for own in found.values() if own.histories]
+
+
+def by_engine(
+    engines: Sequence[Any], score: Callable[[Any, list[int]], Sequence[Result]]
+) -> list[Result]:
+    """Results for requests to these engines, those of one engine by one call with their numbers."""
+    found: dict[int, Result] = {}
+    for engine in {id(engine): engine for engine in engines}.values():
+        own = [n for n, other in enumerate(engines) if other is engine]
+        found.update(zip(own, score(engine, own), strict=True))
+    return [found[n] for n in range(len(engines))]
+
+
+# Our own models
+
+
+@dataclass(slots=True, eq=False)
+class History:
+    """A history before sentence t; equal keys, equal contexts; equal score keys, equal scores.
+
+    before, choice: the history that it goes on from, and the candidate that follows, as long as
+    its context is not computed. rows, row: the context is this row of a batch, if it is computed.
     """
 
     t: int
-    keys: list[Key]
-    contexts: Rows | None
-    rows: Indices
-    origin: tuple[Histories, Indices, Indices] | None = None
+    key: tuple[bytes, ...]
+    score_key: bytes
+    before: History | None = None
+    choice: int = 0
+    rows: Rows | None = None
+    row: int = 0
 
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Which histories have a context, (N,)."""
-        return self.rows >= 0
+    def enter(self, rows: Rows, row: int) -> None:
+        """Set the context, without which all earlier histories are kept in memory."""
+        self.rows, self.row, self.before = rows, row, None
 
-    def at(self, places: Indices) -> Rows:
-        """Copies of the contexts at some places, all of them known."""
-        rows = self.rows[places]
-        if self.contexts is None or (rows < 0).any():
+
+def take(rows: Rows, places: Sequence[int] | Indices) -> Rows:
+    """A copy of the rows at some places."""
+    return rows.take(torch.as_tensor(places, dtype=torch.long).to(rows.device))
+
+
+def enter(histories: Sequence[History], contexts: Rows) -> None:
+    """Set the contexts (M rows) of M histories."""
+    for row, history in enumerate(histories):
+        history.enter(contexts, row)
+
+
+def gathered(histories: Sequence[History]) -> Rows:
+    """Copies of the contexts of histories, all of them computed."""
+    batches = {id(history.rows): history.rows for history in histories}
+    parts: list[Rows] = []
+    order: list[int] = []
+    for rows in batches.values():
+        if rows is None:
             raise ValueError("histories without an ancestor that has a context")
-        return take(self.contexts, rows)
-
-    def enter(self, places: Indices, contexts: Rows) -> None:
-        """Add the contexts (M rows) of the histories at some places."""
-        held = 0 if self.contexts is None else len(self.contexts)
-        both = contexts if self.contexts is None else contexts.cat([self.contexts, contexts])
-        self.contexts = both
-        self.rows[places] = np.arange(held, held + len(places))
-        if self.known.all():
-            self.origin = None  # which would keep all earlier histories in memory
+        own = [n for n, history in enumerate(histories) if history.rows is rows]
+        parts.append(take(rows, [histories[n].row for n in own]))
+        order += own
+    return parts[0] if len(parts) == 1 else take(Rows.cat(parts), np.argsort(order))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredHistories:
-    """Histories after which the candidates of their sentence were scored.
+class ScoredHistories(NamedTuple):
+    """Histories after which the candidates of sentence t were scored.
 
-    summary: (M · K rows) what the context takes from each candidate, after M histories of
-    different scores; scored: (N,) number of each history among them, −1 if its scores were
-    cached. None if all were.
+    places: (N,) number of each among M histories of different score keys that were scored now, −1
+    if its scores were known before. summary: (M · K rows) what the context takes from each
+    candidate after these; None if there are none.
     """
 
-    histories: Histories
-    scored: Indices
+    t: int
+    histories: Sequence[History]
+    places: Indices
     summary: Rows | None = None
 
-    def pairs(
-        self, parents: Indices, choices: Indices, k: int
-    ) -> tuple[Indices, Rows, Rows] | None:
+    def pairs(self, parents: Indices, choices: Indices, k: int) -> tuple[Indices, Rows, Rows] | None:
         """Contexts and summaries (M rows) of the pairs of history and candidate that have both.
 
         First the numbers (M,) of these pairs. None if there are no such pairs.
         """
-        scored = self.scored[parents]
-        both = np.flatnonzero((scored >= 0) & self.histories.known[parents])
+        have = np.array([history.rows is not None for history in self.histories])
+        both = np.flatnonzero((have & (self.places >= 0))[parents])
         if self.summary is None or not both.size:
             return None
-        contexts = self.histories.at(parents[both])
-        return both, contexts, take(self.summary, scored[both] * k + choices[both])
+        contexts = gathered([self.histories[p] for p in parents[both].tolist()])
+        return both, contexts, take(self.summary, self.places[parents[both]] * k + choices[both])
 
 
-def take(rows: Rows, places: Indices) -> Rows:
-    """A copy of the rows at some places."""
-    import torch
+class ContextualProblem(HistoryProblem):
+    """A document under a model of our own; a state is a list of histories.
 
-    return rows.take(torch.from_numpy(places).to(rows.device))
+    order: the model's, or None to treat every history as different. `encode` gives the
+    candidates in the model's words, once they are needed; side: side information of the T
+    sentences, if the model needs it.
+    """
+
+    def __init__(
+        self,
+        engine: ScoringEngine,
+        kept: CachedScores,
+        memory: ScorerCache,
+        encode: Callable[[], Candidates],
+        *,
+        order: int | None,
+        label: str,
+        side: Rows | None = None,
+    ) -> None:
+        super().__init__(engine, kept, memory, order=order)
+        self.label, self._encode, self._side = label, encode, side
+        self._noted: dict[tuple[int, tuple[bytes, ...]], Rows] = {}
+        self._texts: list[list[bytes]] | None = None
+        if order is None and not engine.model.context.merges_sentences:
+            self._texts = [text.split(b"\n") for text in kept.requested.lists()]
+
+    @cached_property
+    def lists(self) -> Candidates:
+        """The candidates in the model's words."""
+        return self._encode()
+
+    def sentence(self, t: int) -> Candidates:
+        """The candidates of sentence t."""
+        return self.lists.part(t, t + 1)
+
+    def score_key(self, t: int, history: History) -> bytes:
+        """That of the history."""
+        return history.score_key
+
+    def _history(self, t: int, key: tuple[bytes, ...]) -> History:
+        if self.order is None:
+            return History(t, key, key[0])
+        return History(t, key, digest(self.engine.model.context.history_key(key)))
+
+    def initial(self) -> list[History]:
+        """The empty history, in the start context."""
+        context, side = self.engine.model.context, self._side_of(0)
+        start = context.start(1).detach()
+        if side is not None:
+            with self.engine.backend.inference():
+                start = context.enter(start, side)
+        empty = self._history(0, (bytes(KEY_BYTES),) if self.order is None else ())
+        empty.enter(start, 0)
+        return [empty]
+
+    def following(self, history: History, choice: int) -> History:
+        """A history with one more candidate, its context not computed yet."""
+        t = history.t
+        if self._texts is not None:
+            sentence = self._texts[t][choice]
+        else:
+            words = self.lists.one(t, choice).tokens
+            sentence = self.engine.model.context.sentence_key(words)
+        if self.order is None:
+            found = self._history(t + 1, (digest(history.key[0] + sentence),))
+        else:
+            found = self._history(t + 1, (*history.key, sentence)[-self.order :])
+        found.before, found.choice = history, choice
+        return found
+
+    @cached_property
+    def _encoded_side(self) -> Rows | None:
+        """The side information as the model's context takes it."""
+        if self._side is None:
+            return None
+        with self.engine.backend.inference():
+            encoded: Rows = self.engine.model.context.encoded(self._side)
+        return encoded
+
+    def _side_of(self, t: int) -> Rows | None:
+        """Encoded side information of sentence t, one row; None if there is none."""
+        if self._encoded_side is None or t >= len(self.lengths):
+            return None
+        return self._encoded_side.take(slice(t, t + 1))
+
+    def advanced(self, t: int, contexts: Rows, summaries: Rows) -> Rows:
+        """Contexts (M rows) after sentence t, whose summaries (M rows) these are."""
+        return advanced(self.engine, contexts, summaries, self._side_of(t + 1))
+
+    @classmethod
+    def extend_together(cls, requests: Sequence[tuple[Any, list[History], int]]) -> list[Answer]:
+        """Scores for histories of many documents, in one batch for each model."""
+        work = unscored(requests)
+        contexts = [own.problem.contexts([*own.histories.values()]) for own in work]
+        answers = read(
+            [(p, t, p.sentence(t), given) for (p, t, _), given in zip(work, contexts, strict=True)]
+        )
+        scored: dict[tuple[int, int], tuple[dict[bytes, History], Rows]] = {}
+        for (problem, t, new), (scores, summary) in zip(work, answers, strict=True):
+            problem.enter(t, new, scores)
+            scored[id(problem), t] = new, summary
+        return [
+            problem._answer(t, states, *scored.get((id(problem), t), ({}, None)))
+            for problem, states, t in requests
+        ]
+
+    def _answer(
+        self, t: int, histories: list[History], new: Mapping[bytes, History], summary: Rows | None
+    ) -> Answer:
+        """Scores after histories, of which those of the `new` score keys were scored now.
+
+        Equal histories share a context, those of equal scores need not.
+        """
+        numbers = {key: n for n, key in enumerate(new)}
+        places = np.array([numbers.get(history.score_key, -1) for history in histories])
+        for history in histories:
+            scored = new.get(history.score_key)
+            if scored is not None and history.rows is None and scored.key == history.key:
+                history.enter(scored.rows, scored.row)
+        scores = self.scores_after(t, (history.score_key for history in histories))
+        return scores, ScoredHistories(t, histories, places, summary)
+
+    def select(
+        self, successors: ScoredHistories, parents: Indices, choices: Indices
+    ) -> list[History]:
+        """The histories after the chosen candidates."""
+        t, histories, *_ = successors
+        found = self._children(histories, parents, choices)
+        if pairs := successors.pairs(parents, choices, self.lengths[t]):
+            known, contexts, summaries = pairs
+            enter([found[n] for n in known.tolist()], self.advanced(t, contexts, summaries))
+        return found
+
+    def _children(
+        self, histories: Sequence[History], parents: Indices, choices: Indices
+    ) -> list[History]:
+        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
+        return [self.following(histories[p], choice) for p, choice in pairs]
+
+    def average(self, successors: ScoredHistories, weights: Sums) -> list[History]:
+        """The states after each candidate whose contexts are weighted means, `weights: (N, K_t)`.
+
+        The key is a digest of the context. O(N K_t) contexts beside the cost of the scores,
+        which is paid again for those that were cached.
+        """
+        if not self.engine.model.context.averages:
+            refused: list[History] = super().average(successors, weights)
+            return refused
+        (n, k), t = weights.shape, successors.t
+        parents, choices = np.divmod(np.arange(n * k), k)
+        known = successors.pairs(parents, choices, k)
+        if known is not None and len(known[0]) == n * k:
+            _, given, summaries = known
+        else:
+            given = self.contexts(successors.histories)
+            ((_, summaries),) = read([(self, t, self.sentence(t), given)])
+            given = given.repeat_interleave(k)
+        pairs = self.advanced(t, given, summaries)
+        with self.engine.backend.inference():
+            means = [
+                torch.einsum(
+                    "nk,nkc->kc", torch.from_numpy(weights).to(column), column.view(n, k, -1)
+                ).view(k, *column.shape[1:])
+                for column in pairs.tensors
+            ]
+        raw = [mean.flatten(1).cpu().contiguous().view(torch.uint8).numpy() for mean in means]
+        texts = [row.tobytes() for row in np.concatenate(raw, axis=1)]
+        found = [self._history(t + 1, (digest(text),)) for text in texts]
+        enter(found, Rows.of(*means))
+        return found
+
+    def contexts(self, histories: Sequence[History]) -> Rows:
+        """Contexts (M rows) of histories.
+
+        They are computed from the nearest ancestors that have one, in a short pass for each
+        history on the way that has none, all of a sentence together.
+        """
+        chain, lacking = [], self._lacking(histories)
+        while lacking:
+            chain.append(lacking)
+            lacking = self._lacking([own.before for own in lacking if own.before is not None])
+        for lacking in reversed(chain):
+            follow([(self, lacking)])
+        return gathered(histories)
+
+    def _lacking(self, histories: Sequence[History]) -> list[History]:
+        """Those that have no context, once the noted contexts are entered."""
+        for own in histories:
+            if own.rows is None and (noted := self._noted.get((own.t, own.key))) is not None:
+                own.enter(noted, 0)
+        return [own for own in dict.fromkeys(histories) if own.rows is None]
+
+    def _note(self, histories: Sequence[History]) -> None:
+        """Remember the contexts that are computed, for changes inside paths to begin from."""
+        for own in histories:
+            if own.rows is not None and (own.t, own.key) not in self._noted:
+                self._noted[own.t, own.key] = gathered([own])
+
+    @classmethod
+    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
+        """Sums along paths of many documents, which advance together, a sentence at a time.
+
+        O(t) for the histories before t, whose contexts are remembered; then a list for each
+        distinct history, which is cached, and a candidate for each distinct history of every
+        further sentence, each once for all the contexts in which it stands.
+        """
+        walks = [problem._walk(paths, t, horizon) for problem, paths, t, horizon in requests]
+        if walking := [walk for walk in walks if walk.t <= walk.last]:
+            answers = cls.extend_together([(one.problem, one.histories, one.t) for one in walking])
+            for walk, (scores, successors) in zip(walking, answers, strict=True):
+                walk.totals += scores[walk.nodes, walk.paths[:, walk.t]]
+                parents, choices, of_path = walk.branches()
+                walk.advance(walk.problem.select(successors, parents, choices), of_path)
+        while walking := [walk for walk in walks if walk.t <= walk.last]:
+            for walk in walking:
+                walk.problem.contexts(walk.histories)
+            stepped = [walk.children() for walk in walking]
+            found = follow([(w.problem, own) for w, (own, _) in zip(walking, stepped, strict=True)])
+            for walk, (histories, of_path), scores in zip(walking, stepped, found, strict=True):
+                walk.totals += scores[of_path]
+                walk.advance(histories, of_path)
+        return [walk.totals for walk in walks]
+
+    def _walk(self, paths: Indices, t: int, horizon: int) -> _Walk:
+        """Paths followed up to sentence t, the contexts of their histories computed."""
+        check_path(self, paths.max(axis=0).tolist())
+        last = min(t + horizon, len(self.lengths) - 1)
+        walk = _Walk(self, paths, last, 0, self.initial(), np.zeros(len(paths), np.intp))
+        passed = [*walk.histories]
+        while walk.t < t:
+            walk.advance(*walk.children())
+            passed += walk.histories
+        if walk.t <= last:
+            self.contexts(walk.histories)
+            self._note(passed)  # with contexts computed on the way, too
+        return walk
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """Paths (N, T) of a problem, followed up to sentence t.
+
+    histories: M distinct ones before sentence t; nodes: (N,) which of them each path has; totals:
+    (N,) scores so far; last: the last sentence that counts.
+    """
+
+    problem: ContextualProblem
+    paths: Indices
+    last: int
+    t: int
+    histories: list[History]
+    nodes: Indices
+    totals: Sums = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.totals = np.zeros(len(self.paths))
+
+    def branches(self) -> tuple[Indices, Indices, Indices]:
+        """Distinct pairs of candidate of sentence t and history: their parents and choices (B,).
+
+        In the order of the candidates. Last the pair (N,) of each path.
+        """
+        chosen = self.paths[:, self.t]
+        if (self.nodes == self.nodes[0]).all() and (chosen == chosen[0]).all():
+            return self.nodes[:1], chosen[:1], np.zeros_like(chosen)
+        n = len(self.histories)
+        pairs, of_path = np.unique(chosen * n + self.nodes, return_inverse=True)
+        choices, parents = np.divmod(pairs, n)
+        return parents, choices, of_path
+
+    def children(self) -> tuple[list[History], Indices]:
+        """The distinct histories after sentence t, and which of them each path has."""
+        parents, choices, of_path = self.branches()
+        return self.problem._children(self.histories, parents, choices), of_path
+
+    def advance(self, histories: list[History], nodes: Indices) -> None:
+        """Go to the next sentence, before which these are the histories."""
+        self.histories, self.nodes = histories, nodes
+        self.t += 1
+
+
+# Work of the scoring engine
+
+
+def read(asked: Sequence[tuple[Any, int, Candidates, Rows]]) -> list[tuple[Scores, Rows]]:
+    """Scores (M, K) of K candidates after M contexts, and summaries (M · K rows) of these.
+
+    Each request: problem, sentence t for messages, candidates, contexts. One batch for each model.
+    RerankError naming scorer, document and sentence.
+    """
+
+    def score(engine: ScoringEngine, own: list[int]) -> list[tuple[Scores, Rows]]:
+        try:
+            return after(engine, [asked[n][2:] for n in own])
+        except ScoreError as fault:
+            problem, t, *_ = asked[own[fault.list or 0]]
+            raise RerankError(f"{problem.label}: {located(fault, t)}") from None
+        except MemoryError as fault:
+            advice = "keep fewer candidates with --top, or a narrower --beam"
+            raise RerankError(f"{asked[own[0]][0].label}: {fault}; {advice}") from None
+
+    return by_engine([problem.engine for problem, *_ in asked], score)
+
+
+def located(fault: ScoreError, t: int) -> str:
+    """An error with its place in the document; t counts sentences that have candidates."""
+    return f"sentence {t}, candidate {fault.candidate} (counted from 0): {fault}"
+
+
+def follow(asked: Sequence[tuple[ContextualProblem, list[History]]]) -> list[Scores]:
+    """Scores (M,) of the last candidates of M histories, whose contexts are computed.
+
+    The contexts before them are known. Only these candidates are read, each run of equal choices
+    together; but whole lists on a deterministic backend, as for a search.
+    """
+    requests: list[tuple[ContextualProblem, int, Candidates, Rows]] = []
+    owners: list[tuple[int, int]] = []  # of each: its request, and the candidate's place in it
+    before: list[Rows] = []
+    for n, (problem, histories) in enumerate(asked):
+        given = gathered([own.before for own in histories if own.before is not None])
+        before.append(given)
+        t, choices = histories[0].t - 1, np.array([own.choice for own in histories])
+        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(choices)) + 1), len(choices)]):
+            choice, contexts = int(choices[begin]), given.take(slice(begin, end))
+            if problem.engine.backend.deterministic:
+                requests.append((problem, t, problem.sentence(t), contexts))
+                owners.append((n, choice))
+            else:
+                requests.append((problem, t, problem.lists.one(t, choice), contexts))
+                owners.append((n, 0))
+    scores: list[list[Scores]] = [[] for _ in asked]
+    summaries: list[list[Rows]] = [[] for _ in asked]
+    for (n, place), (of_lists, summary) in zip(owners, read(requests), strict=True):
+        scores[n].append(of_lists[:, place])
+        summaries[n].append(summary.take(slice(place, None, of_lists.shape[1])))
+    for (problem, histories), given, own in zip(asked, before, summaries, strict=True):
+        enter(histories, problem.advanced(histories[0].t - 1, given, Rows.cat(own)))
+    return [np.concatenate(own) for own in scores]
+
+
+def advanced(
+    engine: ScoringEngine, contexts: Rows, summaries: Rows, side: Rows | None = None
+) -> Rows:
+    """Contexts (M rows) after sentences with summaries (M rows), in which the next one is read.
+
+    side: encoded side information of that sentence, one row, or None.
+    """
+    context = engine.model.context
+
+    def following(given: Rows, summary: Rows) -> Rows:
+        after = context.advance(given, summary)
+        return after if side is None else context.enter(after, side.repeat_interleave(len(after)))
+
+    return by_rows(engine, following, contexts, summaries)
+
+
+def by_rows(engine: ScoringEngine, function: Callable[..., Rows], *given: Rows) -> Rows:
+    """What a function makes of batches of M rows each.
+
+    One row at a time on a deterministic backend: the bits of a row of a product may depend on how
+    many rows there are, and on where in memory it lies, hence the copies that `take` makes.
+    """
+    with engine.backend.inference():
+        if not engine.backend.deterministic:
+            return function(*given)
+        places = (np.array([n]) for n in range(len(given[0])))
+        return Rows.cat([function(*(take(rows, place) for rows in given)) for place in places])

@@ -1,42 +1,254 @@
-"""A document language model as a source of features: log-probability `NAME`, and `NAMEoov`."""
+"""A document language model as a source of features: log-probability `NAME`, and `NAMEoov`.
+
+What the context adds to a sentence's log-probability is its pointwise mutual information with the
+context, PMI(s; c) = log p(s | c) − log p(s | null); the null context is the one in which documents
+begin. Sugiyama & Yoshinaga 2021 rerank translations by it.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from decoders.arrays import Unary, WeightedSum
+from decoders.batching import Extend, answer_all
+from decoders.reversal import reversed_problem
 from lm.backend import Backend
 from lm.checkpoint import SavedModel
 from lm.document_cache import WithDocumentCache
-from lm.scoring import VERSION, EngineCounts, ScoreError, Scores, ScoringEngine, independent, pairs
+from lm.scoring import EngineCounts, ScoringEngine
+from lm.evaluation import LogNormalisers
 from lm.sentences import Rows
-from lm.side_information import information_of
+from lm.scoring import VERSION, ScoreError, Scores, independent, pairs
+from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_of, rows_of
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
+from rerank.files.cache import Cache
+from rerank.corpus.columns import reversed_lists
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
-from rerank.files.cache import Cache
 from rerank.notices import Notices
-from rerank.scorers import ScoredDocument
+from rerank.scorers import FeatureSource, Named, ScoredDocument
 from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
-from rerank.scorers.contextual import ContextualProblem
-from rerank.scorers.following import located
-from rerank.scorers.model_source import ModelSource
-from rerank.scorers.model_work import counters, work_done
-from rerank.scorers.side_rows import side_rows
+from rerank.scorers.histories import ContextualProblem, located
 from rerank.scorers.unknown_words import UnknownWords
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
-Named = tuple[str, KBest]
-ListScoring = Callable[[Candidates, NDArray[np.int64], Rows | None], list[Scores]]
+_SHORTAGE = "language model that ran out of memory and went on with smaller batches"
+
+
+class Engine(Protocol):
+    """What scores texts on a backend, and counts what it computes."""
+
+    @property
+    def backend(self) -> Backend:
+        """Device and arithmetic."""
+
+    @property
+    def counts(self) -> EngineCounts:
+        """Counters of what was computed so far."""
+
+
+E = TypeVar("E", bound=Engine)
+
+
+class ModelSource(FeatureSource, Generic[E]):
+    """A language model on an engine, whose scores may be kept in a cache.
+
+    label: NAME of the model; pmi: features `NAMEpmi` and `NAMEnull`, log p(s | null), in place of
+    the feature `NAME`, which is their sum, so that tuning weights context and fluency separately;
+    given_later: documents are read from the last sentence to the first, and their last sentence has
+    the start context; errors: largest error of a sentence's score in nats, by the backend's dtype;
+    remembered: documents whose scores came from the cache.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        engine: E,
+        cache: Cache | None,
+        errors: Mapping[str, float],
+        *,
+        columns: Sequence[str] = (),
+        pmi: bool = False,
+        given_later: bool = False,
+    ) -> None:
+        super().__init__(f"{name}pmi" if pmi else name)
+        self.columns = (f"{name}null", *columns) if pmi else tuple(columns)
+        self.label, self.pmi, self.given_later = name, pmi, given_later
+        self._engine, self._cache = engine, cache
+        self._lazy = False
+        self.remembered = 0
+        self.error = errors[engine.backend.dtype] * (2 if pmi else 1)
+        self.runs_on = engine.backend.device.type
+
+    @abstractmethod
+    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Problem of each document in the order of reading, and static features but the null."""
+
+    @abstractmethod
+    def _computed(
+        self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
+    ) -> Iterator[Arrays]:
+        """Scores of whole documents at order 0 and 1, or without context, for the cache."""
+
+    @abstractmethod
+    def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
+        """The cache under a digest of everything that determines the scores of a text.
+
+        null: of the scores without context.
+        """
+
+    @cached_property
+    def _memory(self) -> ScorerCache:
+        return self._scorer_cache()
+
+    @cached_property
+    def _null_memory(self) -> ScorerCache:
+        return self._scorer_cache(null=True)
+
+    @property
+    def work(self) -> EngineCounts:
+        """Counters of what was computed so far."""
+        return self._engine.counts
+
+    @property
+    def seconds(self) -> float:
+        """Time that the model has computed so far."""
+        return self.work.seconds
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """A warning if memory ran out: batches are smaller since then, and scoring is slower."""
+        if self._engine.backend.shortages:
+            notices.add(_SHORTAGE, source=source, names=[self.label])
+        self._engine.backend.shortages = 0
+
+    def lazily(self) -> None:
+        """Score only after the histories that a search reaches, if each pair would take a pass."""
+        if self.order == 1 and self.passes(2) > 1:
+            self._lazy, self.order = True, None
+            self._memory = self._scorer_cache()
+
+    def _forget(self, engine: E) -> None:
+        """Neither use the cache nor count: work on another engine."""
+        self._memory, self._null_memory = ScorerCache(None, ""), ScorerCache(None, "")
+        self._engine, self.remembered = engine, 0
+
+    def _texts(self, kbest: KBest) -> ListTexts:
+        """Hypotheses and side information as scores depend on them; ValueError without these."""
+        if missing := [kind for kind in self.side_information if kind not in kbest.side]:
+            raise ValueError(f"scorer {self.label!r} needs side information: {', '.join(missing)}")
+        return ListTexts.of(kbest, self.side_information)
+
+    def _in_order(self, kbest: KBest) -> KBest:
+        """The lists of a document in the order of reading."""
+        return kbest.reversed() if self.given_later else kbest
+
+    def remembers(self, kbest: KBest) -> bool:
+        """Whether some scores of these lists are in the cache, those without context included."""
+        texts = self._texts(self._in_order(kbest))
+        if self._memory.peek(texts) is None:
+            return False
+        return not self.pmi or self._null_memory.peek(texts) is not None
+
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Features of each document (name, lists)."""
+        read = [(name, self._in_order(kbest)) for name, kbest in documents]
+        scored = self._scored(read)
+        if self.pmi:
+            scored = self._with_null(read, scored)
+        if not self.given_later:
+            return scored
+        return [
+            ScoredDocument(reversed_problem(one.problem), _turned(one.columns, kbest), one.keep)
+            for (_, kbest), one in zip(documents, scored, strict=True)
+        ]
+
+    def _with_null(
+        self, documents: Sequence[Named], scored: Sequence[ScoredDocument]
+    ) -> list[ScoredDocument]:
+        """The scores less those without context, and these as a column more.
+
+        The null scores of a first sentence are its scores in the problem, so that its PMI is 0
+        and not a rounding error.
+        """
+        problems = [one.problem for one in scored]
+        nulls = self.null_scores(documents)
+        firsts = answer_all(
+            [[(p, Extend(p.initial(), 0))] if len(p.lengths) else [] for p in problems]
+        )
+        found = []
+        for one, scores, first in zip(scored, nulls, firsts, strict=True):
+            null = scores.astype(np.float64)
+            for at_first, _ in first:
+                null[: at_first.shape[1]] = at_first[0]
+            lists = np.split(null, np.cumsum(one.problem.lengths)[:-1]) if len(null) else []
+            difference = WeightedSum([(1.0, one.problem), (-1.0, Unary(lists))])
+            columns = np.column_stack([null, one.columns])
+            found.append(ScoredDocument(difference, columns, one.keep))
+        return found
+
+    def null_scores(self, documents: Sequence[Named]) -> list[NDArray[np.float32]]:
+        """Scores (n,) of each document's candidates, each as if its sentence began a document."""
+        found = self._whole(documents, null=True)
+        return [one.column("scores").astype(np.float32) for one in found]
+
+    def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
+        """Scores (n,) of a document's candidates in no context, which adds nothing to a PMI."""
+        if self.pmi:
+            return np.zeros(kbest.n)
+        if not self.causal:
+            return super().without_context(name, kbest)
+        (found,) = self.null_scores([(name, self._in_order(kbest))])
+        return _turned(found, kbest) if self.given_later else found
+
+    def _whole(self, documents: Sequence[Named], *, null: bool = False) -> list[CachedScores]:
+        """Scores of whole documents at order 0 and 1, or without context.
+
+        Cached ones, or computed in one batch.
+        """
+        memory = self._null_memory if null else self._memory
+        texts = [self._texts(kbest) for _, kbest in documents]
+        kept = [memory.recall(own) for own in texts]
+        self.remembered += 0 if null else sum(one is not None for one in kept)
+        new = [n for n, one in enumerate(kept) if one is None]
+        computed = self._computed(
+            [documents[n][0] for n in new], [texts[n] for n in new], null=null
+        )
+        for n, arrays in zip(new, computed, strict=True):
+            memory.keep(texts[n], arrays)
+            kept[n] = CachedScores(texts[n], texts[n], arrays)
+        return [one for one in kept if one is not None]
+
+    def report(self) -> str:
+        """What was computed and what was cached: `codclm: 12 documents from the cache`."""
+        parts = [f"{self.remembered:,} documents from the cache"] if self.remembered else []
+        if self.work.tokens:
+            parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
+        line = f"{self.label}: {', '.join(parts) or 'nothing to score'}"
+        if self.given_later:
+            line += "; documents read from the last sentence to the first"
+        return line
+
+
+def _turned(columns: NDArray[np.floating], kbest: KBest) -> NDArray[np.float64]:
+    """Values (n, …) of the candidates of reversed lists, in the order of the lists."""
+    found = np.empty(columns.shape)
+    found[reversed_lists(kbest.counts)] = columns
+    return found
 
 
 class LanguageModel(ModelSource[ScoringEngine]):
@@ -55,16 +267,24 @@ class LanguageModel(ModelSource[ScoringEngine]):
         self,
         name: str,
         saved: SavedModel,
-        backend: Backend | None = None,
+        backend: Backend,
         cache: Cache | None = None,
         *,
+        pmi: bool = False,
         document_cache: float | None = None,
     ) -> None:
         model = saved.model
         if document_cache is not None:
             model = WithDocumentCache(model, document_cache)
-        super().__init__(name, ScoringEngine.of(model, backend), cache, ERRORS)
-        self.columns = (f"{name}oov",)
+        super().__init__(
+            name,
+            ScoringEngine.of(model, backend),
+            cache,
+            ERRORS,
+            columns=(f"{name}oov",),
+            pmi=pmi,
+            given_later=saved.model.config.reverse_documents,
+        )
         self.side_information = information_of(saved.model.context, training=False)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
         self.causal = self.kept = model.causal
@@ -106,149 +326,105 @@ class LanguageModel(ModelSource[ScoringEngine]):
     def forgetful(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._memory, twin._null_memory = ScorerCache(None, ""), ScorerCache(None, "")
-        twin._engine = replace(self._engine, counts=EngineCounts())
-        twin.remembered, twin.unknown = 0, UnknownWords()
+        twin._forget(replace(self._engine, counts=EngineCounts()))
+        twin.unknown = UnknownWords()
         return twin
 
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of far more unknown words than the training text has."""
         super().finish(source, notices)
-        self.unknown.warn(self.name, self.saved.about, notices, source=source)
+        self.unknown.warn(self.label, self.saved.about, notices, source=source)
         self.unknown = UnknownWords()
 
     def report(self) -> str:
-        """What was computed and what was cached: `codclm: 12 documents from the cache`."""
-        return work_done(self.name, self.saved, self.work, self.remembered)
+        """What was computed and what was cached, how scores are normalised, and what is read."""
+        line = super().report()
+        if not self.saved.model.head.normalised:
+            line += f"; scores are not normalised: {_stated_error(self.saved.about)}"
+        if self.given_later:
+            line += "; documents read from the last sentence to the first"
+        return line
 
     def details(self) -> str:
-        """Counters of the scoring engine: nodes of the tries, normalisers of all pairs."""
-        return counters(self.name, self.work)
+        """Nodes of the tries and normalisers of all pairs, in a line; empty if there were none."""
+        work, parts = self.work, []
+        if work.nodes:
+            share = work.tokens / work.nodes
+            parts.append(f"{work.nodes:,} trie nodes ({share:.2f} tokens a node)")
+        if work.normalisers:
+            share = work.recomputed / work.normalisers
+            parts.append(f"{work.normalisers:,} normalisers, {share:.2%} recomputed directly")
+        return f"{self.label}: {', '.join(parts)}" if parts else ""
 
-    def _texts(self, kbest: KBest) -> ListTexts:
-        """Hypotheses and side information as scores depend on them; ValueError without these."""
-        if missing := [kind for kind in self.side_information if kind not in kbest.side]:
-            raise ValueError(f"scorer {self.name!r} needs side information: {', '.join(missing)}")
-        return ListTexts.of(kbest, self.side_information)
-
-    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Problem of each document, and (n, 1) counts of out-of-vocabulary words."""
-        texts = [self._texts(kbest) for _, kbest in documents]
-        if not self.causal:
+        if self.causal and self.order in (0, 1):
             return [
-                self._acausal(name, own) for (name, _), own in zip(documents, texts, strict=True)
+                ScoredDocument(found.problem(self.order), self._unknown(found))
+                for found in self._whole(documents)
             ]
-        kept = [self._memory.recall(own) for own in texts]
-        if self.order not in (0, 1):
-            return [
-                self._contextual(name, own, found)
-                for (name, _), own, found in zip(documents, texts, kept, strict=True)
-            ]
-        self.remembered += sum(found is not None for found in kept)
-        how = self._pairs if self.order else self._in_document
-        scored = self._completed(documents, texts, kept, how, self._memory)
-        order = self.order or 0
-        return [
-            ScoredDocument(found.problem(order), self._unknown(own, found))
-            for own, found in zip(texts, scored, strict=True)
-        ]
-
-    def null_scores(self, documents: Sequence[Named]) -> list[NDArray[np.float32]]:
-        """Scores (n,) of each document's candidates in the start context: one pass, cached."""
-        texts = [self._texts(kbest) for _, kbest in documents]
-        kept = [self._null_memory.recall(own) for own in texts]
-        scored = self._completed(documents, texts, kept, self._independent, self._null_memory)
-        return [found.column("scores") for found in scored]
-
-    def _completed(
-        self,
-        documents: Sequence[Named],
-        texts: Sequence[ListTexts],
-        kept: Sequence[CachedScores | None],
-        how: ListScoring,
-        memory: ScorerCache,
-    ) -> list[CachedScores]:
-        """Cached scores of each document, computed where there were none."""
-        new = [n for n, found in enumerate(kept) if found is None]
-        names, missing = [documents[n][0] for n in new], [texts[n] for n in new]
-        scored = iter(self._computed(names, missing, how, memory))
-        return [next(scored) if found is None else found for found in kept]
+        how = self._contextual if self.causal else self._acausal
+        return [how(name, self._texts(kbest)) for name, kbest in documents]
 
     def _computed(
-        self,
-        names: Sequence[str],
-        texts: Sequence[ListTexts],
-        how: ListScoring,
-        memory: ScorerCache,
-    ) -> list[CachedScores]:
-        """Scores of whole documents, cached: in one batch, but one by one if `deterministic`."""
+        self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
+    ) -> Iterator[Arrays]:
+        """Scores of whole documents: in one batch, but one by one if `deterministic`."""
         if self._engine.backend.deterministic and len(names) > 1:
-            alone = zip(names, texts, strict=True)
-            return [self._computed([n], [t], how, memory)[0] for n, t in alone]
-        if not names:
-            return []
-        encoded = [self._encoded(own) for own in texts]
-        starts = np.cumsum([0, *(len(own.counts) for own in texts)])
-        lists = Candidates.joined([lists for lists, _ in encoded])
-        with self._attributed(names, starts):
-            scores = how(lists, starts, side_rows(self.saved, texts, self._engine.backend.device))
-        found = []
-        for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
-            arrays = {**columns, "scores": flat(scores[a:b])}
-            memory.keep(own, arrays)
-            found.append(CachedScores(own, own, arrays))
-        return found
+            for name, own in zip(names, texts, strict=True):
+                yield from self._computed([name], [own], null=null)
+        elif names:
+            encoded = [self._encoded(own) for own in texts]
+            starts = np.cumsum([0, *(len(own.counts) for own in texts)])
+            lists = Candidates.joined([lists for lists, _ in encoded])
+            with self._attributed(names, starts):
+                scores = self._scores(lists, starts, self._side_rows(texts), null=null)
+            for (a, b), (_, columns) in zip(pairwise(starts), encoded, strict=True):
+                yield {**columns, "scores": flat(scores[a:b])}
 
-    def _independent(
-        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None
+    def _scores(
+        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None, *, null: bool
     ) -> list[Scores]:
-        """Scores (K_t,) of each list in the start context."""
-        return independent(self._engine, lists, side)
+        """Scores (K_{t-1}, K_t) of each list after the one before; `starts` begin documents.
 
-    def _in_document(
-        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None
-    ) -> list[Scores]:
-        """Scores (K_t,) of each list under a model of order 0."""
-        if side is None:
-            return independent(self._engine, lists)
-        return [scores[0] for scores in self._pairs(lists, starts, side)]
-
-    def _pairs(
-        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None
-    ) -> list[Scores]:
-        """Scores (K_{t-1}, K_t) of each list after the one before; `starts` begin documents."""
+        null: (K_t,) of each list in the start context, in which a model without context is, too.
+        """
+        if null or (self.order == 0 and side is None):
+            return independent(self._engine, lists, side)
         first = np.zeros(len(lists), dtype=np.bool_)
         first[starts[:-1][np.diff(starts) > 0]] = True
         return pairs(self._engine, lists, first, side)
 
-    def _contextual(self, name: str, texts: ListTexts, kept: CachedScores | None) -> ScoredDocument:
-        """The problem of a document at unbounded order, with its cached scores if any."""
+    def _contextual(self, name: str, texts: ListTexts) -> ScoredDocument:
+        """The problem of a document that is scored as a search goes on, with its cached scores."""
+        kept, lists = self._memory.recall(texts), None
         self.remembered += kept is not None
         if kept is None:
             lists, columns = self._encoded(texts)
             kept = CachedScores(texts, texts, columns)
-        else:
-            lists = None
         problem = ContextualProblem(
             self._engine,
             kept,
+            self._memory,
             lambda: self._encoded(texts)[0] if lists is None else lists,
             order=self.order,
-            memory=self._memory,
-            label=self._label(name),
-            side=side_rows(self.saved, [texts], self._engine.backend.device),
+            label=self._place(name),
+            side=self._side_rows([texts]),
         )
-        return ScoredDocument(problem, self._unknown(texts, kept), problem.keep)
+        return ScoredDocument(problem, self._unknown(kept), problem.keep)
 
     def _acausal(self, name: str, texts: ListTexts) -> ScoredDocument:
         """The problem of a document under a model that is given the next sentence, too."""
         lists, columns = self._encoded(texts)
-        problem = AcausalProblem(self._engine, lists, label=self._label(name))
-        return ScoredDocument(problem, self._unknown(texts, CachedScores(texts, texts, columns)))
+        problem = AcausalProblem(self._engine, lists, label=self._place(name))
+        return ScoredDocument(problem, self._unknown(CachedScores(texts, texts, columns)))
 
-    def _unknown(self, texts: ListTexts, kept: CachedScores) -> NDArray[np.float64]:
+    def _unknown(self, kept: CachedScores) -> NDArray[np.float64]:
         """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals."""
-        return self.unknown.add_candidates(texts, kept, self.saved.vocabulary.ids)[:, None]
+        unknown = kept.column("unknown")
+        words, known = int(kept.column("words").sum()), self.saved.vocabulary.ids
+        self.unknown.add_candidates(kept.requested, words, unknown, known)
+        return unknown.astype(np.float64)[:, None]
 
     def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:
         """Candidates as ids of words, and the number of words and unknown words of each."""
@@ -260,11 +436,35 @@ class LanguageModel(ModelSource[ScoringEngine]):
         }
         return Candidates(tokens, offsets, texts.offsets), columns
 
-    def _label(self, name: str) -> str:
+    def _side_rows(self, texts: Sequence[ListTexts]) -> Rows | None:
+        """Side information of all lists of some documents, a row each; None if there is none.
+
+        Lists without candidates are not among them: the next sentence is the next one with
+        candidates.
+        """
+        context, device = self.saved.model.context, self._engine.backend.device
+        if not context.side_information:
+            return None
+        documents = np.cumsum([0, *(len(own.counts) for own in texts)])
+        side: dict[str, SideText] = {}
+        for kind in information_of(context, training=False):
+            if kind in NUMBERS:
+                indices = np.full(documents[-1], -1, dtype=np.int64)
+                for own, (begin, end) in zip(texts, pairwise(documents.tolist()), strict=True):
+                    numbers = own.numbers(kind)
+                    indices[begin:end] = np.where(numbers, begin + numbers - 1, -1)
+                side[kind] = SentenceNumbers.of(indices)
+            else:
+                lines = b"".join(own.side[kind] for own in texts)
+                side[kind] = self.saved.encode_side(kind, lines)
+        return rows_of(
+            side, context.side_information, np.arange(documents[-1]), documents, device
+        )
+
+    def _place(self, name: str) -> str:
         """Scorer and document in messages, and how sentences are counted in them."""
-        reverse = self.saved.model.config.reverse_documents
-        counted = ", its sentences counted from the last" if reverse else ""
-        return f"scorer {self.name!r}, document {name!r}{counted}"
+        counted = ", its sentences counted from the last" if self.given_later else ""
+        return f"scorer {self.label!r}, document {name!r}{counted}"
 
     @contextmanager
     def _attributed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:
@@ -278,9 +478,18 @@ class LanguageModel(ModelSource[ScoringEngine]):
             place = fault.list or 0
             d = int(np.searchsorted(starts, place, side="right")) - 1
             where = located(fault, place - int(starts[d]))
-            raise RerankError(f"{self._label(names[d])}: {where}") from None
+            raise RerankError(f"{self._place(names[d])}: {where}") from None
         except MemoryError as fault:
             to = f" to {names[-1]!r}" if len(names) > 1 else ""
             raise RerankError(
-                f"{self._label(names[0])}{to}: {fault}; keep fewer candidates with --top"
+                f"{self._place(names[0])}{to}: {fault}; keep fewer candidates with --top"
             ) from None
+
+
+def _stated_error(about: Mapping[str, object]) -> str:
+    """Log Z on the validation text, as the folder of the model states it."""
+    stated = about.get("log_z")
+    numbers = [stated.get("mean"), stated.get("sd")] if isinstance(stated, dict) else [None]
+    if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
+        return "log Z unknown"
+    return f"{LogNormalisers(*numbers).to_text()} on the validation text"

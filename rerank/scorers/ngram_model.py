@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Unary
 from decoders.problem import DocumentProblem
-from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.kbest import KBest
 from rerank.files.paths import FilePath
 from rerank.formats.arpa import read_ngrams
 from rerank.notices import Notices
@@ -105,19 +105,9 @@ class NGramScores(FileScorer):
         blocks = [self._model.scores(block) for block in _blocks(texts.text)]
         sums, unknown = (np.concatenate(parts) for parts in list(zip(*blocks, strict=True))[:2])
         words = sum(words for _, _, words in blocks)
-        self._count(texts, words, unknown)
+        self._unknown.add_candidates(texts, words, unknown, self._model)
         lists = np.split(sums, texts.offsets[1:-1]) if kbest.n else []
         return ScoredDocument(Unary(lists), unknown.astype(np.float64)[:, None])
-
-    def _count(self, texts: ListTexts, words: int, unknown: NDArray[np.int64]) -> None:
-        """Count the unknown words, and name those of one hypothesis of each list."""
-        self._unknown.words += words
-        self._unknown.oov += int(unknown.sum())
-        rows = np.flatnonzero(unknown)
-        owners = np.searchsorted(texts.offsets, rows, side="right")
-        lines = texts.text.split(b"\n")
-        for row in rows[np.unique(owners, return_index=True)[1]].tolist():
-            self._unknown.named.update(w for w in split_words(lines[row]) if w not in self._model)
 
     def forgetful(self) -> NGramScores:
         """A copy for measuring time, which does not count."""

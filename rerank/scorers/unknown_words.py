@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import split_words
 from rerank.notices import Notices
-from rerank.scorers.cached_scores import CachedScores, ListTexts
+from rerank.scorers.cached_scores import ListTexts
 
 _LISTED = 10  # unknown words in a warning
 
@@ -29,7 +29,7 @@ class UnknownWords:
         """Share of the words that are out of vocabulary."""
         return self.oov / max(1, self.words)
 
-    def add(self, words: Sequence[bytes], known: Mapping[bytes, int]) -> None:
+    def add(self, words: Sequence[bytes], known: Container[bytes]) -> None:
         """Count the words of a sentence; known: the words of the vocabulary."""
         unknown = [word for word in words if word not in known]
         self.words += len(words)
@@ -37,22 +37,23 @@ class UnknownWords:
         self.named.update(unknown)
 
     def add_candidates(
-        self, texts: ListTexts, kept: CachedScores, known: Mapping[bytes, int]
-    ) -> NDArray[np.float64]:
-        """Count the words of lists; the number (n,) of unknown words of each candidate.
+        self,
+        texts: ListTexts,
+        words: int,
+        unknown: NDArray[np.integer],
+        known: Container[bytes],
+    ) -> None:
+        """Count the words of lists, of which each candidate has so many `unknown` ones (n,).
 
-        kept: with the columns `words` and `unknown`. The words themselves are named of one
-        hypothesis of each list, which costs little.
+        The words themselves are named of one hypothesis of each list, which costs little.
         """
-        unknown = kept.column("unknown")
+        self.words += words
         self.oov += int(unknown.sum())
-        self.words += int(kept.column("words").sum())
         rows = np.flatnonzero(unknown)
         owners = np.searchsorted(texts.offsets, rows, side="right")
         lines = texts.text.split(b"\n")
         for row in rows[np.unique(owners, return_index=True)[1]].tolist():
             self.named.update(word for word in split_words(lines[row]) if word not in known)
-        return unknown.astype(np.float64)
 
     def warn(
         self,
