@@ -167,6 +167,11 @@ class WeightedSum(DocumentProblem):
         """Whether all parts of non-zero weight are causal."""
         return all(part.causal for _, _, part in self._active)
 
+    @property
+    def given_later(self) -> bool:
+        """Whether scores are given later sentences, in each part that depends on others."""
+        return any(part.given_later for _, _, part in self._active if part.order != 0)
+
     def mirror(self) -> WeightedSum:
         """The weighted sum of the reversed parts."""
         return WeightedSum([(weight, reversed_problem(part)) for weight, part in self.parts])

@@ -64,7 +64,7 @@ class Scoring:
 class ModelOptions:
     """Options of language models, by the NAME of their `--lm NAME=DIR`.
 
-    pmi: models whose feature becomes two, with and without context (`rerank.scorers.language_model`);
+    pmi: models whose feature becomes two, with and without context;
     document_caches: (NAME, λ) of models interpolated with a document cache (`lm.document_cache`).
     """
 

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from decoders.problem import Answer, Indices
 from lm.backend import Backend
-from lm.causal.engine import VERSION, CausalContext, CausalEngine
+from lm.causal.engine import VERSION, CausalContext, CausalEngine, Tree, trees_of
 from lm.causal.folder import UNLIMITED, CausalModel
-from lm.causal.trees import Tree, trees_of
 from lm.trie import Candidates
-from rerank.files.cache import Cache
 from rerank.corpus.detokenisation import detokenised
 from rerank.errors import RerankError
+from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers import Named, ScoredDocument
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
@@ -184,8 +183,9 @@ class CausalProblem(HistoryProblem):
     def unary(self, t: int) -> Scores:
         """Scores (K_t,) of sentence t; order 0 only."""
         if self.order != 0:
-            return super().unary(t)  # type: ignore[return-value]  # it raises
-        return self._list([()], t)[0]
+            super().unary(t)  # it raises
+        scores: Scores = self._list([()], t)[0]
+        return scores
 
     def pairwise(self, t: int) -> Scores:
         """Scores (K_{t-1}, K_t) after each candidate of sentence t−1; order 0 and 1."""

@@ -17,16 +17,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from decoders.problem import Answer, DocumentProblem, Indices, check_path
-from lm.scoring import ScoringEngine
+from lm.scoring import ScoreError, ScoringEngine, after
 from lm.sentences import Rows
-from lm.scoring import ScoreError, after
 from lm.trie import Candidates
 from rerank.errors import RerankError
-from rerank.scorers.cached_scores import CachedScores, ScorerCache
+from rerank.scorers.cached_scores import Arrays, CachedScores, ScorerCache
 
 Scores: TypeAlias = NDArray[np.float32]
 Sums: TypeAlias = NDArray[np.float64]
@@ -96,7 +94,7 @@ class HistoryProblem(DocumentProblem):
         if not self._grown:
             return
         rows = list(self._scores.values())
-        arrays = {
+        arrays: Arrays = {
             "sentence": np.array([t for t, _ in self._scores], dtype=np.int32),
             "history": np.frombuffer(b"".join(key for _, key in self._scores), dtype=np.uint8),
             "size": np.array(list(map(len, rows)), dtype=np.int32),
@@ -166,7 +164,9 @@ class History:
 
 def take(rows: Rows, places: Sequence[int] | Indices) -> Rows:
     """A copy of the rows at some places."""
-    return rows.take(torch.as_tensor(places, dtype=torch.long).to(rows.device))
+    import torch
+
+    return rows.take(torch.from_numpy(np.asarray(places, np.int64)).to(rows.device))
 
 
 def enter(histories: Sequence[History], contexts: Rows) -> None:
@@ -202,7 +202,9 @@ class ScoredHistories(NamedTuple):
     places: Indices
     summary: Rows | None = None
 
-    def pairs(self, parents: Indices, choices: Indices, k: int) -> tuple[Indices, Rows, Rows] | None:
+    def pairs(
+        self, parents: Indices, choices: Indices, k: int
+    ) -> tuple[Indices, Rows, Rows] | None:
         """Contexts and summaries (M rows) of the pairs of history and candidate that have both.
 
         First the numbers (M,) of these pairs. None if there are no such pairs.
@@ -333,7 +335,7 @@ class ContextualProblem(HistoryProblem):
         for history in histories:
             scored = new.get(history.score_key)
             if scored is not None and history.rows is None and scored.key == history.key:
-                history.enter(scored.rows, scored.row)
+                history.rows, history.row, history.before = scored.rows, scored.row, None
         scores = self.scores_after(t, (history.score_key for history in histories))
         return scores, ScoredHistories(t, histories, places, summary)
 
@@ -360,6 +362,8 @@ class ContextualProblem(HistoryProblem):
         The key is a digest of the context. O(N K_t) contexts beside the cost of the scores,
         which is paid again for those that were cached.
         """
+        import torch
+
         if not self.engine.model.context.averages:
             refused: list[History] = super().average(successors, weights)
             return refused

@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from decoders.arrays import Unary, WeightedSum
@@ -28,17 +27,16 @@ from decoders.reversal import reversed_problem
 from lm.backend import Backend
 from lm.checkpoint import SavedModel
 from lm.document_cache import WithDocumentCache
-from lm.scoring import EngineCounts, ScoringEngine
 from lm.evaluation import LogNormalisers
+from lm.scoring import VERSION, EngineCounts, ScoreError, Scores, ScoringEngine, independent, pairs
 from lm.sentences import Rows
-from lm.scoring import VERSION, ScoreError, Scores, independent, pairs
 from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_of, rows_of
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
-from rerank.files.cache import Cache
 from rerank.corpus.columns import reversed_lists
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
+from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource, Named, ScoredDocument
 from rerank.scorers.acausal import AcausalProblem
@@ -238,10 +236,7 @@ class ModelSource(FeatureSource, Generic[E]):
         parts = [f"{self.remembered:,} documents from the cache"] if self.remembered else []
         if self.work.tokens:
             parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
-        line = f"{self.label}: {', '.join(parts) or 'nothing to score'}"
-        if self.given_later:
-            line += "; documents read from the last sentence to the first"
-        return line
+        return f"{self.label}: {', '.join(parts) or 'nothing to score'}"
 
 
 def _turned(columns: NDArray[np.floating], kbest: KBest) -> NDArray[np.float64]:
@@ -283,7 +278,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
             ERRORS,
             columns=(f"{name}oov",),
             pmi=pmi,
-            given_later=saved.model.config.reverse_documents,
+            given_later=bool(saved.model.config.reverse_documents),
         )
         self.side_information = information_of(saved.model.context, training=False)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
@@ -422,8 +417,8 @@ class LanguageModel(ModelSource[ScoringEngine]):
     def _unknown(self, kept: CachedScores) -> NDArray[np.float64]:
         """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals."""
         unknown = kept.column("unknown")
-        words, known = int(kept.column("words").sum()), self.saved.vocabulary.ids
-        self.unknown.add_candidates(kept.requested, words, unknown, known)
+        words, ids = int(kept.column("words").sum()), self.saved.vocabulary.ids
+        self.unknown.add_candidates(kept.requested, words, unknown, ids.__contains__)
         return unknown.astype(np.float64)[:, None]
 
     def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:
@@ -457,9 +452,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
             else:
                 lines = b"".join(own.side[kind] for own in texts)
                 side[kind] = self.saved.encode_side(kind, lines)
-        return rows_of(
-            side, context.side_information, np.arange(documents[-1]), documents, device
-        )
+        return rows_of(side, context.side_information, np.arange(documents[-1]), documents, device)
 
     def _place(self, name: str) -> str:
         """Scorer and document in messages, and how sentences are counted in them."""

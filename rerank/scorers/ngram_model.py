@@ -105,7 +105,7 @@ class NGramScores(FileScorer):
         blocks = [self._model.scores(block) for block in _blocks(texts.text)]
         sums, unknown = (np.concatenate(parts) for parts in list(zip(*blocks, strict=True))[:2])
         words = sum(words for _, _, words in blocks)
-        self._unknown.add_candidates(texts, words, unknown, self._model)
+        self._unknown.add_candidates(texts, words, unknown, self._model.__contains__)
         lists = np.split(sums, texts.offsets[1:-1]) if kbest.n else []
         return ScoredDocument(Unary(lists), unknown.astype(np.float64)[:, None])
 

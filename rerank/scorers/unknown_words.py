@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +29,7 @@ class UnknownWords:
         """Share of the words that are out of vocabulary."""
         return self.oov / max(1, self.words)
 
-    def add(self, words: Sequence[bytes], known: Container[bytes]) -> None:
+    def add(self, words: Sequence[bytes], known: Mapping[bytes, int]) -> None:
         """Count the words of a sentence; known: the words of the vocabulary."""
         unknown = [word for word in words if word not in known]
         self.words += len(words)
@@ -41,11 +41,12 @@ class UnknownWords:
         texts: ListTexts,
         words: int,
         unknown: NDArray[np.integer],
-        known: Container[bytes],
+        known: Callable[[bytes], bool],
     ) -> None:
         """Count the words of lists, of which each candidate has so many `unknown` ones (n,).
 
-        The words themselves are named of one hypothesis of each list, which costs little.
+        known: whether a word is in the vocabulary. The words themselves are named of one hypothesis
+        of each list, which costs little.
         """
         self.words += words
         self.oov += int(unknown.sum())
@@ -53,7 +54,7 @@ class UnknownWords:
         owners = np.searchsorted(texts.offsets, rows, side="right")
         lines = texts.text.split(b"\n")
         for row in rows[np.unique(owners, return_index=True)[1]].tolist():
-            self.named.update(word for word in split_words(lines[row]) if word not in known)
+            self.named.update(word for word in split_words(lines[row]) if not known(word))
 
     def warn(
         self,
