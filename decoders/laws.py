@@ -23,8 +23,8 @@ from decoders.exhaustive import exhaustive
 from decoders.mbr import Utility
 from decoders.problem import Array
 from decoders.result import Posterior, SearchResult
-from decoders.search import Options, decode_all
-from decoders.table import Decoder
+from decoders.search import decode_all
+from decoders.table import Decoder, Options
 
 ORDERS = (0, 1, 2, None)
 DYADIC = (  # values of scores; no sum of them is rounded, so that ties are ties in every decoder

@@ -6,7 +6,7 @@ The comparison says which path is best, or the best that is known, and by how mu
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from decoders.batching import Steps, follow, run_batch
@@ -23,56 +23,10 @@ from decoders.reversal import (
     reversed_problem,
 )
 from decoders.sweeps import Choices, best_starts, sweeps
-from decoders.table import AUTO_WIDTH, DECODERS, Decoder, Finder, choose
+from decoders.table import DECODERS, SEED, Decoder, Finder, Options, choose
 from decoders.viterbi import affordable, viterbi
 
-SEED = 1
 EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not use them, too
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of decoders; None is the decoder's own default.
-
-    All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
-    without them. utility: the name of one, which the caller makes; scale: the α for a decoder that
-    needs one if `alpha` is not given; gap: look for a better path where the decoder is not exact,
-    by Viterbi where that is affordable, else by sweeps from a beam of this width.
-    """
-
-    width: int | None = None
-    threshold: float | None = None
-    merge: str | None = None
-    particles: int | None = None
-    resampling: str | None = None
-    ess_threshold: float | None = None
-    temper: float | None = None
-    samples: int | None = None
-    lag: int | None = None
-    block: int | None = None
-    horizon: int | None = None
-    gibbs: int | None = None
-    alpha: float | None = None
-    seed: int | None = None
-    utility: str | None = None
-    word_reward: float | None = None
-    spread: float | None = None
-    n_best: int = 1
-    scale: float | None = None
-    gap: int | None = None
-
-    @property
-    def beam_width(self) -> int:
-        """Width of a beam: as given, else `AUTO_WIDTH`, or `n_best` if that is more."""
-        return max(AUTO_WIDTH, self.n_best) if self.width is None else self.width
-
-    def given(self) -> dict[str, object]:
-        """Arguments of decoders that were given, by name."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        asked = values.keys() - {"n_best", "scale", "gap"}
-        return {name: values[name] for name in values if name in asked and values[name] is not None}
-
-
 NOTHING = Options()
 NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 

@@ -1,4 +1,4 @@
-"""The table of decoders: what each serves, when it is exact, what it costs; and the choice of one.
+"""The table of decoders: their options, what each serves and costs; and the choice of one.
 
 A new decoder is one file, one row of `DECODERS` and one test, or the same in a package of its own
 that has the row as an entry point of the group `rerank.decoders`. `decoders.laws` tests it. A row
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +24,107 @@ FINITE = 1e9
 NONE = -1
 
 Finder: TypeAlias = Callable[..., Any]  # returns paths, a `SearchResult`, or steps towards them
+
+SEED = 1
+
+
+_COUNT, _SHARE, _SCALE = (1, 10**6), (0.0, 1.0), (0.0, 1e100)
+
+
+def _own(help: str, **more: Any) -> Any:
+    """A field for an option that some decoders have: its text for people, and the possible values.
+
+    more: `range`, the least and the greatest number, and `above`, whether the least one itself is
+    not possible; or `choices`, the values of a text; `key`, its name for people, if not its own.
+    """
+    return field(default=None, metadata={"help": help, **more})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of decoders; None is the decoder's own default.
+
+    All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
+    without them. utility: the name of one, which the caller makes; scale: the α for a decoder that
+    needs one if `alpha` is not given; gap: look for a better path where the decoder is not exact,
+    by Viterbi where that is affordable, else by sweeps from a beam of this width.
+    """
+
+    width: int | None = None
+    threshold: float | None = _own(
+        "Prune hypotheses that score this much less than the best one in the beam.",
+        range=_SCALE,
+        above=True,
+    )
+    merge: str | None = _own(
+        "How the histories of a candidate are merged [default: max].",
+        choices=("max", "sample", "mean"),
+    )
+    particles: int | None = _own("Number of particles, above order 1 [default: 64].", range=_COUNT)
+    resampling: str | None = _own(
+        "Resampling scheme [default: systematic].",
+        choices=("systematic", "stratified", "residual", "multinomial"),
+    )
+    ess_threshold: float | None = _own(
+        "Resample when the effective sample size falls below this share of the particles "
+        "[default: 0.5].",
+        range=_SHARE,
+        key="ess",
+    )
+    temper: float | None = _own(
+        "Tempering: share of alpha at the first sentence, rising to 1 [default: 1].",
+        range=_SHARE,
+    )
+    samples: int | None = _own("Number of paths that are drawn [default: 64].", range=_COUNT)
+    lag: int | None = _own(
+        "Smoothing lag: marginals, and the draws of ffbs above order 1, use so many later "
+        "sentences [default: 5; for ffbs the order, 2 if unbounded].",
+        range=_COUNT,
+    )
+    block: int | None = _own(
+        "Number of sentences that are changed at once [default: 1].", range=_COUNT
+    )
+    horizon: int | None = _own(
+        "Number of later sentences that are rescored after a change, and of earlier ones under "
+        "models that read documents from the last sentence [default: the order, 2 if unbounded].",
+        range=(0, 10**6),
+    )
+    gibbs: int | None = _own(
+        "Number of Gibbs sampling sweeps before the maximising ones [default: 0].", range=(0, 10**6)
+    )
+    alpha: float | None = None
+    seed: int | None = None
+    utility: str | None = _own(
+        "Utility that is maximised in expectation: sentence BLEU or chrF over all pairs of "
+        "candidates; aggregate-…, the same metric against expected n-gram counts; linear-bleu, "
+        "that of lattices [default: bleu]."
+    )
+    word_reward: float | None = _own(
+        "What is added to the utility for each word, in points of the utility; below 0 it "
+        "shortens the output [default: 0].",
+        range=(-100.0, 100.0),
+        key="word-reward",
+    )
+    spread: float | None = _own(
+        "Standard deviation within a list to which the scores are scaled where no --alpha is "
+        "given: the larger, the nearer to the path of highest score [default: that of the weights "
+        "file, as tune-mbr writes it, else 1.4].",
+        range=_SCALE,
+        above=True,
+    )
+    n_best: int = 1
+    scale: float | None = None
+    gap: int | None = None
+
+    @property
+    def beam_width(self) -> int:
+        """Width of a beam: as given, else `AUTO_WIDTH`, or `n_best` if that is more."""
+        return max(AUTO_WIDTH, self.n_best) if self.width is None else self.width
+
+    def given(self) -> dict[str, object]:
+        """Arguments of decoders that were given, by name."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)[:-3]}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

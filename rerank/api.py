@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from decoders.search import Options
+from decoders.table import Options
+from rerank.commands.run import SEARCH_NAMES
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document
 from rerank.files.paths import display
@@ -34,7 +35,6 @@ from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import Search, choose_search
 from rerank.pipeline.sources import log
 from rerank.pipeline.tracing import Trace
-from rerank.registry import FLAGS
 from rerank.report.evaluation import Evaluation, Text
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
@@ -276,7 +276,9 @@ def _split(method: str, options: DecodeOptions) -> tuple[Search, Machine]:
     scoring = Scoring(**{name: given.pop(name) for name in machine if name in given})
     caches = given.pop("document_cache", {})
     of_models = ModelOptions(tuple(given.pop("pmi", ())), tuple(caches.items()))
-    arguments = {flag.removeprefix("--").replace("-", "_"): name for name, flag in FLAGS.items()}
+    arguments = {
+        flag.removeprefix("--").replace("-", "_"): name for name, flag in SEARCH_NAMES.items()
+    }
     own = Options(**{arguments.get(name, name): value for name, value in given.items()})
     return Search(method, own), (scoring, of_models)
 

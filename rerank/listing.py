@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rerank.commands.run import SEARCH, SEARCH_NAMES
 from rerank.registry import (
     DECODERS,
     DOCUMENT_FORMATS,
-    FLAGS,
     FORMATS,
     METRICS,
     MODELS,
@@ -45,11 +45,15 @@ class Listing:
 
     def to_text(self, width: int = 80) -> str:
         """Each name, and below it what is known of it, in lines of at most `width` characters."""
-        margin = max((len(key) for row in self.rows for key in row), default=0) + 4
+        shown = [
+            {key: value for key, value in row.items() if not isinstance(value, dict)}
+            | (settings if isinstance(settings := row.get("settings"), dict) else {})
+            for row in self.rows
+        ]
+        margin = max((len(key) for row in shown for key in row), default=0) + 4
         lines: list[str] = []
-        for row in self.rows:
-            shown = {key: value for key, value in row.items() if not isinstance(value, dict)}
-            known = {key: _plain(value) for key, value in shown.items() if value not in (None, "")}
+        for row in shown:
+            known = {key: _plain(value) for key, value in row.items() if value not in (None, "")}
             lines.append(known.pop("name"))
             for key, text in known.items():
                 lines += wrap(
@@ -150,7 +154,7 @@ def flags(row: Decoder) -> list[str]:
     """The options of the shell that a decoder uses."""
     seed = ["--seed"] if row.takes("seed") else []
     several = ["--n-best"] if row.takes("n_best") else []
-    return [*(FLAGS[name] for name in row.options if name not in _HIDDEN), *seed, *several]
+    return [*(SEARCH_NAMES[name] for name in row.options if name not in _HIDDEN), *seed, *several]
 
 
 def _decoders() -> Iterable[Row]:
@@ -161,6 +165,9 @@ def _decoders() -> Iterable[Row]:
             "exact on": row.exact_orders,
             "cost": row.cost,
             "options": flags(row),
+            "settings": {
+                name: key.text for name, key in SEARCH.keys.items() if row.takes(key.field)
+            },
             "source": row.source,
         }
 

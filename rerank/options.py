@@ -142,6 +142,17 @@ def given(name: str, options: Mapping[str, Any]) -> type[Given]:
     return make_dataclass(name, columns, bases=(Given,), frozen=True, slots=True, kw_only=True)
 
 
+def type_of(one: Field[Any]) -> click.ParamType[Any]:
+    """The type of the values of a plain dataclass's field, by the metadata of `of_dataclass`."""
+    if "choices" in one.metadata:
+        return click.Choice(one.metadata["choices"])
+    if "range" not in one.metadata:
+        return click.BOOL
+    if "int" in str(one.type):
+        return Whole(*one.metadata["range"])
+    return Real(*one.metadata["range"], above=one.metadata.get("above", False))
+
+
 def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
     """A record of those fields of a plain dataclass whose metadata have a `help`.
 
@@ -149,16 +160,6 @@ def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
     `above`, whether the least one itself is not possible; neither for a flag; `flag` if it is not
     that of the field's name. common: names of the options that `--help` shows.
     """
-
-    def type_of(one: Field[Any]) -> Any:
-        if "choices" in one.metadata:
-            return click.Choice(one.metadata["choices"])
-        if "range" not in one.metadata:
-            return click.BOOL
-        if "int" in str(one.type):
-            return Whole(*one.metadata["range"])
-        return Real(*one.metadata["range"], above=one.metadata.get("above", False))
-
     found = {
         one.name: option(
             one.metadata["help"],

@@ -246,26 +246,6 @@ SIDE_INFORMATION = {  # that models may need: the option of its file, and what i
     "parents": "the number of the nucleus of each sentence (from 1 in its document; 0 for none)",
 }
 
-FLAGS = {  # options of the shell by the names that decoders use
-    "width": "--beam",
-    "threshold": "--beam-threshold",
-    "merge": "--merge",
-    "particles": "--particles",
-    "resampling": "--resampling",
-    "ess_threshold": "--ess",
-    "temper": "--temper",
-    "samples": "--samples",
-    "lag": "--lag",
-    "block": "--block",
-    "horizon": "--horizon",
-    "gibbs": "--gibbs",
-    "alpha": "--alpha",
-    "seed": "--seed",
-    "utility": "--utility",
-    "word_reward": "--word-reward",
-    "spread": "--spread",
-}
-
 
 def metric(name: str) -> TextMetric:
     """The metric of a name, with its defaults; UsageError if it is unknown or cannot be loaded."""

@@ -140,7 +140,7 @@ def row(name: str, n: int, width: int, seconds: float, obvious: float | None) ->
 
 def share(model: Path, kbest: Path, docs: Path) -> None:
     """How a decoding with a beam of 64 divides between scorer and search."""
-    from decoders.search import Options
+    from decoders.table import Options
     from rerank.notices import Notices
     from rerank.pipeline import Lists, Scoring, Search
     from rerank.pipeline.kbest_source import KBestSource

@@ -102,7 +102,7 @@ class Recipe:
         return self.run(
             self.work / lists.fit_on / f"{utility}.json",
             *("tune-mbr", "--kbest", str(files.kbest), "--docs", str(files.docs), *references),
-            *("--weights", str(files.weights), "--utility", utility),
+            *("--weights", str(files.weights), "--search", f"mbr:utility={utility}"),
             *("--metric", "chrf" if "chrf" in utility else "bleu"),
         )
 
@@ -129,7 +129,7 @@ def compare(recipe: Recipe, name: str, *, fit: bool) -> None:
     files = recipe.files(lists, lists.stem)
     rows = {"path of highest score": recipe.decode(name, files)}
     for utility in UTILITIES:
-        search = ("--search", "mbr", "--utility", utility)
+        search = ("--search", f"mbr:utility={utility}")
         rows[utility] = recipe.decode(name, files, *search)
         if fit:
             weights = recipe.fitted(lists, utility)
@@ -138,7 +138,7 @@ def compare(recipe: Recipe, name: str, *, fit: bool) -> None:
             rows[row] = recipe.decode(name, files, *search, weights=weights)
     rewards = {"linear-bleu": "0.2", "chrf": "-1"}
     for utility, reward in rewards.items():
-        search = ("--search", "mbr", "--utility", utility, "--word-reward", reward)
+        search = ("--search", f"mbr:utility={utility},word-reward={reward}")
         rows[f"{utility}, word reward {reward}"] = recipe.decode(name, files, *search)
     table(f"{name}, 100-best", rows, files.references)
     if fit:
@@ -168,9 +168,7 @@ def combine(
         for k, one in (("worst", found[0][1]), ("best", found[-1][1]))
     }
     for utility in UTILITIES:
-        rows[f"mbr, {utility}"] = recipe.decode(
-            name, files, "--search", "mbr", "--utility", utility
-        )
+        rows[f"mbr, {utility}"] = recipe.decode(name, files, "--search", f"mbr:utility={utility}")
     table(f"{name}, {len(systems)} systems", rows, references)
 
 

@@ -55,13 +55,13 @@ CODCLM = {
     "smc 64, 8α": "--search smc --alpha {b}",
     "ffbs, 64 draws": "--search ffbs --alpha {a}",
     "ffbs, 64 draws, 8α": "--search ffbs --alpha {b}",
-    "mbr, linear BLEU": "--search mbr --utility linear-bleu --alpha {a}",
-    "mbr, aggregate chrF": "--search mbr --utility aggregate-chrf --alpha {a}",
-    "mbr, linear BLEU, 8α": "--search mbr --utility linear-bleu --alpha {b}",
-    "mbr, aggregate chrF, 8α": "--search mbr --utility aggregate-chrf --alpha {b}",
+    "mbr, linear BLEU": "--search mbr:utility=linear-bleu --alpha {a}",
+    "mbr, aggregate chrF": "--search mbr:utility=aggregate-chrf --alpha {a}",
+    "mbr, linear BLEU, 8α": "--search mbr:utility=linear-bleu --alpha {b}",
+    "mbr, aggregate chrF, 8α": "--search mbr:utility=aggregate-chrf --alpha {b}",
     "sweeps from greedy": "--search sweeps --beam 1",
     "sweeps from beam 8": "--search sweeps",
-    "2 Gibbs sweeps, sweeps": "--search sweeps --gibbs 2 --alpha {a}",
+    "2 Gibbs sweeps, sweeps": "--search sweeps:gibbs=2 --alpha {a}",
 }
 CCDCLM = {
     "greedy": "--search greedy",
@@ -70,13 +70,13 @@ CCDCLM = {
     "beam 8": "--search beam",
     "beam 16": "--search beam --beam 16",
     "survivors, max": "--search survivors",
-    "survivors, mean, 8α": "--search survivors --merge mean --alpha {b}",
+    "survivors, mean, 8α": "--search survivors:merge=mean --alpha {b}",
     "random-beam 8, 8α": "--search random-beam --alpha {b}",
-    "smc 32": "--search smc --particles 32 --alpha {a}",
-    "smc 32, 8α": "--search smc --particles 32 --alpha {b}",
-    "ffbs, 16 particles, 8 draws, 8α": "--search ffbs --particles 16 --samples 8 --alpha {b}",
+    "smc 32": "--search smc:particles=32 --alpha {a}",
+    "smc 32, 8α": "--search smc:particles=32 --alpha {b}",
+    "ffbs, 16 particles, 8 draws, 8α": "--search ffbs:particles=16,samples=8 --alpha {b}",
     "mbr, linear BLEU, 32 particles, 8α": (
-        "--search mbr --utility linear-bleu --particles 32 --alpha {b}"
+        "--search mbr:utility=linear-bleu,particles=32 --alpha {b}"
     ),
     "sweeps from greedy": "--search sweeps --beam 1",
     "sweeps from beam 8": "--search sweeps",

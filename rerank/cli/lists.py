@@ -27,7 +27,7 @@ distribution_options = all_of(decorators_of(Sharing))
 HEADINGS = {
     "kbest": "Lists and documents",
     "lm": "Features to add",
-    "method": "Search",
+    "search": "Search",
     "strict": "Messages",
 }
 

@@ -27,7 +27,7 @@ from rerank.values import FILE, TEXT, MemberName
         **HEADINGS,
         "references": "Weights",
         "metric": "What is maximised",
-        "utility": "Search",
+        "search": "Search",
     },
 )
 @list_options
@@ -74,7 +74,7 @@ def tune_mbr(
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
-        lists, search = split({**options, "method": "auto"})
+        lists, search = split(options)
         result = pipeline.tune_mbr(
             lists,
             references,

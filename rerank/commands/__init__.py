@@ -99,6 +99,7 @@ class _Commands(click.Group):
         """The command of a name."""
         if cmd_name not in self.list_commands(ctx):
             return None
+        _refuse_shadowing()
         address = f"rerank.commands.{cmd_name.replace('-', '_')}:COMMAND"
         if cmd_name in _CLI:
             address = f"rerank.cli.{_CLI[cmd_name]}"
@@ -124,7 +125,6 @@ class _Commands(click.Group):
 @click.version_option(rerank.__version__, prog_name="rerank")
 def cli() -> None:
     """Rerank the k-best lists of whole documents with document-context language models."""
-    _refuse_shadowing()
 
 
 def _refuse_shadowing() -> None:

@@ -16,7 +16,7 @@ from decoders.marginals import rng_for
 from decoders.mbr import best, posterior_of, scale, standard_deviation
 from decoders.result import Direction, Posterior
 from decoders.reversal import direction_of, reversed_posterior, reversed_problem
-from decoders.search import SEED
+from decoders.table import SEED
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_outputs
@@ -75,6 +75,11 @@ def tune_mbr(
     for BLEU. Every document is decoded once for its path of highest score and once for each of
     `SPREADS`. Memory: a batch of documents, and 8 W bytes for each spread and sentence.
     """
+    if search.method not in ("auto", "mbr"):
+        raise UsageError(
+            f"--search {search.method}: the spread is that of mbr; give --search mbr, or leave it "
+            "out"
+        )
     search = replace(search, method="mbr")
     if tokenize != "none" and metric != "bleu":
         raise UsageError("--tokenize: it is for --metric bleu")

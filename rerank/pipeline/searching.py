@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from decoders.mbr import SPREAD
 from decoders.problem import ScoreError, UnsuitedDecoder
 from decoders.result import Direction, SearchResult
-from decoders.search import NOTHING, SEED, Options, ScaleMissing, check_options, decode_all
-from decoders.table import Decoder, check_order, named
+from decoders.search import NOTHING, ScaleMissing, check_options, decode_all
+from decoders.table import SEED, Decoder, Options, check_order, named
+from rerank.commands.run import SEARCH_NAMES
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import Weights, refuse_all_zero
 from rerank.pipeline.sources import DocumentSource, Printer
-from rerank.registry import DECODERS, FLAGS, UTILITIES, attribute
+from rerank.registry import DECODERS, UTILITIES, attribute
 from rerank.scorers.features import DocumentFeatures
 
 if TYPE_CHECKING:
@@ -97,9 +98,10 @@ class Search:
         }
         if given.get("alpha") is None:
             defaults["spread"] = SPREAD
+        names = [one.name for one in fields(Options) if one.name in SEARCH_NAMES]
         return {
-            flag.removeprefix("--"): value
-            for name, flag in FLAGS.items()
+            SEARCH_NAMES[name].removeprefix("--"): value
+            for name in names
             if (value := defaults.get(name) if given.get(name) is None else given[name]) is not None
             and (name in recorded or any(row.takes(name) for row in rows))
             and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
@@ -120,7 +122,7 @@ class Search:
             cure = cure if both and not row.acausal else ""
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
         try:
-            check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)
+            check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=SEARCH_NAMES)
         except UnsuitedDecoder as fault:
             cure = _NO_SCALE if isinstance(fault, ScaleMissing) else ""
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
@@ -180,7 +182,7 @@ def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility
     """Utilities of mbr for each document's lists; UsageError for an unknown name."""
     name = search.options.utility or UTILITY
     if name not in UTILITIES:
-        raise UsageError(f"--utility {name}: there are {', '.join(UTILITIES)}")
+        raise UsageError(f"utility={name}: there are {', '.join(UTILITIES)}")
     return [attribute(UTILITIES[name])(kbest) for kbest in lists]
 
 

@@ -137,7 +137,7 @@ class Hf:
         return f"--lm lm=hf:gpt{self.window}" + " --pmi lm" * self.pmi, values
 
 
-LAST, BLOCK = {"reverse_documents": True}, "sweeps --block 3"
+LAST, BLOCK = {"reverse_documents": True}, "sweeps:block=3"
 MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and features
     "order-0": ("viterbi", [Lm("rnnlm")]),
     "topic-of-the-prefix": ("viterbi", [Lm("clstm-sentseg")]),
@@ -271,9 +271,9 @@ DEEP = {
     ],
     "y": [["no one", "she"], ["the light", "it", "it"], ["is", "a lamp"]],
 }
-GREEDY, SMC, BLOCKS = "beam --beam 1", "smc --particles 9 --alpha 0.5", "sweeps --block 2"
-MEAN = "survivors --merge mean --alpha 0.5"  # of bags and of states to attend to there is none
-SWEEPS = ("sweeps --horizon 0", "sweeps --gibbs 1 --alpha 0.5 --beam 3")
+GREEDY, SMC, BLOCKS = "beam --beam 1", "smc:particles=9 --alpha 0.5", "sweeps:block=2"
+MEAN = "survivors:merge=mean --alpha 0.5"  # of bags and of states to attend to there is none
+SWEEPS = ("sweeps:horizon=0", "sweeps:gibbs=1 --alpha 0.5 --beam 3")
 SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
     "last-state": (Lm("ccdclm"), (GREEDY, SMC, MEAN)),
     "carried-state": (Lm("drnnlm", pmi=True), (MEAN, BLOCKS)),

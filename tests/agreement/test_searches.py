@@ -195,13 +195,13 @@ SEARCHES = {
     "narrow-beam": "--search beam --beam 2 --gap 2",
     "whole-beam": "--search beam --beam 1000",
     "survivors": "--search survivors",
-    "survivors-sample": f"--search survivors --merge sample --alpha {ALPHA}",
+    "survivors-sample": f"--search survivors:merge=sample --alpha {ALPHA}",
     "random-beam": f"--search random-beam --alpha {ALPHA} --beam 2",
-    "smc": f"--search smc --alpha {ALPHA} --particles 3",
-    "ffbs": f"--search ffbs --alpha {ALPHA} --samples 2",
+    "smc": f"--search smc:particles=3 --alpha {ALPHA}",
+    "ffbs": f"--search ffbs:samples=2 --alpha {ALPHA}",
     "mbr": f"--search mbr --alpha {ALPHA}",
     "sweeps": "--search sweeps --beam 1",
-    "gibbs": f"--search sweeps --gibbs 2 --alpha {ALPHA} --beam 1",
+    "gibbs": f"--search sweeps:gibbs=2 --alpha {ALPHA} --beam 1",
 }
 EXACT = {"viterbi": 2, "survivors": 1, "exhaustive": 9, "whole-beam": 9}  # up to this order
 REPRESENTATIVE = ("pairs", "order-2", "ccdclm")
@@ -325,7 +325,7 @@ def test_a_search_finds_paths_whose_scores_are_theirs_and_says_how_good_they_are
         if document.name == "gap":
             assert (found["search"], found["exact"], found["score"]) == ("none", True, 0)
             continue
-        method = SEARCHES[search].split()[1]
+        method = SEARCHES[search].split()[1].partition(":")[0]
         automatic = "beam" if source.order is None else "viterbi"
         assert found["search"] == (automatic if method == "auto" else method)
         compared = search == "narrow-beam" and source.order is not None
@@ -408,8 +408,9 @@ def check_written(
 @every_source
 def test_a_trace_explains_each_choice(name: str, here: World) -> None:
     source = SOURCES[name]
-    search = "--search beam --beam 1000" if source.order is None else "--search ffbs --alpha 0.75"
-    search += " --particles 9" if source.order == 2 else ""
+    search = "--search beam --beam 1000" if source.order is None else "--search ffbs"
+    search += ":particles=9" if source.order == 2 else ""
+    search += "" if source.order is None else " --alpha 0.75"
     summary = decode(here, source, search)
     rows = iter([json.loads(line) for line in here.lines("out.trace")])
     for d, (found, document) in enumerate(zip(summary["documents"], DOCUMENTS, strict=True)):
@@ -466,7 +467,7 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
     name: str, here: World
 ) -> None:
     """The utility is chrF of sacrebleu."""
-    found = decode(here, SOURCES[name], SEARCHES["mbr"], "--utility", "chrf")
+    found = decode(here, SOURCES[name], f"--search mbr:utility=chrf --alpha {ALPHA}")
     assert "|utility:chrf|" in found["signature"]
     for d, (one, document) in enumerate(zip(found["documents"], DOCUMENTS, strict=True)):
         paths = all_paths(name, d)
@@ -512,14 +513,15 @@ def test_a_document_is_drawn_alike_alone_with_others_and_in_any_order(
 def test_the_scale_is_that_of_the_option_or_else_of_the_weights_file(
     method: str, here: World
 ) -> None:
-    option, own = ("--spread", "mbr_spread") if method == "mbr" else ("--alpha", "alpha")
-    more = {"survivors": "--merge sample", "sweeps": "--gibbs 2 --beam 1"}.get(method, "")
-    search, source = f"--search {method} {more}", SOURCES["pairs"]
-    given = decode(here, source, f"{search} {option} 0.5")
+    option, own = (":spread=", "mbr_spread") if method == "mbr" else (" --alpha ", "alpha")
+    more = {"survivors": ":merge=sample", "sweeps": ":gibbs=2"}.get(method, "")
+    search, source = f"--beam 1 --search {method}{more}", SOURCES["pairs"]
+    search = search.removeprefix("" if method == "sweeps" else "--beam 1 ")
+    given = decode(here, source, f"{search}{option}0.5")
     of_file = decode(here, source, search, **{own: 0.5})
-    both = decode(here, source, f"{search} {option} 0.5", **{own: 3.0})
+    both = decode(here, source, f"{search}{option}0.5", **{own: 3.0})
     assert given["documents"] == of_file["documents"] == both["documents"]
-    name = option.removeprefix("--")
+    name = option.strip(" -:=")
     assert f"|{name}:0.5|" in of_file["signature"]
     if method == "mbr":  # a scale fitted by likelihood is not for it, alpha itself is
         assert (

@@ -65,7 +65,7 @@ def own(order: object) -> str:
         ("all", "--beam 3", "beam of width 3, not exact"),
         (1, "--search greedy", "greedy, not exact for a problem of order 1, O(T K)"),
         (1, "--search survivors", "survivors, exact for a problem of order 1"),
-        (1, "--search survivors --merge sample --alpha 1", "survivors, not exact"),
+        (1, "--search survivors:merge=sample --alpha 1", "survivors, not exact"),
         ("all", "--search exhaustive", "exhaustive, exact for a problem of unbounded order"),
     ],
 )
@@ -94,20 +94,20 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     [
         ("", "viterbi"),
         ("--alpha 0.5 --seed 7", "viterbi|alpha:0.5|seed:7"),
-        ("--search beam --beam 3 --beam-threshold 2", "beam|beam:3|beam-threshold:2.0"),
+        ("--search beam:threshold=2 --beam 3", "beam|beam:3|threshold:2.0"),
         ("--search beam --n-best 20", "beam|beam:20"),  # a narrower one lists fewer
         ("--search smc --alpha 0.5", "smc|alpha:0.5|seed:1"),
         (
-            "--search smc --alpha 0.25 --particles 9 --seed 3 --ess 0.1 --resampling residual",
+            "--search smc:particles=9,ess=0.1,resampling=residual --alpha 0.25 --seed 3",
             "smc|particles:9|resampling:residual|ess:0.1|alpha:0.25|seed:3",
         ),
         ("--search mbr --alpha 1", "mbr|alpha:1.0|seed:1|utility:bleu"),
         (
-            "--search mbr --spread 2.5 --utility chrf --word-reward -1 --seed 2",
+            "--search mbr:spread=2.5,utility=chrf,word-reward=-1 --seed 2",
             "mbr|seed:2|utility:chrf|word-reward:-1.0|spread:2.5",
         ),
-        ("--search survivors --merge mean --alpha 2", "survivors|merge:mean|alpha:2.0|seed:1"),
-        ("--search sweeps --block 2", "sweeps|beam:8|block:2"),
+        ("--search survivors:merge=mean --alpha 2", "survivors|merge:mean|alpha:2.0|seed:1"),
+        ("--search sweeps:block=2", "sweeps|beam:8|block:2"),
     ],
 )
 def test_a_signature_says_the_options_that_decide_and_no_others(
@@ -140,15 +140,15 @@ def test_a_signature_names_lists_models_weights_files_and_documents(
     assert all(part.startswith("scores:m=") for part in changed)
 
 
-DEFAULTS = [  # flag, a search that uses it, and its default where the help does not state a value
-    ("--search", "", "auto"), ("--beam", "beam", ""), ("--merge", "survivors", ""),
-    ("--particles", "smc --alpha 1", ""), ("--resampling", "smc --alpha 1 --ess 1", ""),
-    ("--ess", "smc --alpha 1", ""), ("--temper", "smc --alpha 1", ""),
-    ("--samples", "ffbs --alpha 1", ""), ("--lag", "smc --alpha 1 --particles 5", "5"),
-    ("--lag", "ffbs --alpha 1 --particles 5", "2"), ("--block", "sweeps --beam 1", ""),
-    ("--horizon", "sweeps --beam 1", "2"), ("--gibbs", "sweeps --beam 1 --alpha 1", ""),
-    ("--utility", "mbr", ""), ("--word-reward", "mbr", ""), ("--spread", "mbr", "1.4"),
-    ("--seed", "smc --alpha 1 --particles 2", ""), ("--n-best", "beam", ""),
+DEFAULTS = [  # option, a search that uses it, and its default where the help does not state a value
+    ("--search", "", "auto"), ("--beam", "beam", ""), ("merge", "survivors", ""),
+    ("particles", "smc --alpha 1", ""), ("resampling", "smc:ess=1 --alpha 1", ""),
+    ("ess", "smc --alpha 1", ""), ("temper", "smc --alpha 1", ""),
+    ("samples", "ffbs --alpha 1", ""), ("lag", "smc:particles=5 --alpha 1", "5"),
+    ("lag", "ffbs:particles=5 --alpha 1", "2"), ("block", "sweeps --beam 1", ""),
+    ("horizon", "sweeps --beam 1", "2"), ("gibbs", "sweeps --beam 1 --alpha 1", ""),
+    ("utility", "mbr", ""), ("word-reward", "mbr", ""), ("spread", "mbr", "1.4"),
+    ("--seed", "smc:particles=2 --alpha 1", ""), ("--n-best", "beam", ""),
 ]  # fmt: skip
 
 
@@ -158,13 +158,21 @@ DEFAULTS = [  # flag, a search that uses it, and its default where the help does
 def test_the_default_that_the_help_states_is_the_default(
     flag: str, search: str, value: str, here: World
 ) -> None:
-    text = " ".join(here.ok("decode --help").out.split())
+    kind, _, rest = search.partition(" ")
+    if shell := flag.startswith("--"):
+        text = " ".join(here.ok("decode --help").out.split())
+    else:
+        rows = here.ok("list decoders --format json").json
+        settings = {row["name"]: row["settings"] for row in rows}[kind.partition(":")[0]]
+        text = f" {flag} {settings[flag]}"
     stated = re.search(rf" {flag} .*?\[default: ([^\];]*)", text)
     assert stated
     assert value in stated[0] + text.partition(stated[0])[2][:40]
     command = f"{own('all')} --summary s --trace t" + (f" --search {search}" if search else "")
     found = []
-    for more in ("", f"{flag} {value or stated[1]}"):
+    given = value or stated[1]
+    key = f"--search {kind}{',' if ':' in kind else ':'}{flag}={given} {rest}"
+    for more in ("", f"{flag} {given}" if shell else key):
         here.ok(f"{command} {more}")
         found.append((here.json("s")["documents"], here.lines("t")))
     assert found[0] == found[1]

@@ -120,7 +120,7 @@ def loaded(program: str, folder: Path = ROOT) -> set[str]:
 
 def test_help_and_misspelt_options_load_nothing_heavy_and_take_little_time() -> None:
     """All of them in one process, in seconds of its own time."""
-    wrong = ["decode --search nope", "score --merge nope", "train-lm --model nope", "evaluate"]
+    wrong = ["decode --search nope", "score --dtype nope", "train-lm --model nope", "evaluate"]
     program = f"""
 for name in {COMMANDS}:
     assert rerank(f"{{name}} --help") == 0, name

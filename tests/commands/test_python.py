@@ -260,7 +260,7 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
         "^d: expected 2 texts of side information 'source', one for each sentence, found 1; text i",
     ),
     "utility": (
-        {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^--utility rouge: there are ",
+        {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^utility=rouge: there are ",
     ),
     "document cache": (
         {"lm": {"lm": "no"}, "document_cache": {"lm": 1.0}}, TALK, RerankError,

@@ -45,14 +45,16 @@ def test_scores_are_those_of_decoding(
     sources = ["--lm", f"lm={model_folders[name]}"] if name else []
     if name:
         drawn.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.25], "lm": 0.25, "lmoov": -0.5})
-    few = ["--particles", 8] if name == "ccdclm" else []
-    found = drawn.ok(MBR, *sources, *few, "--metric", metric)
+    few = ",particles=8" if name == "ccdclm" else ""
+    found = drawn.ok(
+        MBR, *sources, "--search", f"mbr:lag=5{few}" if few else "mbr", "--metric", metric
+    )
     of_mbr, label = made(drawn, "mbr.json")["mbr"], {"chrf": "chrF2", "bleu": "BLEU"}[metric]
     assert of_mbr["objective"] == f"corpus {label}"
     plain = score(drawn, decoded(drawn, *sources, weights="w.json"), metric)
     assert of_mbr["held_out"]["highest_score"] == pytest.approx(plain, rel=1e-12)
     for spread in (DEFAULT, 0.35, 4):
-        options = ["--search", "mbr", "--spread", spread, *few]
+        options = ["--search", f"mbr:spread={spread}{few}"]
         truth = score(drawn, decoded(drawn, *sources, *options, weights="w.json"), metric)
         assert of_mbr["by_spread"][f"{spread:g}"] == pytest.approx(truth, rel=1e-12)
     listed = ", ".join(f"{name}: {one:.2f}" for name, one in of_mbr["by_spread"].items())
@@ -78,14 +80,13 @@ def test_the_spread_is_the_best_of_those_that_are_surely_better(
     """Folds are documents; what is said of held-out folds is of spreads that others chose."""
     world.draw(seed, DOCUMENTS, (3,))
     weigh(world)
-    options = ["--utility", "linear-bleu", "--word-reward", 0.25]
-    world.ok(MBR, "--metric", metric, *options)
+    options = "utility=linear-bleu,word-reward=0.25"
+    world.ok(MBR, "--metric", metric, "--search", f"mbr:{options}")
     of_mbr, weights = made(world, "mbr.json")["mbr"], world.json("mbr.json")
     spreads = sorted(map(float, of_mbr["by_spread"]), key=lambda one: (one != DEFAULT, one))
     assert len(spreads) == 12
     outputs = [
-        decoded(world, "--search", "mbr", "--spread", s, *options, weights="w.json")
-        for s in spreads
+        decoded(world, "--search", f"mbr:spread={s},{options}", weights="w.json") for s in spreads
     ]
     plain, references = decoded(world, weights="w.json"), world.lines("dev.ref")
     sign = -1 if metric == "ter" else 1
@@ -140,7 +141,7 @@ def test_decode_takes_the_spread_of_the_weights_file(drawn: World) -> None:
     for out in ("mbr.json", "mbr.ini"):
         found = drawn.ok(MBR.replace("mbr.json", out))
         (spread,) = re.findall(r"BLEU: spread ([\d.]+), ", found.err)
-        of_option = decoded(drawn, "--search", "mbr", "--spread", spread, weights="w.json")
+        of_option = decoded(drawn, "--search", f"mbr:spread={spread}", weights="w.json")
         assert decoded(drawn, "--search", "mbr", weights=out) == of_option
     one = drawn.json("mbr.json")
     assert (one["weights"], one["alpha"]) == (drawn.json("w.json")["weights"], 3.0)

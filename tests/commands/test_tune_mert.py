@@ -471,7 +471,7 @@ def test_another_seed_searches_elsewhere(drawn: World) -> None:
 
 
 def test_a_search_that_draws_has_the_seed_of_the_tuner(drawn: World) -> None:
-    drawn.ok(f"{FROM_START} --select none --search smc --alpha 1 --particles 3 --seed 7")
+    drawn.ok(f"{FROM_START} --select none --search smc:particles=3 --alpha 1 --seed 7")
     found = made(drawn)["search"]
     assert (found["method"], found["seed"]) == ("smc", 7)
 

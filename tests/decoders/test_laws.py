@@ -15,8 +15,7 @@ from decoders.exhaustive import exhaustive
 from decoders.laws import SCALED, LawError, check_decoder
 from decoders.problem import DocumentProblem, Path
 from decoders.result import Posterior, SearchResult
-from decoders.search import Options
-from decoders.table import ANY, DECODERS, NONE, Decoder
+from decoders.table import ANY, DECODERS, NONE, Decoder, Options
 
 
 @pytest.mark.parametrize(

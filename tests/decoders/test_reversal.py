@@ -29,9 +29,9 @@ from decoders.exhaustive import exhaustive
 from decoders.problem import Array, DocumentProblem, ScoreError
 from decoders.result import Direction
 from decoders.reversal import ReversedUtility, direction_of, own_scores, reversed_problem
-from decoders.search import Options, decode, decode_all
+from decoders.search import decode, decode_all
 from decoders.sweeps import best_starts
-from decoders.table import DECODERS
+from decoders.table import DECODERS, Options
 
 VALUES = DYADIC[0]  # sums in either order are equal
 SHAPE = [2, 3, 2]

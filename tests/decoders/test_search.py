@@ -34,11 +34,11 @@ from decoders.laws import SCALED
 from decoders.marginals import rng_for
 from decoders.problem import DocumentProblem, Path, ScoreError
 from decoders.result import SearchResult
-from decoders.search import SEED, Options, decode, decode_all
+from decoders.search import decode, decode_all
 from decoders.smc import smc
 from decoders.survivors import survivors
 from decoders.sweeps import sweeps
-from decoders.table import DECODERS
+from decoders.table import DECODERS, SEED, Options
 
 UNARY, PAIRS = (build((5,) * 6, 11) for build in (unary, pairs))
 SECOND, TABLE = (build((3,) * 5, 11) for build in (second, unbounded))

@@ -13,8 +13,8 @@ from support.problems import BothSides, ExactMatch, pairs, second, unary, unboun
 from decoders.arrays import Unary
 from decoders.laws import SCALED
 from decoders.problem import Chain, DocumentProblem, UnsuitedDecoder
-from decoders.search import Options, ScaleMissing, decode
-from decoders.table import DECODERS, choose, named
+from decoders.search import ScaleMissing, decode
+from decoders.table import DECODERS, Options, choose, named
 
 UNARY, PAIRS, SECOND = (build((5, 3, 4), 11) for build in (unary, pairs, second))
 TABLE = unbounded((3, 3, 3), 11)

@@ -39,12 +39,12 @@ FAULTS = [
     Fault("89-shard-with-a-flipped-bit", LM, DAMAGED, exit=0,
         setup=cached(lambda data: data[:99] + bytes([data[99] ^ 1]) + data[100:])),
 ]
-SMC, GIVE = "--search smc --alpha 1", "expected a folder, found the file 'w.ini'; name another"
+SMC, GIVE = "--alpha 1 --search smc", "expected a folder, found the file 'w.ini'; name another"
 FAULTS += table(
     rf"""
 69-mbr-for-tuning | {TUNE} --search mbr --alpha 1 | --search mbr: tune-mert tunes the path of highest score.*viterbi, beam | {TUNE} --search viterbi
 69-no-scale | {DECODE} --search smc | smc works with p ∝ exp\(alpha · score\) and needs alpha.*--alpha A, or a weights file with an alpha | {DECODE} {SMC}
-69-option-of-another-decoder | {DECODE} --search beam --particles 8 | beam does not use --particles; it is for smc, ffbs, mbr | {DECODE} {SMC} --particles 8
+69-option-of-another-decoder | {DECODE} --search beam:particles=8 | beam does not use particles; it is for smc, ffbs, mbr | {DECODE} {SMC}:particles=8
 87-cache-and-no-cache | {LM} --cache scores --no-cache | --cache and --no-cache exclude each other; give one of them | {LM} --no-cache
 87-cache-empty | {DECODE} --cache '' | '--cache': expected a value, found an empty one; is a variable of the shell not set\? | {LM} --cache scores
 87-cache-is-a-file | {LM} --cache w.ini | --cache.*{GIVE} | {LM} --cache scores

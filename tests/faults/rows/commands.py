@@ -24,7 +24,7 @@ MISUSED = (
     ("option-missing", "decode --kbest x", "Missing option '--weights'", DECODE),
     ("argument-missing", "evaluate --ref r --baseline b", "Missing argument 'HYP", None),
     ("choice-unknown", f"{DECODE} --search best", "Invalid value for '--search'", DECODE),
-    ("utility-unknown", f"{DECODE} --search mbr --utility rouge", "'rouge' is not one of", DECODE),
+    ("utility-unknown", f"{DECODE} --search mbr:utility=rouge", "'rouge' is not one of", DECODE),
     ("number-too-small", f"{DECODE} --beam 0", "Invalid value for '--beam'", DECODE),
     ("top-zero", f"{DECODE} --top 0", "Invalid value for '--top'", f"{DECODE} --top 1"),
     ("no-lists", LISTS, "--kbest FILE or --systems NAME=FILE, found neither; give one", DECODE),

@@ -61,8 +61,8 @@ OPTIONS += table(
 """,
     {"lm": NEXT},
 )
-MEAN = f"{DL} --search survivors --alpha 1"
-OPTIONS += table(f"69-mean-of-memories | {MEAN} --merge mean | have no mean; merge by max or sample | {MEAN}", {"lm": Model("adclm")})
+MEAN = f"{DL} --alpha 1 --search survivors"
+OPTIONS += table(f"69-mean-of-memories | {MEAN}:merge=mean | have no mean; merge by max or sample | {MEAN}", {"lm": Model("adclm")})
 TWO, LABEL = (f"{D} --lm a=lm --lm b=lm2", "--pmi lm: dev.kbest already has a feature 'lmnull'; choose")
 OPTIONS += table(
     f"69-both-directions-for-beam | {TWO} --search beam | beam {SWEEPS.split(',')[0]} | {TWO}",

@@ -13,11 +13,11 @@ PAIRS = "".join(
     for j in before
     for k in range(n)
 )
-BEYOND = (  # flag, value that is refused, nearest one that is accepted, and a search for it
-    ("--ess", "1.5", "1", "smc"), ("--alpha", "0", "0.001", "survivors"), ("--block", "0", "1", "sweeps"),
-    ("--word-reward", "101", "100", "mbr"), ("--word-reward", "x", "-100", "mbr"), ("--gap", "0", "1", "beam"),
-    ("--merge", "sum", "sample", "survivors"), ("--utility", "ter", "chrf", "mbr"),
-    ("--resampling", "best", "residual", "smc"), ("--search", "viterby", "viterbi", "auto"),
+BEYOND = (  # option, value that is refused, nearest one that is accepted, and a search for it
+    ("ess", "1.5", "1", "smc"), ("--alpha", "0", "0.001", "survivors"), ("block", "0", "1", "sweeps"),
+    ("word-reward", "101", "100", "mbr"), ("word-reward", "x", "-100", "mbr"), ("--gap", "0", "1", "beam"),
+    ("merge", "sum", "sample", "survivors"), ("utility", "ter", "chrf", "mbr"),
+    ("resampling", "best", "residual", "smc"), ("--search", "viterby", "viterbi", "auto"),
 )
 MANY = "".join(f"{t} ||| {word} ||| LM0= 0 TM0= 0 0 WP0= 0 ||| 0\n" for t in range(20) for word in "ab")
 ALIGNED = replaced("\n", " ||| 0-0\n")
@@ -26,7 +26,7 @@ CONSISTENT = f"{SCORED} --scorer same=consistency"
 
 def searching(search: str, flag: str, value: str) -> str:
     scale = " --alpha 1" if search in ("smc", "ffbs", "survivors") else ""
-    return f"{DECODE}{scale} --summary s.json --search {search} {flag} {value}"
+    return f"{DECODE}{scale} --summary s.json --search {search}" + (f" {flag} {value}" if flag[0] == "-" else f":{flag}={value}")
 
 
 WRONG_PAIRS = (
@@ -43,13 +43,13 @@ WRONG_PAIRS = (
 
 FAULTS = [
     *(
-        Fault(f"69-{flag[2:]}-{value.replace('.', '-').replace('--', '-').lstrip('-')}-for-{search}", searching(search, flag, value),
-            rf"Invalid value for '{flag}'", exit=2, cure=searching(search, flag, good))
+        Fault(f"69-{flag.lstrip('-')}-{value.replace('.', '-').replace('--', '-').lstrip('-')}-for-{search}", searching(search, flag, value),
+            f"Invalid value for '{flag}'" if flag[0] == "-" else f"Invalid value for '--search': {flag}: ", exit=2, cure=searching(search, flag, good))
         for flag, value, good, search in BEYOND
     ),
-    Fault("69-particles-where-all-paths-are-summed", f"{SCALED} --search ffbs --particles 8",
-        "--search ffbs: ffbs uses --particles above order 1 only; up to order 1 it sums over all", exit=2, cure=f"{SCALED} --search ffbs"),
-    Fault("69-alpha-and-spread", f"{SCALED} --search mbr --spread 2", "--search mbr: --alpha is the scale itself; leave out --spread", exit=2,
+    Fault("69-particles-where-all-paths-are-summed", f"{SCALED} --search ffbs:particles=8",
+        "--search ffbs: ffbs uses particles above order 1 only; up to order 1 it sums over all", exit=2, cure=f"{SCALED} --search ffbs"),
+    Fault("69-alpha-and-spread", f"{SCALED} --search mbr:spread=2", "--search mbr: --alpha is the scale itself; leave out spread", exit=2,
         cure=f"{SCALED} --search mbr"),
     Fault("69-lists-of-paths-by-greedy", f"{SCALED} --search greedy --n-best 2",
         "--search greedy: greedy does not serve lists of several paths; .*viterbi", exit=2, cure=f"{SCALED} --search viterbi --n-best 2"),

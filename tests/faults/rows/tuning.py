@@ -76,7 +76,7 @@ FAULTS = [
         "--pools exact: a feature looks further back than one sentence.*take --pools conditional", exit=2,
         cure=f"{TUNE} --pools conditional --scorer cache=document-cache"),
     # tune-mbr
-    Fault("--mbr-particles-of-order-0", f"{MBR} --particles 9", "--particles above order 1", exit=2, cure=MBR),
+    Fault("--mbr-particles-of-order-0", f"{MBR} --search mbr:particles=9", "particles above order 1", exit=2, cure=MBR),
     Fault("--mbr-tokenizer-of-chrf", f"{MBR} --metric chrf --tokenize 13a", "--tokenize: it is for --metric bleu", exit=2,
         cure=f"{MBR} --tokenize 13a"),
     Fault("67-all-weights-zero-for-tune-mbr", MBR, "all-zero weights; mbr needs no scale for them", {"w.ini": "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\n"},
