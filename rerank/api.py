@@ -182,6 +182,7 @@ def tune(
     from rerank.pipeline.tuning import tune_source, tuning_search
     from rerank.pipeline.tuning_outcome import by_name
     from rerank.tuning.features import TunedFeatures
+    from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import Plan
 
     how, machine = _split(search, options)
@@ -201,9 +202,9 @@ def tune(
         features=tuned,
         plan=plan,
     )
-    space, made = result.task.space, {"BLEU": result.bleu}
+    space, made = result.task.space, {"BLEU": bleu_of(result.statistics)}
     return Weights(
-        by_name(result.full, space),
+        by_name(result.task.full(result.weights), space),
         tuned.other_sparse(space),
         result.scale.alpha if result.scale else None,
         made,

@@ -82,6 +82,7 @@ def option(
     once: bool = False,
     rare: bool = False,
     needs: Mapping[str, str] | None = None,
+    kw_only: bool = True,
 ) -> Any:
     """A field that is an option; without a default it is required.
 
@@ -89,11 +90,11 @@ def option(
     flag, whose default is False, or None where a record without the option is to be told from one
     that has it; click.BOOL for a flag that is None where it is not given. many: the option is
     repeatable, and its value a tuple, as with a tuple as default.
-    once, rare, needs: as in `_Option`.
+    once, rare, needs: as in `_Option`. kw_only: False for a field that Python may have by position.
     """
     many = many or isinstance(default, tuple)
     more = _Option(help, flags, type, metavar, many, once, rare, needs or {})
-    return field(default=default, metadata={_OPTION: more})
+    return field(default=default, kw_only=kw_only, metadata={_OPTION: more})
 
 
 def argument(metavar: str, *, type: Any, default: Any = MISSING) -> Any:
@@ -109,14 +110,16 @@ def part(
     *,
     without: Collection[str] = (),
     required: Collection[str] = (),
+    default_factory: Any = MISSING,
 ) -> Any:
     """A field that is a record of further options, under a heading of their own in the help.
 
     without: fields that keep their defaults, and are no options of the command; required: fields
-    that must be given here, although they have defaults.
+    that must be given here, although they have defaults; default_factory: makes the record where
+    Python gives none.
     """
     more = _Part(record, heading, frozenset(without), frozenset(required))
-    return field(metadata={_PART: more})
+    return field(default_factory=default_factory, metadata={_PART: more})
 
 
 @dataclass_transform(

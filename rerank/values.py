@@ -70,6 +70,14 @@ class Real(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
+class Percent(Real):
+    """A percentage between bounds, as a share: 0.25 of 25."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The share."""
+        return super().convert(value, param, ctx) / 100
+
+
 SEED = Whole(0, 2**63 - 1)
 SHARE = Real(0, 1)
 SCALE = Real(0, LARGEST, above=True)

@@ -25,10 +25,10 @@ from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tuning_reading import read_set
-from rerank.tuning.exact.line_search import document_line
+from rerank.tuning.exact.ascent import ChainSet, document_line
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objectives.goal import BLEU_GOAL
-from rerank.tuning.objectives.objective import bleu_counts
+from rerank.tuning.goal import BLEU_GOAL
+from rerank.tuning.objective import bleu_counts
 
 CONTEXT = 0.1  # weight of a feature that the start weights lack
 
@@ -51,7 +51,7 @@ def main() -> None:
     weights = features.start(corpus.documents[0].space)
     weights[weights == 0] = CONTEXT
     began = time.process_time()
-    chains = corpus.chains()
+    chains = ChainSet.of_documents(corpus)
     print(f"chains of {len(corpus.documents)} documents: {time.process_time() - began:.2f} s")
     began = time.process_time()
     here = BLEU_GOAL.value(chains.decode(weights), weights)

@@ -37,12 +37,11 @@ from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.mert.ascent import Axes, PoolPoint, climb
-from rerank.tuning.mert.coordinates import coordinates
-from rerank.tuning.mert.mert import MertSettings, optimise
-from rerank.tuning.mert.optimum import Optimum
-from rerank.tuning.objectives.goal import BLEU_GOAL
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.goal import BLEU_GOAL
+from rerank.tuning.plan import MertSettings
+from rerank.tuning.pool import Pool
+from rerank.tuning.tuners.ascent import Axes, Optimum, PoolPoint, climb, coordinates
+from rerank.tuning.tuners.mert import optimise
 
 SETS = {
     "tune1000": ("tvsub-zh-en", "tune.nbest.xz", 1000),

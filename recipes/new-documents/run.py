@@ -33,9 +33,9 @@ from rerank.pipeline.references import read_targets
 from rerank.pipeline.systems import PREFIX
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objectives.objective import bleu_of
-from rerank.tuning.pools.pool import Pool
-from rerank.tuning.selection import CV, NONE
+from rerank.tuning.objective import bleu_of
+from rerank.tuning.plan import CV, NONE
+from rerank.tuning.pool import Pool
 
 TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
 MOSES = "moses.rescore.ini"

@@ -18,11 +18,12 @@ from parts import PARTS, REST
 from run import MOSES, TED, bleu_of, pool, sets, weights_of
 
 from rerank.notices import Notices
-from rerank.tuning.bounds import Bounds
-from rerank.tuning.objectives.goal import BLEU_GOAL
+from rerank.tuning.goal import BLEU_GOAL
 from rerank.tuning.plan import Plan
-from rerank.tuning.pools.pool import Pool
-from rerank.tuning.selection.cross_validation import SHARES, PoolTuning, cross_validate
+from rerank.tuning.pool import Pool
+from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.selection import SHARES, Anchor, cross_validate
+from rerank.tuning.tuners.ascent import Bounds
 
 ALGORITHMS = ("mert", "pro", "expected-bleu")
 
@@ -36,11 +37,12 @@ def differences(
     """
     names = [str(f) for f in range(len(start))]
     plan = Plan(algorithm=algorithm)
-    tuning = PoolTuning(start, plan, BLEU_GOAL, Bounds.none(len(start)), names)
-    anchor, tuned = tuning.anchor(part), tuning.tuned(part)
+    search = PoolSearch(plan, BLEU_GOAL, Bounds.none(len(start)), names)
+    anchor = Anchor.of(part, start, search)
+    tuned = search.quick().best(part, start, Notices()).weights
     begin = np.array([bleu_of(test.decode(start)) for test in tests])
     found = [anchor.towards(tuned, share) for share in SHARES]
-    selection = cross_validate(part, tuning, Notices())
+    selection = cross_validate(part, start, search, Notices())
     found.append(tuned if selection is None else selection.weights(selection.tuned))
     return np.array([[bleu_of(test.decode(one)) for test in tests] for one in found]) - begin
 

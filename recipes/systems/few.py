@@ -25,11 +25,10 @@ from rerank.pipeline.searching import AUTO, search_documents
 from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.pipeline.tuning_reading import read_set
 from rerank.registry import ALL_SYSTEMS
-from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objectives.objective import bleu_of
-from rerank.tuning.pools.tuning_set import TuningSet
+from rerank.tuning.features import Alternatives, TunedFeatures, values_of_systems
+from rerank.tuning.objective import bleu_of
+from rerank.tuning.pool import TuningSet
 from rerank.tuning.run import tune
-from rerank.tuning.system_start import Alternatives, values_of_systems
 
 Read = tuple[TuningSet, Alternatives, Bleu]
 
@@ -71,14 +70,15 @@ def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
         features=TunedFeatures(alternatives=alternatives),
         plan=Plan(),
     )
-    values = values_of_systems(result.task)
+    objective = result.task.goal.objective
+    values = values_of_systems(alternatives.systems, result.task.corpus, objective)
     best = max(values, key=lambda name: values[name])
     (label,) = (one for one, name in alternatives.systems.items() if name == best)
-    rest = replace(result.task, corpus=corpus.take(others))
+    rest = result.task.on(others, 1)
 
     def alone(name: str) -> float:
         given = replace(result.task.features, given=Weights({name: (1.0,)}))
-        task = replace(rest, features=given)
+        task = rest.starting(given)
         return bleu_of(task.decode(task.start)[1])
 
     base = alone(label)

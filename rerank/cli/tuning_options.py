@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rerank.cli.options import all_of, by_name, count_option
 from rerank.commands.run import MOST_THREADS
-from rerank.errors import UsageError
 from rerank.registry import METRICS
-from rerank.tuning.selection import CV, SELECTIONS
-from rerank.tuning.tuners.table import ALGORITHMS, MERT
+from rerank.tuning.plan import CV, SELECTIONS, MertSettings, ObjectiveOptions
+from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.values import (
     FILE,
     LENGTH_RATIO,
@@ -26,9 +25,6 @@ from rerank.values import (
     Real,
     WordOr,
 )
-
-if TYPE_CHECKING:
-    from rerank.pipeline import MertSettings, ObjectiveOptions
 
 objective_options = all_of(
     [
@@ -201,14 +197,13 @@ replicate_options = all_of(
 
 
 def objective_of(options: dict[str, Any]) -> ObjectiveOptions:
-    """The objective, from options taken out of `options`; UsageError for contradictions."""
-    metrics = options.pop("objectives") or (("bleu", 1.0),)
-    files = by_name("--metric", options.pop("metrics"))
+    """The objective, from options taken out of `options`."""
     worst = options.pop("worst")
     return replace(
         bleu_objective_of(options),
-        metrics=metrics,
-        files=files,
+        metrics=options.pop("objectives"),
+        files=options.pop("metrics"),
+        tokenize=options.pop("tokenize"),
         documents=options.pop("documents"),
         worst=None if worst is None else worst / 100,
     )
@@ -216,14 +211,9 @@ def objective_of(options: dict[str, Any]) -> ObjectiveOptions:
 
 def bleu_objective_of(options: dict[str, Any]) -> ObjectiveOptions:
     """Corpus BLEU with its prices, from `price_options` taken out of `options`."""
-    from rerank.pipeline import ObjectiveOptions
-
-    length, price = options.pop("length_ratio"), options.pop("length_price")
-    if length == "free" and price is not None:
-        raise UsageError("--length-price: --length-ratio free has no price; leave one of them out")
     return ObjectiveOptions(
-        length=length,
-        **({} if price is None else {"price": price}),
+        length=options.pop("length_ratio"),
+        price=options.pop("length_price"),
         shrinkage=options.pop("shrink"),
     )
 
@@ -235,8 +225,6 @@ def ranges_of(options: dict[str, Any]) -> Mapping[str, tuple[float, float]]:
 
 def settings_of(options: dict[str, Any]) -> MertSettings:
     """Effort of the search, from options taken out of `options`."""
-    from rerank.pipeline import MertSettings
-
     return MertSettings(
         random_starts=options.pop("starts"),
         seed=options.pop("seed"),

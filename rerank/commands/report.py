@@ -204,7 +204,7 @@ def _evaluation(
     """Scores of the baseline and of the decoding, with roles of metrics if the weights tell any."""
     from rerank.report.evaluation import Text
     from rerank.report.whole_evaluation import evaluate_texts
-    from rerank.tuning.objectives.names import metrics_of
+    from rerank.tuning.objective import metrics_of
 
     measures = options.measures
     if metrics_of(str(weights.provenance.get("objective", ""))):

@@ -45,6 +45,6 @@ from rerank.pipeline.topics import learn_topics as learn_topics
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert
 from rerank.pipeline.tuning_outcome import Tuning as Tuning
-from rerank.tuning.mert.mert import MertSettings as MertSettings
-from rerank.tuning.objectives.options import ObjectiveOptions as ObjectiveOptions
+from rerank.tuning.plan import MertSettings as MertSettings
+from rerank.tuning.plan import ObjectiveOptions as ObjectiveOptions
 from rerank.tuning.plan import Plan as Plan

@@ -18,29 +18,19 @@ from rerank.formats.weights import Weights, read_base, read_start_weights, write
 from rerank.notices import Notices
 from rerank.pipeline.sources import Printer
 from rerank.pipeline.tuning import TunedWeights
-from rerank.pipeline.tuning_outcome import (
-    by_name,
-    feature_entries,
-    plan_entries,
-    price_note,
-    surface,
-)
+from rerank.pipeline.tuning_outcome import by_name, feature_entries, plan_entries, surface
 from rerank.scorers.features import FeatureSpace
-from rerank.tuning.bounds import Bounds
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.mert.ascent import Axes
-from rerank.tuning.mert.mert import PoolResult, report_features
-from rerank.tuning.mert.optimum import Optimum
-from rerank.tuning.moses.extracted import read_extracted
-from rerank.tuning.moses.init_opt import read_init_opt
-from rerank.tuning.objectives.goal import SearchGoal
+from rerank.tuning.goal import SearchGoal, goal_of, objective_of
+from rerank.tuning.moses import read_extracted, read_init_opt
 from rerank.tuning.plan import Plan
-from rerank.tuning.pools.pool import Pool
-from rerank.tuning.run import ZEROS
-from rerank.tuning.scale import fit_scale_to_bleu
-from rerank.tuning.selection.cross_validation import PoolTuning, cross_validate
-from rerank.tuning.selection.selection import Selection
-from rerank.tuning.tuners.pool_tuner import tune_pool
+from rerank.tuning.pool import Pool
+from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.run import ZEROS, price_note
+from rerank.tuning.scale import bleu_quality, fit_scale
+from rerank.tuning.selection import Selection, cross_validate
+from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
+from rerank.tuning.tuners.mert import PoolResult, report_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +99,9 @@ def tune_moses(
     pool = _held(data.pool(sparse), columns, full)
     names = [column_names(space.labels)[column] for column in columns]
     options, bounds = plan.objective_options, tuned.bounds(space)
-    goal = options.goal(
-        options.objective(()),
+    goal = goal_of(
+        options,
+        objective_of(options, ()),
         pool.first,
         full[columns],
         settled=bool(pool.fixed.any()),
@@ -118,20 +109,21 @@ def tune_moses(
     )
     announce(f"maximised: {goal.name}")
     bounds = Bounds(bounds.low[columns], bounds.high[columns])
-    tuning = PoolTuning(full[columns], plan, goal, bounds, names)
-    selection = cross_validate(pool, tuning, notices, announce)
+    search, start = PoolSearch(plan, goal, bounds, names), full[columns]
+    selection = cross_validate(pool, start, search, notices, announce)
     if selection:
         report_features(Axes.of(pool), names, notices)
         chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
-        found = PoolResult(chosen, Optimum.at(pool, full[columns], goal))
+        found = PoolResult(chosen, Optimum.at(pool, start, goal))
     else:
-        found = tune_pool(pool, full[columns], plan, notices, names=names, goal=goal, bounds=bounds)
+        found = search.result(pool, start, notices)
     best = found.best
     full[columns] = best.weights
     if not full.any():
         raise RerankError(ZEROS)
     inputs.check()
-    scale = fit_scale_to_bleu(pool.scores(best.weights), pool.statistics, pool.offsets, notices)
+    quality = bleu_quality(pool.statistics)
+    scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
     made: dict[str, object] = {
         **plan_entries(plan, goal, [*files, *weights.inputs]),
         **_result_entries(found),

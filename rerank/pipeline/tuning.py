@@ -35,7 +35,6 @@ from rerank.pipeline.systems import DOCUMENT_BLEU, SENTENCE_CHRF
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
-    chosen_entries,
     metric_scores,
     provenance,
     score_entries,
@@ -43,13 +42,11 @@ from rerank.pipeline.tuning_outcome import (
 )
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objectives.options import ObjectiveOptions
-from rerank.tuning.plan import Plan
-from rerank.tuning.pools.kinds import refuse_orders
+from rerank.tuning.features import Alternatives, TunedFeatures, values_of_systems
+from rerank.tuning.plan import ObjectiveOptions, Plan
+from rerank.tuning.pool_search import SavedSearches
+from rerank.tuning.rounds import refuse_orders
 from rerank.tuning.run import TuningResult, tune
-from rerank.tuning.saved import SavedSearches
-from rerank.tuning.system_start import Alternatives, values_of_systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,6 @@ def tune_mert(
     weights: TunedWeights,
     *,
     search: Search = AUTO,
-    tokenize: str = "none",
     plan: Plan | None = None,
     notices: Notices,
     announce: Printer = lambda line: None,
@@ -113,7 +109,6 @@ def tune_mert(
         references=references,
         weights=weights,
         search=search,
-        tokenize=tokenize,
         plan=plan or Plan(),
     )
     return distributed(run, lists, notices, announce, details)
@@ -128,21 +123,21 @@ def _tune(
     references: Sequence[str | Path],
     weights: TunedWeights,
     search: Search,
-    tokenize: str,
     plan: Plan,
 ) -> Tuning | None:
     """`tune_mert` in one process; with a shard only its scores, which go to the cache."""
     started = weights.start is not None or bool(lists.systems)
     plan.check(ranges=bool(weights.ranges), start=started)
     objective = plan.objective
+    measured = [path for _, path in objective.files]
     read = files_of(references, "reference")
-    files = [*read, *weights.inputs, *objective.files.values()]
+    files = [*read, *weights.inputs, *measured]
     inputs = InputFiles([*lists.files, *files])
-    weights.check([*lists.files, *read, *objective.files.values()])
+    weights.check([*lists.files, *read, *measured])
     frame = None if weights.base is None else read_base(weights.base, notices)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
     features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
-    bleu = Bleu(tokenize)
+    bleu = Bleu(objective.tokenize)
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_targets(lists, references, notices, announce)
     with KBestSource.open(lists, notices, documents=documents) as source:
@@ -161,8 +156,7 @@ def _tune(
             lambda name, path: PerHypothesis(name, source.copied(path), source.info, notices),
         )
         _check(source, features, plan, weights.base, frame)
-        memory = lists.scoring.memory
-        if memory is not None:
+        if (memory := lists.scoring.memory) is not None:
             announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
         result = tune_source(
             source,
@@ -187,13 +181,13 @@ def _tune(
         # here, since a copy of standard input exists only as long as the lists are open
         made = provenance(source, files, result, search)
         made |= _of_systems(result, source) | score_entries(result.statistics, scores)
-        made |= {**chosen_entries(result), "flat": flat}
+        made |= {**result.entries(), "flat": flat}
         if lists.drop_unreferenced:
             made["unreferenced"] = documents.n_left_out
         alpha = result.scale.alpha if result.scale else None
         sparse = features.other_sparse(task.space)
         written = Weights(
-            by_name(result.full, task.space),
+            by_name(task.full(result.weights), task.space),
             sparse,
             alpha,
             made,
@@ -236,11 +230,12 @@ def _with_alternatives(
 
 def _of_systems(result: TuningResult, source: KBestSource) -> dict[str, object]:
     """Entries of a weights file about systems: start, value of each, names of their features."""
+    corpus = result.task.corpus
     if not result.task.features.alternatives.systems:
         return {}
     return {
         "start": result.task.features.source,
-        "systems": values_of_systems(result.task),
+        "systems": values_of_systems(source.systems, corpus, result.task.goal.objective),
         "indicators": {name: label for label, name in source.systems.items()},
     }
 

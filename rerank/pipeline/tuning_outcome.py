@@ -19,14 +19,14 @@ from rerank.metrics import Metric
 from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
-from rerank.tuning.mert.ascent import Axes
-from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.objectives.objective import Objective, Sums, length_of
+from rerank.tuning.goal import SearchGoal
+from rerank.tuning.objective import Objective, Sums, length_of
 from rerank.tuning.plan import Plan
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.pool import Pool
 from rerank.tuning.run import TuningResult
 from rerank.tuning.surface import Section, sections
-from rerank.tuning.tuners.table import MERT
+from rerank.tuning.tuners import MERT
+from rerank.tuning.tuners.ascent import Axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +38,7 @@ class Tuning:
 
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
-        result = self.result
-        line = (
-            f"tuned BLEU {result.bleu:.2f} (length ratio {result.length_ratio:.3f}); first "
-            f"candidates {result.baseline_bleu:.2f} ({result.baseline_ratio:.3f})"
-        )
-        if result.selection:
-            line = f"{result.selection.to_text()}; on the tuning set, {line}"
-        if result.held_out:
-            line += f"; {result.held_out.to_text()}"
-        return line + price_note(result.task.goal)
-
-
-def price_note(goal: SearchGoal) -> str:
-    """A mention of the price of direction, where the goal has one."""
-    if goal.shrinkage is None:
-        return ""
-    return (
-        f"; weights were kept near the direction of the start weights (--shrink "
-        f"{goal.shrinkage.price:g}; --shrink 0 for BLEU alone)"
-    )
+        return self.result.to_text()
 
 
 def by_name(weights: NDArray[np.float64], space: FeatureSpace) -> dict[str, tuple[float, ...]]:
@@ -134,18 +115,6 @@ def _plugins(source: KBestSource) -> dict[str, object]:
     made = zip(source.plugins, source.lists.scorers, strict=True)
     scorers = {one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in made}
     return {"scorers": scorers} if scorers else {}
-
-
-def chosen_entries(result: TuningResult) -> dict[str, object]:
-    """Entries of a weights file about replicates, selection, held-out documents and scale."""
-    found: dict[str, object] = {}
-    if result.replicates:
-        found["replicates"] = result.replicates.to_dict(result.task.names)
-    if result.selection:
-        found["selection"] = result.selection.to_dict()
-    if result.held_out:
-        found["held_out"] = result.held_out.to_dict()
-    return found | (result.scale.to_provenance() if result.scale else {})
 
 
 def feature_entries(

@@ -14,9 +14,8 @@ from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.sources import DocumentSource, Printer
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objectives.objective import Sums
-from rerank.tuning.pools.pool import narrow
-from rerank.tuning.pools.tuning_set import TuningSet
+from rerank.tuning.objective import Sums
+from rerank.tuning.pool import TuningSet, narrow
 
 
 def read_set(

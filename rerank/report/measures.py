@@ -170,7 +170,7 @@ class MeasureOptions:
         """
         from rerank.files.paths import display
         from rerank.formats.weights import read_weights
-        from rerank.tuning.objectives.names import metrics_of
+        from rerank.tuning.objective import metrics_of
 
         if self.weights is None:
             return []

@@ -24,7 +24,7 @@ from rerank.report.evaluation import Detokenised, Evaluation, Text, evaluate
 from rerank.report.measures import MeasureOptions
 from rerank.report.metric_scores import MetricScore, compared, sums_of_documents
 from rerank.report.word_classes import with_word_classes
-from rerank.tuning.objectives.names import metrics_of
+from rerank.tuning.objective import metrics_of
 
 OPTIMISED, HELD_OUT = "optimised", "held out"
 

@@ -1,23 +1,233 @@
-"""The plan of a tuning run: objective, pools, tuner, replicates and held-out documents."""
+"""The plan of a tuning run: objective, pools, tuner, selection, replicates, held-out documents.
+
+Records of options, which the commands, `rerank.tune` and the tuners share. Nothing heavy is
+imported here.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import click
 
 from rerank.errors import UsageError
-from rerank.tuning.mert.mert import MertSettings
-from rerank.tuning.objectives.options import CORPUS_BLEU_ALONE, ObjectiveOptions
-from rerank.tuning.selection import CV, SELECTIONS
-from rerank.tuning.tuners.table import MERT, load
+from rerank.files.paths import FilePath
+from rerank.options import option, part, record
+from rerank.registry import METRICS, metric
+from rerank.tuning.tuners import ALGORITHMS, MERT, check_algorithm
+from rerank.values import (
+    FILE,
+    LENGTH_RATIO,
+    METRIC_WEIGHT,
+    PRICE,
+    SEED,
+    TEXT,
+    Pair,
+    Percent,
+    Real,
+    Whole,
+    WordOr,
+)
 
+if TYPE_CHECKING:
+    from rerank.metrics import Metric
+    from rerank.metrics.bleu import Bleu
+
+CV, NONE = SELECTIONS = ("cv", "none")
 POOLS = ("auto", "sentences", "conditional", "exact")
+BLEU = "bleu"
+SHRINKAGE = 1.0  # generalised best from few documents, and cost nothing with many
+_LENGTH_PRICE = 5.0  # BLEU that a length ratio off by 1 costs: .02 for 4 words in a thousand
+_MOST_THREADS = 512  # that a process should start
+Length: TypeAlias = Literal["keep", "free"] | float
 
 
-@dataclass(frozen=True, slots=True)
+@record
+class ObjectiveOptions:
+    """What tuning maximises.
+
+    metrics: names of metrics, one or two, each with its weight in the sum
+    files: a file of numbers, one for each line of the lists, for each metric of another tool
+    documents: the mean over documents; worst: the mean over this share of them, the worst ones
+    length: length ratio to keep to: that of the first candidates, any, or a number; price: of a
+    length ratio off by 1, in points of the objective
+    shrinkage: price of leaving the direction of the start weights; None: `SHRINKAGE`, 0 with files
+    """
+
+    metrics: tuple[tuple[str, float], ...] = option(
+        f"Metric to maximise: {', '.join(METRICS)} (error rates are negated), or a --metric; two "
+        "are added, with weights of 1 unless given [default: bleu].",
+        "--objective",
+        type=Pair("NAME or NAME=WEIGHT", METRIC_WEIGHT, default=1.0),
+        metavar="NAME[=WEIGHT]",
+        default=((BLEU, 1.0),),
+    )
+    files: tuple[tuple[str, FilePath], ...] = option(
+        "Scores of hypotheses by another tool, larger is better: a number for each line of "
+        "--kbest; repeatable.",
+        "--metric",
+        type=Pair("NAME=FILE", FILE),
+        metavar="NAME=FILE",
+        default=(),
+        rare=True,
+    )
+    tokenize: str = option(
+        "Tokenizer for BLEU, of sacrebleu or moses-en.", type=TEXT, default="none"
+    )
+    documents: bool = option(
+        "Maximise the mean over documents, not the corpus.", "--per-document", default=False
+    )
+    worst: float | None = option(
+        "Maximise the mean over this share of the documents, those with the worst scores.",
+        type=Percent(0, 100, above=True),
+        metavar="PERCENT",
+        default=None,
+        rare=True,
+    )
+    length: Length = option(
+        "Length of the output ÷ length of the references to stay near: keep is that of the first "
+        "candidates; free sets no price on length.",
+        "--length-ratio",
+        type=WordOr(("keep", "free"), LENGTH_RATIO),
+        metavar="keep|free|RATIO",
+        default="free",
+    )
+    price: float | None = option(
+        "Price of a length ratio off by 1, in points of the objective [default: 5].",
+        "--length-price",
+        type=PRICE,
+        metavar="POINTS",
+        default=None,
+        rare=True,
+    )
+    shrinkage: float | None = option(
+        "Price of leaving the direction of the start weights, in points of the objective: POINTS "
+        "· (1 − cosine); features that start at 0 are free. 0 maximises the metric alone "
+        "[default: 0; with --select none 1, but 0 with a --metric].",
+        "--shrink",
+        type=PRICE,
+        metavar="POINTS",
+        default=None,
+        rare=True,
+    )
+
+    def __post_init__(self) -> None:
+        if not self.metrics:  # of a command line without any
+            object.__setattr__(self, "metrics", ((BLEU, 1.0),))
+
+    @property
+    def length_price(self) -> float:
+        """The price of length in use, 0 where length is free."""
+        if self.length == "free":
+            return 0.0
+        return _LENGTH_PRICE if self.price is None else self.price
+
+    @property
+    def shrinkage_price(self) -> float:
+        """The price in use; the default is 0 where the range of a metric is not known."""
+        default = 0.0 if self.files else SHRINKAGE
+        return default if self.shrinkage is None else self.shrinkage
+
+    def check(self) -> None:
+        """UsageError for values that make no objective, before any work."""
+        if self.length == "free" and self.price is not None:
+            raise UsageError(
+                "--length-price: --length-ratio free has no price; leave one of them out"
+            )
+        names, files = [name for name, _ in self.metrics], [name for name, _ in self.files]
+        for name in files:
+            if files.count(name) > 1:
+                raise UsageError(f"--metric {name}=…: two of one name; give one")
+        if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
+            raise UsageError(
+                f"--objective {' '.join(names)}: expected one metric, or two different ones"
+            )
+        for name, weight in self.metrics:
+            if not (math.isfinite(weight) and weight > 0):
+                raise UsageError(f"--objective {name}={weight:g}: expected a weight above 0")
+        for name in files:
+            if name in METRICS:
+                raise UsageError(
+                    f"--metric {name}=…: {name} is a metric of rerank; take another name"
+                )
+            if name not in names:
+                raise UsageError(f"--metric {name}=…: not used; add --objective {name}")
+        for flag, number in (("--length-price", self.price), ("--shrink", self.shrinkage)):
+            if number is not None and not 0 <= number < math.inf:
+                raise UsageError(f"{flag} {number:g}: expected a finite number, at least 0")
+        if self.price == 0:
+            ratio = self.length if isinstance(self.length, str) else f"{self.length:g}"
+            raise UsageError(
+                f"--length-ratio {ratio}: --length-price 0 switches it off; leave one of them out"
+            )
+        if self.worst is not None and not 0 < self.worst <= 1:
+            raise UsageError(f"--worst {100 * self.worst:g}: expected more than 0, at most 100")
+        if self.worst is not None and self.documents:
+            raise UsageError("--worst and --per-document: give one of them, not both")
+
+    def load_metrics(
+        self,
+        bleu: Bleu | None = None,
+        read: Callable[[str, FilePath], Metric] | None = None,
+    ) -> tuple[Metric, ...]:
+        """The metrics to count: BLEU first, then those that are named.
+
+        Where BLEU has a tokenizer, BLEU of the words as they are comes last, for the report. bleu:
+        by default that of `tokenize`; read: makes the metric of a name and its file; needed where
+        there are `files`.
+        """
+        from rerank.metrics.bleu import Bleu
+
+        bleu, files = bleu or Bleu(self.tokenize), dict(self.files)
+        found: list[Metric] = [bleu]
+        for name, _ in self.metrics:
+            if read is not None and name in files:
+                found.append(read(name, files[name]))
+            elif name != BLEU:
+                try:
+                    found.append(metric(name))
+                except UsageError as fault:
+                    raise UsageError(
+                        f"--objective {name}: {fault}; scores of another tool are given by "
+                        f"--metric {name or 'NAME'}=FILE"
+                    ) from fault
+        return (*found, *([Bleu()] if bleu.tokenize != "none" else []))
+
+
+@record
+class MertSettings:
+    """Effort of a search: random starts, kicks in each of the two chains, seed and threads.
+
+    Pools of more than 200,000 candidates get fewer than 15 kicks. Results do not depend on
+    `threads`.
+    """
+
+    random_starts: int = option(
+        "Random starts of a search on all documents, beside the given weights, zeros and the "
+        "maximum of expected BLEU; cross-validation takes none.",
+        "--starts",
+        type=Whole(0),
+        default=0,
+        rare=True,
+    )
+    seed: int = option("Seed of all random numbers.", type=SEED, default=1)
+    threads: int = option(
+        "Starts or folds in parallel, and CPU threads for language models [default for these: "
+        "one; more for large models]; other tuners than mert use one thread for a search.",
+        type=Whole(1, _MOST_THREADS),
+        default=1,
+    )
+    kicks: int = 15
+
+
+@record
 class Plan:
     """How weights are tuned.
 
-    pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners.table`
+    pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners`
     settings: of MERT; other tuners use the seed alone
     replicates: number of tunings on resampled documents, whose weights are averaged
     held_out: share of the documents that is held out from tuning
@@ -25,13 +235,45 @@ class Plan:
     `none` takes the tuned ones
     """
 
-    pools: str = "auto"
-    algorithm: str = MERT
-    objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
-    settings: MertSettings = field(default_factory=MertSettings)
-    replicates: int = 1
-    held_out: float = 0.0
-    select: str = CV
+    pools: str = option(
+        "What weights are tuned on: k-best lists in the context of the first candidates "
+        "(sentences) or of the path decoded last (conditional), or all paths (exact, up to order "
+        "1). auto is conditional.",
+        type=click.Choice(POOLS),
+        default="auto",
+        rare=True,
+        kw_only=False,
+    )
+    algorithm: str = option(
+        "The tuner; all but mert maximise corpus BLEU and nothing else.",
+        type=click.Choice([MERT, *ALGORITHMS]),
+        default=MERT,
+    )
+    objective: ObjectiveOptions = part(
+        ObjectiveOptions, "What is maximised", default_factory=ObjectiveOptions
+    )
+    settings: MertSettings = part(MertSettings, without={"kicks"}, default_factory=MertSettings)
+    replicates: int = option(
+        "Number of tunings on resampled documents, whose weights are averaged.",
+        type=Whole(),
+        default=1,
+        rare=True,
+    )
+    held_out: float = option(
+        "Hold out this share of the documents from tuning, and report BLEU there.",
+        "--hold-out",
+        type=Real(0, 1, below=True),
+        metavar="SHARE",
+        default=0.0,
+        rare=True,
+    )
+    select: str = option(
+        "cv: tune on four fifths of the documents at a time, and go as far from the start weights "
+        "towards the tuned ones as is better on the documents left out, if at all (blocks of "
+        "lines where there are under four documents). none: take the tuned weights.",
+        type=click.Choice(SELECTIONS),
+        default=CV,
+    )
 
     def check(self, *, ranges: bool = False, start: bool = True) -> None:
         """UsageError for unknown names and for options without effect, before any work.
@@ -54,13 +296,14 @@ class Plan:
             )
         if self.select not in SELECTIONS:
             raise UsageError(f"--select {self.select}: expected {' or '.join(SELECTIONS)}")
+        check_algorithm(self.algorithm)
         if self.algorithm == MERT:
             return
-        load(self.algorithm)
         if self.pools == "exact":
             raise UsageError("--pools exact: its line searches need --algorithm mert")
+        plain = ObjectiveOptions(tokenize=self.objective.tokenize)
         other = MertSettings(seed=self.settings.seed, threads=self.settings.threads)
-        if ranges or self.objective != ObjectiveOptions() or self.settings != other:
+        if ranges or self.objective != plain or self.settings != other:
             raise UsageError(
                 f"--algorithm {self.algorithm} maximises corpus BLEU in its own way: options of "
                 "the objective, ranges and --starts are for --algorithm mert"
@@ -73,7 +316,7 @@ class Plan:
         With cross-validation there is no price on direction unless it is asked for.
         """
         if self.algorithm != MERT:
-            return CORPUS_BLEU_ALONE
+            return ObjectiveOptions(shrinkage=0.0)
         if self.select == CV and self.objective.shrinkage is None:
             return replace(self.objective, shrinkage=0.0)
         return self.objective

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +14,53 @@ from numpy.typing import NDArray
 from rerank.errors import RerankError, UsageError
 from rerank.metrics import Metric
 from rerank.notices import Notices
-from rerank.tuning.features import TunedFeatures
-from rerank.tuning.mert.ascent import Axes
-from rerank.tuning.mert.mert import report_features
-from rerank.tuning.objectives.objective import Sums, bleu_of, length_of
-from rerank.tuning.plan import Plan
-from rerank.tuning.pools.kinds import best_round
-from rerank.tuning.pools.tuning_set import Choices, TuningSet
-from rerank.tuning.replicates import Replicates, held_out, resampled
-from rerank.tuning.rounds import describe_bleu
-from rerank.tuning.saved import SavedSearches
+from rerank.tuning.features import TunedFeatures, start_of_systems
+from rerank.tuning.goal import SearchGoal, objective_of
+from rerank.tuning.objective import Sums, bleu_of, length_of
+from rerank.tuning.plan import NONE, Plan
+from rerank.tuning.pool import Choices, TuningSet
+from rerank.tuning.pool_search import SavedSearches
+from rerank.tuning.rounds import KINDS, describe_bleu, tune_in_rounds
 from rerank.tuning.scale import Scale
-from rerank.tuning.selection import NONE
-from rerank.tuning.selection.cross_validation import PoolTuning, cross_validate
-from rerank.tuning.selection.selection import SURE, Selection
-from rerank.tuning.system_start import start_of_systems
+from rerank.tuning.selection import EVEN, SURE, Selection, cross_validate
 from rerank.tuning.task import Decode, Task
+from rerank.tuning.tuners.ascent import Axes
+from rerank.tuning.tuners.mert import report_features
 
 Announce = Callable[[str], None]
 ZEROS = (
     "the result of tuning is all-zero weights, which choose the first candidates; "
     "give start weights with --start"
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicates:
+    """Weights (R, F) of R tunings, in one norm, and the BLEU of each on all documents.
+
+    One tuning gives weights that another start, or another sample of documents, would not have
+    given (Clark et al. 2011, https://aclanthology.org/P11-2031). The mean of weights that were
+    tuned on several bootstrap samples of the documents is steadier than any of them.
+    """
+
+    weights: NDArray[np.float64]
+    bleu: tuple[float, ...]
+
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """Sample standard deviation of each weight, (F,)."""
+        return np.asarray(self.weights.std(axis=0, ddof=1))
+
+    def to_dict(self, names: Sequence[str]) -> Mapping[str, object]:
+        """Entry of a weights file."""
+        spread = dict(zip(names, self.spread.tolist(), strict=True))
+        return {"bleu": list(self.bleu), "spread": spread}
+
+    def to_text(self, names: Sequence[str]) -> str:
+        """Means and standard deviations, for people."""
+        figures = zip(names, self.weights.mean(axis=0), self.spread, strict=True)
+        listed = ", ".join(f"{name} {mean:.4f} ± {spread:.4f}" for name, mean, spread in figures)
+        return f"mean of {len(self.bleu)} replicates: {listed}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,35 +105,40 @@ class TuningResult:
     held_out: HeldOutScores | None
     scale: Scale | None
 
-    @property
-    def full(self) -> NDArray[np.float64]:
-        """Weights (F,) of all columns."""
-        return self.task.full(self.weights)
+    def to_text(self) -> str:
+        """One line for people: BLEU before and after, on held-out documents too, and the price."""
+        first = self.task.corpus.sums(self.task.corpus.first)
+        line = (
+            f"tuned BLEU {bleu_of(self.statistics):.2f} (length ratio "
+            f"{length_of(self.statistics):.3f}); first candidates {bleu_of(first):.2f} "
+            f"({length_of(first):.3f})"
+        )
+        if self.selection:
+            line = f"{self.selection.to_text()}; on the tuning set, {line}"
+        if self.held_out:
+            line += f"; {self.held_out.to_text()}"
+        return line + price_note(self.task.goal)
 
-    @property
-    def baseline(self) -> Sums:
-        """Summed statistics (D, W) of the first candidates."""
-        return self.task.corpus.sums(self.task.corpus.first)
+    def entries(self) -> dict[str, object]:
+        """Entries of a weights file about replicates, selection, held-out documents and scale."""
+        found: dict[str, object] = {}
+        if self.replicates:
+            found["replicates"] = self.replicates.to_dict(self.task.names)
+        if self.selection:
+            found["selection"] = self.selection.to_dict()
+        if self.held_out:
+            found["held_out"] = self.held_out.to_dict()
+        return found | (self.scale.to_provenance() if self.scale else {})
 
-    @property
-    def bleu(self) -> float:
-        """BLEU of the tuned weights."""
-        return bleu_of(self.statistics)
 
-    @property
-    def length_ratio(self) -> float:
-        """Length ratio of the tuned weights."""
-        return length_of(self.statistics)
-
-    @property
-    def baseline_bleu(self) -> float:
-        """BLEU of the first candidates."""
-        return bleu_of(self.baseline)
-
-    @property
-    def baseline_ratio(self) -> float:
-        """Length ratio of the first candidates."""
-        return length_of(self.baseline)
+def price_note(goal: SearchGoal) -> str:
+    """A mention of the price of direction, where the goal has one."""
+    if goal.shrinkage is None:
+        return ""
+    return (
+        f"; weights were kept near the direction of the start weights (--shrink "
+        f"{goal.shrinkage.price:g}; --shrink 0 for BLEU alone)"
+    )
 
 
 def tune(
@@ -135,67 +165,77 @@ def tune(
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
-    objective = plan.objective_options.objective(metrics)
     saved = saved or SavedSearches()
-    whole = Task(corpus, features, objective, plan, decode, notices, saved)
-    task, rest = _divided(whole)
+    objective = objective_of(plan.objective_options, metrics)
+    task = Task(corpus, features, objective, plan, decode, notices=notices, saved=saved)
+    task, rest = _divided(task)
     if features.alternatives.systems and features.given is None:
-        started = start_of_systems(task, announce)
-        task = replace(task, features=started)
-        rest = rest and replace(rest, features=started)
+        features = start_of_systems(features, task.corpus, task.goal.objective, announce)
+        task = task.starting(features)
+        rest = rest and rest.starting(features)
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
     selection = None if plan.select == NONE else _selected(task, announce)
     replicates = None
     if selection and (selection.kept or (not task.contextual and plan.replicates == 1)):
         report_features(Axes.of(task.pool(task.corpus.first)), task.names, notices)
-        weights = selection.weights(selection.tuned)
+        weights = selection.tuned
+    elif plan.replicates == 1:
+        weights = _tuned(task, announce)
     else:
-        if plan.replicates == 1:
-            weights = _tuned(task, announce)
-        else:
-            replicates = _replicates(task, announce)
-            announce(replicates.to_text(task.names))
-            weights = replicates.mean
-        weights = selection.weights(weights) if selection else weights
+        replicates = _replicates(task, announce)
+        announce(replicates.to_text(task.names))
+        weights = np.asarray(replicates.weights.mean(axis=0))
+    weights = selection.weights(weights) if selection else weights
     path, sums = task.decode(weights)
-    held = None if rest is None else _held_out_scores(rest, weights, announce)
+    scores = None if rest is None else _held_out_scores(rest, weights, announce)
     scale = task.corpus.scale(path, task.full(weights), notices)
     if scale is not None:
         announce(scale.to_text())
     if saved.found:
         announce(f"kept from a run that was stopped: {saved.found} searches for weights")
-    return TuningResult(task, weights, path, sums, replicates, selection, held, scale)
+    return TuningResult(task, weights, path, sums, replicates, selection, scores, scale)
 
 
 def _selected(task: Task, announce: Announce) -> Selection | None:
-    """What cross-validation chooses, if the plan asks for it and the lists allow it.
+    """What cross-validation chooses, if the lists allow it.
 
     Features that depend on context are scored after the path of the start weights.
     """
-    start, path = task.start[task.tuned], task.corpus.first
-    if task.contextual and task.full(start).any():
-        path = task.decode(start)[0]
-    tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names, saved=task.saved)
-    if task.features.alternatives.systems:
-        tuning = replace(tuning, start_name=task.features.source, confidence=SURE)
-    return cross_validate(task.pool(path), tuning, task.notices, announce)
+    path, systems = task.corpus.first, task.features.alternatives.systems
+    if task.contextual and task.full_start.any():
+        path = task.decode(task.start)[0]
+    return cross_validate(
+        task.pool(path),
+        task.start,
+        task.search,
+        task.notices,
+        announce,
+        start_name=task.features.source if systems else "start weights",
+        confidence=SURE if systems else EVEN,
+    )
 
 
 def _tuned(task: Task, announce: Announce) -> NDArray[np.float64]:
     """Weights (G,) of the best round."""
-    start = task.start[task.tuned]
-    found = best_round(task, lambda done: announce(done.to_text()))
+    rounds, patience = KINDS[task.plan.pools]
+    found = tune_in_rounds(
+        rounds(task),
+        patience,
+        fixed=task.fixed,
+        value=task.goal.value,
+        report=lambda done: announce(done.to_text()),
+    )
     announce(f"stopped: {found.reason}")
     announce(f"kept: round {found.best.number}")
     weights = found.best.result.weights
     if not task.full(weights).any():
         raise RerankError(ZEROS)
-    return weights if np.array_equal(weights, start) else weights / task.norm(weights)
+    return weights if np.array_equal(weights, task.start) else weights / task.norm(weights)
 
 
 def _replicates(task: Task, announce: Announce) -> Replicates:
-    """Tunings on resampled documents, each with its own seed.
+    """Tunings on documents drawn with replacement, each with its own seed.
 
     All weights are divided by one number, so that their mean has norm 1.
     """
@@ -205,7 +245,8 @@ def _replicates(task: Task, announce: Announce) -> Replicates:
     found, bleu = [], []
     for r, own in enumerate(seeds.tolist(), 1):
         announce(f"replicate {r} of {task.plan.replicates}")
-        found.append(_tuned(task.on(resampled(n_documents, rng), own), announce))
+        drawn = sorted(rng.integers(n_documents, size=n_documents).tolist())
+        found.append(_tuned(task.on(drawn, own), announce))
         sums = task.decode(found[-1])[1]
         announce(describe_bleu(f"replicate {r}, all documents:", sums))
         bleu.append(bleu_of(sums))
@@ -214,17 +255,23 @@ def _replicates(task: Task, announce: Announce) -> Replicates:
 
 
 def _divided(task: Task) -> tuple[Task, Task | None]:
-    """The task on the documents that are tuned on, and on those held out, if any."""
+    """The task on the documents that are tuned on, and on those held out: a share, if any.
+
+    The share is rounded, but at least one document. UsageError where none is left to tune on.
+    """
     share, seed = task.plan.held_out, task.plan.settings.seed
     if not share:
         return task, None
     n_documents = len(task.corpus.documents)
-    try:
-        kept = held_out(n_documents, share, np.random.default_rng(seed))
-    except ValueError as fault:
-        raise UsageError(f"--hold-out {share:g}: {fault}") from None
-    rest = [d for d in range(n_documents) if d not in kept]
-    return task.on(rest, seed), task.on(kept, seed)
+    number = max(1, round(share * n_documents))
+    if number >= n_documents:
+        raise UsageError(
+            f"--hold-out {share:g}: {number} of {n_documents} documents held out leave none to "
+            "tune on"
+        )
+    held = sorted(np.random.default_rng(seed).permutation(n_documents)[:number].tolist())
+    rest = [d for d in range(n_documents) if d not in held]
+    return task.on(rest, seed), task.on(held, seed)
 
 
 def _held_out_scores(task: Task, weights: NDArray[np.float64], announce: Announce) -> HeldOutScores:
@@ -232,8 +279,8 @@ def _held_out_scores(task: Task, weights: NDArray[np.float64], announce: Announc
     names = tuple(document.name for document in task.corpus.documents)
     announce(f"held out: {', '.join(names)}")
     sums = {"first candidates": task.corpus.sums(task.corpus.first)}
-    if task.start.any():
-        sums["start weights"] = task.decode(task.start[task.tuned])[1]
+    if task.full_start.any():
+        sums["start weights"] = task.decode(task.start)[1]
     sums["tuned weights"] = task.decode(weights)[1]
     for what, counts in sums.items():
         announce(describe_bleu(f"held out, {what}:", counts))

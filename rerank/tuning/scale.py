@@ -26,7 +26,7 @@ from rerank.corpus.columns import runs_of_lists
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.notices import Notices
-from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.objective import Sums
 
 _CURE = "where one is needed, give --alpha"
 RANGE = 1e4  # α is sought within this factor of 1 ÷ spread of the scores, up and down
@@ -87,13 +87,6 @@ def fit_scale(
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if lists.slope(middle) > 0 else (low, middle)
     return Scale(low / unit, 1 / math.sqrt(lists.variance(low)) / unit, lists.n)
-
-
-def fit_scale_to_bleu(
-    scores: NDArray[np.float64], statistics: Sums, offsets: NDArray[np.int64], notices: Notices
-) -> Scale | None:
-    """`fit_scale` with `bleu_quality`; statistics: (n, W), of `Pool`."""
-    return fit_scale(scores, bleu_quality(statistics), offsets, notices)
 
 
 def bleu_quality(statistics: Sums) -> NDArray[np.float64]:

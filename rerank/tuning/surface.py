@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.tuning.mert.ascent import Axes, PoolPoint
-from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.objectives.objective import Objective
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.goal import SearchGoal
+from rerank.tuning.objective import Objective
+from rerank.tuning.pool import Pool
+from rerank.tuning.tuners.ascent import Axes, PoolPoint
 
 NEAR = 0.1  # largest loss of a flat range, in points of the objective
 

@@ -3,111 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import column_names
 from rerank.notices import Notices
-from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.bounds import Bounds
+from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.mert.ascent import Axes
-from rerank.tuning.mert.mert import report_pool
-from rerank.tuning.mert.optimum import Optimum
-from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.objectives.objective import Objective, Sums
+from rerank.tuning.goal import goal_of
+from rerank.tuning.objective import Objective, Sums
 from rerank.tuning.plan import Plan
-from rerank.tuning.pools.pool import Pool
-from rerank.tuning.pools.tuning_set import Choices, TuningSet
-from rerank.tuning.rounds import TunePool
-from rerank.tuning.saved import SavedSearches
-from rerank.tuning.tuners.pool_tuner import tune_pool
+from rerank.tuning.pool import Choices, Pool, TuningSet
+from rerank.tuning.pool_search import PoolSearch, SavedSearches
+from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
 
 Floats = NDArray[np.float64]
 Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
 """Decodes documents together under weights (F,) of all features; returns their choices."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Task:
     """Of F columns the weights of G are tuned; `goal` is a function of weights (G,).
 
-    The goal's length is that of the first candidates of these documents.
+    columns: (G,) those that are tuned; start: (G,) their start weights, of all (F,) full_start;
+    contextual: whether a feature depends on earlier choices; fixed: whether a part of the scores is
+    not tuned, which settles the scale of the weights. The goal's length is that of the first
+    candidates of these documents.
     """
 
-    corpus: TuningSet
-    features: TunedFeatures
-    objective: Objective
-    plan: Plan
-    decoder: Decode
-    notices: Notices
-    saved: SavedSearches = field(default_factory=SavedSearches)
-    goal: SearchGoal = field(init=False)
-
-    def __post_init__(self) -> None:
-        corpus, tuned, start = self.corpus, self.tuned, self.start
-        goal = self.plan.objective_options.goal(
-            self.objective,
+    def __init__(
+        self,
+        corpus: TuningSet,
+        features: TunedFeatures,
+        objective: Objective,
+        plan: Plan,
+        decoder: Decode,
+        *,
+        notices: Notices,
+        saved: SavedSearches,
+    ) -> None:
+        self.corpus, self.features, self.objective, self.plan = corpus, features, objective, plan
+        self.decoder, self.notices, self.saved = decoder, notices, saved
+        self.space = corpus.space
+        self.columns = features.columns(self.space)
+        self.full_start = features.start(self.space)
+        self.start = self.full_start[self.columns]
+        held = np.delete(self.full_start, self.columns).any()
+        self.fixed = bool(held) or any(one.sparse.any() for one in corpus.documents)
+        self.contextual = any(problem.order != 0 for problem in corpus.documents[0].problems)
+        self.goal = goal_of(
+            plan.objective_options,
+            objective,
             corpus.sums(corpus.first).sum(axis=0),
-            start[tuned],
+            self.start,
             settled=self.fixed,
-            scale=lambda: Axes.of(corpus.pool(corpus.first, tuned, start)).scale,
+            scale=lambda: Axes.of(self.pool(corpus.first)).scale,
         )
-        object.__setattr__(self, "goal", goal)
+        ranges, names = features.bounds(self.space), column_names(self.space.labels)
+        self.bounds = Bounds(ranges.low[self.columns], ranges.high[self.columns])
+        self.names = [names[column] for column in self.columns]
+        self.search = PoolSearch(plan, self.goal, self.bounds, self.names, saved)
 
     def on(self, numbers: Sequence[int], seed: int) -> Task:
         """The task on some of the documents, with another seed."""
-        return replace(self, corpus=self.corpus.take(numbers), plan=self.plan.seeded(seed))
+        return self._with(self.corpus.take(numbers), self.features, self.plan.seeded(seed))
 
-    @property
-    def space(self) -> FeatureSpace:
-        """The features of all documents."""
-        return self.corpus.documents[0].space
+    def starting(self, features: TunedFeatures) -> Task:
+        """The task with other start weights."""
+        return self._with(self.corpus, features, self.plan)
 
-    @property
-    def tuned(self) -> NDArray[np.int64]:
-        """Columns (G,) of the tuned weights."""
-        return self.features.columns(self.space)
-
-    @property
-    def start(self) -> Floats:
-        """Start weights (F,) of all columns."""
-        return self.features.start(self.space)
-
-    @property
-    def bounds(self) -> Bounds:
-        """Ranges of the tuned weights (G,)."""
-        bounds = self.features.bounds(self.space)
-        return Bounds(bounds.low[self.tuned], bounds.high[self.tuned])
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the tuned columns."""
-        names = column_names(self.space.labels)
-        return [names[column] for column in self.tuned]
-
-    @property
-    def orders(self) -> list[int | None]:
-        """Orders of the features that scorers compute."""
-        return [problem.order for problem in self.corpus.documents[0].problems]
-
-    @property
-    def contextual(self) -> bool:
-        """Whether a feature depends on earlier choices."""
-        return any(order != 0 for order in self.orders)
-
-    @property
-    def fixed(self) -> bool:
-        """Whether a part of the scores is not tuned, which settles the scale of the weights."""
-        held = np.delete(self.start, self.tuned).any()
-        return bool(held) or any(d.sparse.any() for d in self.corpus.documents)
+    def _with(self, corpus: TuningSet, features: TunedFeatures, plan: Plan) -> Task:
+        return Task(
+            corpus,
+            features,
+            self.objective,
+            plan,
+            self.decoder,
+            notices=self.notices,
+            saved=self.saved,
+        )
 
     def full(self, weights: Floats) -> Floats:
         """All weights (F,), given the tuned ones (G,)."""
-        full = self.start
-        full[self.tuned] = weights
+        full = self.full_start.copy()
+        full[self.columns] = weights
         return full
 
     def norm(self, weights: Floats) -> float:
@@ -117,7 +97,7 @@ class Task:
 
     def pool(self, path: Choices) -> Pool:
         """All candidates under a path."""
-        return self.corpus.pool(path, self.tuned, self.start)
+        return self.corpus.pool(path, self.columns, self.full_start)
 
     def decode(self, weights: Floats) -> tuple[Choices, Sums]:
         """The path that weights (G,) choose, and its summed statistics (D, W)."""
@@ -126,8 +106,8 @@ class Task:
             path += self.decoder(group, full)
         return tuple(path), self.corpus.sums(tuple(path))
 
-    def pool_tuner(self, notices: Notices) -> TunePool:
-        """The plan's tuner, for pools of these features.
+    def pool_tuner(self, notices: Notices) -> Callable[[Pool, Floats], Optimum]:
+        """The search for better weights (G,) than given ones, for the pools of several rounds.
 
         All rounds draw the same random points, so that rounds on equal pools end alike. Optima of
         earlier rounds are starts of later ones. Constant features are reported for the first pool.
@@ -135,23 +115,8 @@ class Task:
         history: list[Floats] = []
 
         def tune(pool: Pool, start: Floats) -> Optimum:
-            told = Notices() if history else notices
-            found = self.saved.optimum(
-                (pool, start, self.plan.searched, self.goal, self.bounds, history),
-                lambda: (
-                    tune_pool(
-                        pool,
-                        start,
-                        self.plan,
-                        told,
-                        names=self.names,
-                        goal=self.goal,
-                        bounds=self.bounds,
-                        history=tuple(history),
-                    ).best
-                ),
-                lambda: report_pool(Axes.of(pool), self.names, told),
-            )
+            reported = Notices() if history else notices
+            found = self.search.best(pool, start, reported, tuple(history))
             history.append(found.weights)
             return found
 

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary, WeightedSum
 from decoders.viterbi import viterbi
+from rerank.tuning.exact.ascent import ChainSet, document_line
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.envelope import DocumentEnvelope, document_envelope
-from rerank.tuning.exact.line_search import ChainSet, document_line
-from rerank.tuning.mert.ascent import Axes, PoolPoint
-from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.goal import BLEU_GOAL, SearchGoal
+from rerank.tuning.pool import Pool
+from rerank.tuning.tuners.ascent import Axes, PoolPoint
 
 Line = tuple[int, int]
 """Score and slope of a candidate."""

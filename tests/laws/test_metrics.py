@@ -41,7 +41,7 @@ from rerank.metrics.significance import (
     wilson_interval,
 )
 from rerank.registry import METRICS, UTILITIES, attribute, metric
-from rerank.tuning.tuners.sentence_bleu import log_bleu as tuned_log_bleu
+from rerank.tuning.tuners.expected_bleu import log_bleu as tuned_log_bleu
 
 Rows = NDArray[Any]
 Corpus = tuple[list[str], list[list[str]]]  # hypotheses (T,); references, (T,) of each file

@@ -1,27 +1,21 @@
 """Upper envelope over all paths of a document: which path is best at which step of a direction.
 
-Candidates that are dominated in any context are dropped (`dominance`), then the pairs of the others
-are gathered, and `parametric_viterbi` searches them.
+Candidates that are dominated in any context are dropped (`undominated`), then the pairs of the
+others are gathered, and `parametric_viterbi` searches them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.tuning.exact.chain import DocumentChain, Floats
-from rerank.tuning.exact.dominance import CandidateSubset, undominated
-from rerank.tuning.exact.parametric_viterbi import Breaks, parametric_viterbi
-from rerank.tuning.exact.trellis import Trellis
-from rerank.tuning.objectives.objective import Sums
-
-Affine: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Values at step 0, and what a step of 1 adds."""
+from rerank.tuning.exact.chain import Affine, CandidateSubset, DocumentChain, Floats, undominated
+from rerank.tuning.exact.paths import Breaks, Trellis, parametric_viterbi
+from rerank.tuning.objective import Sums
 
 MOST_BREAKS = 10**6  # of a document; real ones have a few for each sentence
 _FEW_PAIRS = 300  # a sentence: with no more, dividing a box costs what it saves
@@ -110,15 +104,15 @@ def gathered(
     """Lines of all pairs of some candidates, in float64. O(C Σ m_{t−1} m_t), m in a sentence."""
     starts = candidates.starts
     trellis = Trellis(candidates.offsets, starts, np.empty(starts[-1]), np.empty(starts[-1]))
-    _gather_unary(trellis, candidates.rows, unary)
+    _set_candidates(trellis, candidates.rows, unary)
     for c, flat in enumerate(chain.pairs):
         weights = (float(pair[0][c]), float(pair[1][c]))
-        _gather_pairs(trellis, candidates.rows, chain.offsets, flat, weights)
+        _add_pairs(trellis, candidates.rows, chain.offsets, flat, weights)
     return trellis
 
 
 @njit(cache=True, nogil=True)
-def _gather_unary(
+def _set_candidates(
     trellis: Trellis,
     rows: NDArray[np.int64],
     unary: Affine,
@@ -134,7 +128,7 @@ def _gather_unary(
 
 
 @njit(cache=True, nogil=True)
-def _gather_pairs(
+def _add_pairs(
     trellis: Trellis,
     rows: NDArray[np.int64],
     offsets: NDArray[np.int64],

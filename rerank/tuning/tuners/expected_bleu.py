@@ -22,11 +22,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.metrics.bleu import WIDTH
-from rerank.tuning.pools.pool import Pool
-from rerank.tuning.tuners.sentence_bleu import log_bleu
+from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.standardised import StandardisedPool
 
 PENALTIES = (1e-3, 1e-5, 1e-7)  # L2, for features in units of spread
+SHARP = 1000.0  # at the kink of the brevity penalty log BLEU is lower by log 2 ÷ SHARP
 _FLOOR = 1e-6  # of an n-gram, added to expected statistics: their logarithms stay finite
 
 
@@ -130,3 +130,24 @@ def _differentiate(
             weight = probabilities[start + i] * (pull[i] - mean)
             for h in range(len(gradient)):
                 gradient[h] += weight * rows[start + i, h]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_bleu(sums: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
+    """Natural logarithm of BLEU (0..1) of positive sums (9,); fills in its gradient (9,).
+
+    The logarithm of the brevity penalty, min(0, x) with x = 1 − reference length ÷ length, is
+    replaced by −log(1 + exp(−SHARP · x)) ÷ SHARP, which has a derivative everywhere: optima often
+    lie on the kink. Precisions are not smoothed.
+    """
+    value = 0.0
+    for n in range(4):
+        value += (math.log(sums[n]) - math.log(sums[4 + n])) / 4
+        gradient[n], gradient[4 + n] = 0.25 / sums[n], -0.25 / sums[4 + n]
+    excess = 1 - sums[8] / sums[4]
+    power = math.exp(-SHARP * abs(excess))
+    value += min(excess, 0.0) - math.log1p(power) / SHARP
+    slope = (power if excess > 0 else 1.0) / (1 + power)
+    gradient[4] += slope * sums[8] / sums[4] ** 2
+    gradient[8] = -slope / sums[4]
+    return float(value)

@@ -19,9 +19,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import runs_of_lists
-from rerank.tuning.mert.envelope import Direction
-from rerank.tuning.mert.optimum import Optimum
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.pool import Pool
+from rerank.tuning.tuners.ascent import Optimum
+from rerank.tuning.tuners.envelope import SearchDirection
 
 _BLOCK = 1 << 16  # candidates whose rows are filled at once
 LEAST = 1e-3  # weight of fixed scores, in spreads; points have a length of about 1
@@ -124,7 +124,7 @@ class StandardisedPool:
 def _spread(pool: Pool, column: NDArray[np.float64], distances: NDArray[np.float64]) -> float:
     """Spread of a feature (n,) within lists; `distances` (n,) is memory. O(n)."""
     _subtract_first(pool.offsets, column, distances)
-    return Direction.of(pool, distances).spread if distances.any() else 0.0
+    return SearchDirection.of(pool, distances).spread if distances.any() else 0.0
 
 
 @njit(cache=True, nogil=True)

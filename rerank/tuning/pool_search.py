@@ -1,4 +1,4 @@
-"""Finished searches for weights, kept on disk until the tuning has written its weights.
+"""The search for the weights of a pool, and finished searches, kept until weights are written.
 
 A tuning that was stopped or killed is run again by the same command. Searches that it had finished
 are found by the digest of everything that they were computed from, so the weights are those of a
@@ -10,23 +10,46 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from importlib import resources
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 import rerank
-from rerank.tuning.mert.optimum import Optimum
+from rerank.notices import Notices
+from rerank.registry import attribute
+from rerank.tuning.goal import SearchGoal
+from rerank.tuning.plan import Plan
+from rerank.tuning.pool import Pool
+from rerank.tuning.tuners import ALGORITHMS, MERT
+from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
+from rerank.tuning.tuners.mert import PoolResult, optimise, report_pool, unit_norm
 
 if TYPE_CHECKING:
     from rerank.files.cache import Cache
 
 _ROWS = 1 << 16  # of an array that are copied at a time
-_PACKAGES = ("rerank.tuning", "rerank.metrics")  # the code that a result depends on
+_PACKAGES = ("tuning", "metrics")  # of rerank, the code that a result depends on
+
+
+class Tuner(Protocol):
+    """A search for weights with a better corpus BLEU on a pool, on one thread.
+
+    The weights are finite, of any norm, and never worse than `start` (F,), which is returned where
+    nothing better is found or BLEU does not depend on the weights. Features that vary in no list
+    keep their weight. An all-zero start without fixed scores may be replaced by any weights. The
+    units of the features do not matter, except for rounding.
+    """
+
+    def __call__(
+        self, pool: Pool, start: NDArray[np.float64], *, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """The weights (F,)."""
+        ...
 
 
 class SavedSearches:
@@ -66,8 +89,15 @@ class SavedSearches:
             again()
             return kept
         made = search()
+        sums = made.statistics
+        arrays = {
+            "weights": made.weights,
+            "statistics": sums if sums.dtype.kind == "f" else sums.astype(np.int64),
+            "value": np.array([made.value]),
+            "searches": np.array([made.searches]),
+        }
         with self._lock:
-            self._cache.put(_group(), name, _arrays(made))
+            self._cache.put(_group(), name, arrays)
         return made
 
     def discard(self) -> None:
@@ -84,28 +114,9 @@ def _group() -> str:
         f"searches for weights 1 {rerank.__version__} {np.__version__}".encode()
     )
     for package in _PACKAGES:
-        for part in _sources(resources.files(package)):
-            digest.update(part)
+        for path in sorted(Path(rerank.__file__).with_name(package).rglob("*.py")):
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
-
-
-def _sources(folder: Any) -> Iterator[bytes]:
-    """Python files of a package and its subpackages, in the order of their names."""
-    for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
-        if entry.is_dir():
-            yield from _sources(entry)
-        elif entry.name.endswith(".py"):
-            yield entry.read_bytes()
-
-
-def _arrays(optimum: Optimum) -> dict[str, NDArray[Any]]:
-    sums = optimum.statistics
-    return {
-        "weights": optimum.weights,
-        "statistics": sums if sums.dtype.kind == "f" else sums.astype(np.int64),
-        "value": np.array([optimum.value]),
-        "searches": np.array([optimum.searches]),
-    }
 
 
 def _optimum(arrays: Mapping[str, NDArray[Any]]) -> Optimum | None:
@@ -119,9 +130,6 @@ def _optimum(arrays: Mapping[str, NDArray[Any]]) -> Optimum | None:
         )
     except (KeyError, ValueError):
         return None
-
-
-# Digests
 
 
 def content_digest(value: object) -> str:
@@ -163,3 +171,66 @@ def _add(digest: hashlib._Hash, value: object) -> None:
             _add(digest, (getattr(value, "__module__", ""), name))
     else:
         raise TypeError(f"a {type(value).__name__} has no digest")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolSearch:
+    """How the weights of F features, called `names`, are sought on a pool, for a goal."""
+
+    plan: Plan
+    goal: SearchGoal
+    bounds: Bounds
+    names: Sequence[str]
+    saved: SavedSearches = field(default_factory=SavedSearches)
+
+    def result(
+        self,
+        pool: Pool,
+        start: NDArray[np.float64],
+        notices: Notices,
+        history: Sequence[NDArray[np.float64]] = (),
+    ) -> PoolResult:
+        """The best weights found from `start` (F,); MERT begins at those of `history` as well.
+
+        Other tuners know no bounds, and of the plan's settings the seed alone; the goal is what
+        their weights are judged by.
+        """
+        plan, goal = self.plan, self.goal
+        if plan.algorithm == MERT:
+            return optimise(
+                pool,
+                start,
+                notices,
+                names=self.names,
+                settings=plan.settings,
+                goal=goal,
+                bounds=self.bounds,
+                history=history,
+            )
+        axes = Axes.of(pool)
+        report_pool(axes, self.names, notices)
+        tuner: Tuner = attribute(ALGORITHMS[plan.algorithm])
+        weights = tuner(pool, start, rng=np.random.default_rng(plan.settings.seed))
+        if not pool.fixed.any():
+            weights = unit_norm(weights, start=start, varying=axes.features)
+        best = Optimum.at(pool, weights, goal)
+        return PoolResult(best, Optimum.at(pool, start, goal), (best,))
+
+    def best(
+        self,
+        pool: Pool,
+        start: NDArray[np.float64],
+        notices: Notices,
+        history: Sequence[NDArray[np.float64]] = (),
+    ) -> Optimum:
+        """The best of `result`, or of that of an earlier run."""
+        return self.saved.optimum(
+            (pool, start, self.plan.searched, self.goal, self.bounds, history),
+            lambda: self.result(pool, start, notices, history).best,
+            lambda: report_pool(Axes.of(pool), self.names, notices),
+        )
+
+    def quick(self) -> PoolSearch:
+        """The search with little effort: without random starts and kicks, on one thread."""
+        settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=1)
+        return replace(self, plan=replace(self.plan, settings=settings))

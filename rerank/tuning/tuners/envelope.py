@@ -1,7 +1,9 @@
 """Upper envelopes of all lists along a direction: which candidate is best at which step.
 
 Along a direction each candidate is a line, score + step · slope; the best candidate of a list is
-the topmost line (Och 2003, section 5, https://aclanthology.org/P03-1021).
+the topmost line (Och 2003, section 5, https://aclanthology.org/P03-1021). The choices, and their
+statistics, change only where the envelope of some list breaks: a search visits every value that an
+objective has along a direction.
 
 Nothing has to be sorted by slope. A line of the envelope lies, as a point (slope, score), above the
 chords from the topmost line at step 0 to the lines with the least and the greatest slope; one
@@ -20,8 +22,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.tuning.objectives.objective import Sums
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.objective import Sums
+from rerank.tuning.pool import Pool
 
 _PARALLEL = 2.0**-40
 _LOWER = 1 + 2.0**-48  # chords lie below the topmost line; rounding must not lift them
@@ -31,7 +33,7 @@ _THIN = 8  # with fewer points a second pass costs more than it saves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Direction:
+class SearchDirection:
     """A direction in the space of weights, seen from a pool.
 
     slopes: (n,) float64, features · direction
@@ -45,7 +47,7 @@ class Direction:
     spread: float
 
     @classmethod
-    def of(cls, pool: Pool, slopes: NDArray[np.float64]) -> Direction:
+    def of(cls, pool: Pool, slopes: NDArray[np.float64]) -> SearchDirection:
         """The direction that gives these slopes (n,). O(n)."""
         lowest = np.full(len(pool.offsets) - 1, -1, dtype=np.int64)
         highest = lowest.copy()
@@ -53,55 +55,39 @@ class Direction:
         return cls(slopes, lowest, highest, spread)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Envelopes:
-    """Upper envelopes of S lists, from step −∞ to ∞.
+    """Upper envelopes of S lists, from step −∞ to ∞; of one search at a time.
 
+    The memory is kept: large fresh arrays would cost as much as the search.
     offsets: (S+1,) int64, envelope of list s is offsets[s]:offsets[s+1]
-    rows: (m,) int64, topmost rows; breaks: (m,) float64, steps where they become so, −inf for the
-    first of each list
     """
-
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    breaks: NDArray[np.float64]
-
-
-class Scratch:
-    """Memory for one search at a time: large fresh arrays would cost as much as the search."""
 
     def __init__(self, pool: Pool) -> None:
+        self.pool = pool
         self.offsets = np.zeros_like(pool.offsets)
-        self.rows = pool.store.working((len(pool.features),), np.int64)
-        self.breaks = pool.store.working((len(pool.features),), np.float64)
+        self._rows = pool.store.working((len(pool.features),), np.int64)
+        self._breaks = pool.store.working((len(pool.features),), np.float64)
         self._changes = np.empty((0, pool.statistics.shape[1]), dtype=pool.statistics.dtype)
 
-    def changes(self, m: int) -> Sums:
-        """Memory for m rows of statistics."""
+    def search(
+        self, scores: NDArray[np.float64], choices: NDArray[np.int64], direction: SearchDirection
+    ) -> tuple[NDArray[np.float64], Sums]:
+        """Envelopes of lines scores (n,) + step · slopes (n,); `choices` (S,) are those at step 0.
+
+        Steps (m,) where a row becomes the topmost of its list, −∞ for the first, and what each
+        adds to the summed statistics (m, W). Slopes strictly increase along an envelope, and so do
+        breaks; of identical lines the first row stands for all. O(n + Σ h²), h: a list's points
+        above the chords.
+        """
+        pool, ends = self.pool, (choices, direction.lowest, direction.highest)
+        parallel = _PARALLEL * direction.spread
+        found = (self.offsets, self._rows, self._breaks)
+        _all_envelopes(pool.offsets, scores, direction.slopes, ends, parallel, found)
+        m = int(self.offsets[-1])
         if len(self._changes) < m:
-            shape = (m + m // 2, self._changes.shape[1])
-            self._changes = np.empty(shape, dtype=self._changes.dtype)
-        return self._changes[:m]
-
-
-def upper_envelopes(
-    pool: Pool,
-    scores: NDArray[np.float64],
-    choices: NDArray[np.int64],
-    direction: Direction,
-    scratch: Scratch,
-) -> Envelopes:
-    """Envelopes of the lines scores (n,) + step · slopes (n,); `choices` (S,) are those at step 0.
-
-    Slopes strictly increase along an envelope, and so do breaks; of identical lines the first row
-    stands for all. The result lies in `scratch`. O(n + Σ h²), h: a list's points above the chords.
-    """
-    ends = (choices, direction.lowest, direction.highest)
-    parallel = _PARALLEL * direction.spread
-    found = (scratch.offsets, scratch.rows, scratch.breaks)
-    _all_envelopes(pool.offsets, scores, direction.slopes, ends, parallel, found)
-    m = int(scratch.offsets[-1])
-    return Envelopes(scratch.offsets, scratch.rows[:m], scratch.breaks[:m])
+            self._changes = np.empty((m + m // 2, self._changes.shape[1]), self._changes.dtype)
+        _fill_changes(self.offsets, self._rows[:m], pool.statistics, self._changes[:m])
+        return self._breaks[:m], self._changes[:m]
 
 
 @njit(cache=True, nogil=True)
@@ -289,3 +275,19 @@ def _linked(
             last += 1
             rows[last], xs[last], ys[last], breaks[last] = row, x, y, begins
     return last + 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_changes(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    statistics: Sums,
+    changes: Sums,
+) -> None:
+    """Fill in what each row of an envelope adds to the statistics of the row before it."""
+    for s in range(len(offsets) - 1):
+        for i in range(offsets[s], offsets[s + 1]):
+            for k in range(statistics.shape[1]):
+                changes[i, k] = statistics[rows[i], k]
+                if i > offsets[s]:
+                    changes[i, k] -= statistics[rows[i - 1], k]

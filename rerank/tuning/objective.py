@@ -7,6 +7,7 @@ first nine are always those of BLEU (`rerank.metrics.bleu`), from which lengths 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -216,6 +217,19 @@ class LengthPenalty:
 
 
 CORPUS_BLEU = CorpusMetric()
+# what `name` of these classes begins with, before a metric
+_TERM = re.compile(
+    r"(?:^|(?<= \+ ))(?:\S+ )?(?:corpus|mean document|worst \S+ % of documents,) "
+    r"(.+?)(?= \+ | − |$)"
+)
+
+
+def metrics_of(objective: str) -> list[str]:
+    """Names of the metrics of an objective, given its name: of `corpus BLEU − 5 |…|`, BLEU.
+
+    In their order; prices of length and of shrinkage are no metrics.
+    """
+    return _TERM.findall(objective)
 
 
 def _accumulated(changes: Sums) -> Sums:

@@ -12,44 +12,39 @@ know, so by default there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
-from rerank.tuning.bounds import Bounds
-from rerank.tuning.mert.ascent import Axes, Strategy, climb
-from rerank.tuning.mert.coordinates import coordinates, in_turn
-from rerank.tuning.mert.optimum import Optimum
-from rerank.tuning.objectives.goal import BLEU_GOAL, GAIN, SearchGoal
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.goal import BLEU_GOAL, GAIN, SearchGoal
+from rerank.tuning.plan import MertSettings
+from rerank.tuning.pool import Pool
+from rerank.tuning.tuners.ascent import (
+    Axes,
+    Bounds,
+    Optimum,
+    Strategy,
+    climb,
+    coordinates,
+    in_turn,
+)
 from rerank.tuning.tuners.expected_bleu import expected_bleu
-from rerank.tuning.waiting import map_in_threads, result_of
 
 _HEAT = 3  # searches of each feature in the heat that the starts run: two moves, then each once
 _LEADERS = 4  # starts that go on after it; the best of all has been among them on real pools
 _KICKED = 3_000_000  # candidates of a chain's kicks, each of which goes through the whole pool
 _KICK = 0.1  # length of a kick ÷ length of the weights, both in spreads of the features
-
-
-@dataclass(frozen=True, slots=True)
-class MertSettings:
-    """Effort of a search: random starts, kicks in each of the two chains, seed and threads.
-
-    Pools of more than 200,000 candidates get fewer than 15 kicks. Results do not depend on
-    `threads`.
-    """
-
-    random_starts: int = 0
-    kicks: int = 15
-    seed: int = 1
-    threads: int = 1
+_LONGEST = 0.1  # seconds of a wait for a thread
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,34 +125,22 @@ class _Search:
         kicks = rng.standard_normal((2, self.settings.kicks, len(self.axes.features)))
         pool = self.axes.pool
         kicks = kicks[:, : max(1, _KICKED // len(pool.features))]
+        heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
+        go_on = partial(self._climb, strategy=in_turn)
         with ThreadPoolExecutor(self.settings.threads) as threads:
             try:
-                return self._optima(threads, start, starts, kicks, rng)
+                from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
+                smooth = threads.submit(lambda: go_on(expected_bleu(pool, start, rng=rng)))
+                heated = map_in_threads(threads, heat, starts)
+                heated.sort(key=lambda optimum: -optimum.value)
+                leaders = [one.weights for one in heated[:_LEADERS]]
+                others = [*map_in_threads(threads, go_on, leaders), result_of(smooth)]
+                best = max(others, key=lambda optimum: optimum.value)
+                return [*result_of(from_given), *others, *self._chain(best, kicks[1])[1:]]
             except BaseException:  # a signal, after which the threads' ascents are not waited for
                 self.stopped.set()
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
-
-    def _optima(
-        self,
-        threads: ThreadPoolExecutor,
-        start: NDArray[np.float64],
-        starts: Sequence[NDArray[np.float64]],
-        kicks: NDArray[np.float64],
-        rng: np.random.Generator,
-    ) -> list[Optimum]:
-        """`optima` by threads, from starts and kicks (2, k, G) that are drawn."""
-        from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
-        smooth = threads.submit(
-            lambda: self._climb(expected_bleu(self.axes.pool, start, rng=rng), in_turn)
-        )
-        heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
-        heated = sorted(map_in_threads(threads, heat, starts), key=lambda optimum: -optimum.value)
-        go_on = partial(self._climb, strategy=in_turn)
-        leaders = [one.weights for one in heated[:_LEADERS]]
-        others = [*map_in_threads(threads, go_on, leaders), result_of(smooth)]
-        best = max(others, key=lambda optimum: optimum.value)
-        return [*result_of(from_given), *others, *self._chain(best, kicks[1])[1:]]
 
     def _climb(
         self,
@@ -263,3 +246,28 @@ def _starts(
         drawn[boxed] = rng.uniform(low[boxed], high[boxed])
         weights[axes.features] = drawn
     return starts
+
+
+def result_of(future: Future[R]) -> R:
+    """The future's result, or its exception; or that of a signal's handler, a moment after it.
+
+    Python handles signals in the main thread, between two instructions. A signal that comes as the
+    main thread begins to wait for another, or that the system delivers to another, does not end
+    that wait. So no wait is longer than a tenth of a second.
+    """
+    while not wait([future], _LONGEST).done:
+        pass
+    return future.result()
+
+
+def map_in_threads(threads: Executor, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Results of work(item), in order of the items.
+
+    After an exception, or one of a signal's handler, no further item begins.
+    """
+    futures = [threads.submit(work, item) for item in items]
+    try:
+        return [result_of(future) for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()

@@ -1,1 +1,0 @@
-"""Minimum error rate training: exact line searches on a pool of candidates."""

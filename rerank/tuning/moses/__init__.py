@@ -1,1 +1,0 @@
-"""The files of Moses' extractor and mert as a tuning set."""

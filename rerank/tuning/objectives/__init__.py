@@ -1,1 +1,0 @@
-"""What tuning maximises: objectives of summed statistics, and the goal of a search on a line."""

@@ -1,0 +1,299 @@
+"""A tuning set, documents with features and statistics, and pools of its candidates as numbers.
+
+A pool is the input of a search for weights. Shapes: S lists, n candidates in all of them, F
+features.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rerank.corpus.columns import offsets_of
+from rerank.errors import RerankError
+from rerank.files.arrays import IN_MEMORY, ArrayStore
+from rerank.notices import Notices
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
+from rerank.tuning.objective import Sums
+from rerank.tuning.scale import Scale, bleu_quality, fit_scale
+
+NOT_FINITE = (
+    "expected finite scores to tune on, found another; give a low number in place of −inf, and "
+    "smaller weights to features that are not tuned"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Pool:
+    """Candidates of S lists: linear features, statistics that add up, and a part that is not tuned.
+
+    offsets: (S+1,) int64, list s is rows offsets[s]:offsets[s+1]; empty lists contribute nothing
+    features: (n, F) float64, finite; searches share them where they are stored by columns
+    statistics: (n, W) numbers: the nine of `rerank.metrics.bleu`, then those of other metrics
+    fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
+    documents: (S,) int64, any number that identifies the document of each list; None: one document
+    for all. Documents without candidates are not among the D documents
+    store: where arrays made of this pool lie; no part of its value
+
+    The score of a candidate is fixed + features · weights; of equal scores in a list the first
+    candidate wins, as at decoding. A candidate takes 8 F + 44 bytes here (`narrow`,
+    W = 9); the searches of `rerank.tuning.tuners.ascent` add 34, and 24 for each thread.
+    """
+
+    offsets: NDArray[np.int64]
+    features: NDArray[np.float64]
+    statistics: Sums
+    fixed: NDArray[np.float64]
+    documents: NDArray[np.int64] | None = None
+    store: ArrayStore = field(default=IN_MEMORY, repr=False, compare=False)
+    places: NDArray[np.int64] = field(init=False, repr=False)
+    """(S,) which of the D documents each list belongs to; 0 for empty lists."""
+    n_documents: int = field(init=False, repr=False)
+    """D, at least 1."""
+
+    def __post_init__(self) -> None:
+        finite = np.isfinite(self.fixed)
+        for column in self.features.T:
+            finite &= np.isfinite(column)
+        if not finite.all():
+            row = int(finite.argmin())
+            raise RerankError(f"candidate {row} of all lists, counted from 0: {NOT_FINITE}")
+        places = np.zeros(len(self.offsets) - 1, dtype=np.int64)
+        if self.documents is not None:
+            filled = np.diff(self.offsets) > 0
+            places[filled] = np.unique(self.documents[filled], return_inverse=True)[1]
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "n_documents", int(places.max(initial=0)) + 1)
+
+    @property
+    def first(self) -> Sums:
+        """Summed statistics (W,) of the first candidate of every list: the baseline."""
+        rows = np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1)
+        return np.asarray(self.sums(rows).sum(axis=0))
+
+    def take(self, lists: NDArray[np.bool_]) -> Pool:
+        """The pool of some of the lists (S,), in their order. O(n F) time and memory."""
+        sizes = np.diff(self.offsets)
+        n = int(sizes[lists].sum())
+        columns = self.store.large((self.features.shape[1], n), np.float64)
+        statistics = self.store.large((n, self.statistics.shape[1]), self.statistics.dtype)
+        fixed = self.store.large((n,), np.float64)
+        for column, whole in zip(columns, self.features.T, strict=True):
+            _take_lists(self.offsets, lists, whole[:, None], column[:, None])
+        _take_lists(self.offsets, lists, self.statistics, statistics)
+        _take_lists(self.offsets, lists, self.fixed[:, None], fixed[:, None])
+        documents = None if self.documents is None else self.documents[lists]
+        return Pool(offsets_of(sizes[lists]), columns.T, statistics, fixed, documents, self.store)
+
+    def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores (n,) under weights (F,), summed in the order of the features."""
+        scores = self.store.working(self.fixed.shape, np.float64)
+        scores[:] = self.fixed
+        _add_products(self.features, weights, scores)
+        return scores
+
+    def choices(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The best row of every list, (S,); of equal ones the first; −1 for an empty list."""
+        chosen = np.empty(len(self.offsets) - 1, dtype=np.int64)
+        _choose(self.offsets, scores, chosen)
+        return chosen
+
+    def decode(self, weights: NDArray[np.float64]) -> Sums:
+        """Summed statistics (D, W) of what weights (F,) choose. O(n F)."""
+        return self.sums(self.choices(self.scores(weights)))
+
+    def sums(self, choices: NDArray[np.int64]) -> Sums:
+        """Summed statistics (D, W) of the chosen rows of each document, ascending. O(S W)."""
+        wide = np.float64 if self.statistics.dtype.kind == "f" else np.int64
+        sums = np.zeros((self.n_documents, self.statistics.shape[1]), dtype=wide)
+        _add_rows(self.statistics, choices, self.places, sums)
+        return sums
+
+    def documents_of(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Document, from 0 to D − 1, of each of m things, (m,).
+
+        Those of list s lie at offsets[s]:offsets[s + 1]; only lists with candidates have any.
+        """
+        if self.n_documents == 1:
+            return np.zeros(int(offsets[-1]), dtype=np.int64)
+        return self.places.repeat(offsets[1:] - offsets[:-1])
+
+
+def narrow(statistics: Sums) -> Sums:
+    """Counts in 32 bits where they fit, to save memory; other statistics as they are."""
+    most = np.iinfo(np.int32).max
+    if statistics.dtype.kind == "f" or np.abs(statistics).max(initial=0) > most:
+        return statistics
+    return statistics.astype(np.int32)
+
+
+Choices: TypeAlias = tuple[tuple[int, ...], ...]
+"""The choices of each document."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TuningSet:
+    """Documents in groups that are decoded together, and the statistics of their candidates.
+
+    statistics: (n, W) of each document: BLEU's nine, then those of other metrics
+    gaps: (D, W) summed statistics of the sentences without candidates, which count as empty lines;
+    one more row is that of all documents without any candidate, which are not decoded
+    store: where the arrays of pools lie
+
+    Bytes per candidate: 16 F + 88 here and in the pool, and 4 K more at order 1; at unbounded
+    order the text, and 4 for each history that was scored.
+    """
+
+    groups: tuple[tuple[DocumentFeatures, ...], ...]
+    statistics: tuple[Sums, ...]
+    gaps: Sums
+    store: ArrayStore = IN_MEMORY
+    _pools: dict[tuple[bytes, bytes], Pool] = field(default_factory=dict, init=False, repr=False)
+
+    def take(self, numbers: Sequence[int]) -> TuningSet:
+        """The documents with these numbers, in their order here, repeated as often as named.
+
+        Documents without any candidate are left out.
+        """
+        times = Counter(numbers)
+        groups, kept, d = [], [], 0
+        for group in self.groups:
+            places = [d + i for i in range(len(group)) for _ in range(times[d + i])]
+            if places:
+                groups.append(tuple(group[place - d] for place in places))
+            kept += places
+            d += len(group)
+        statistics = tuple(self.statistics[place] for place in kept)
+        return TuningSet(tuple(groups), statistics, self.gaps[kept], self.store)
+
+    @property
+    def documents(self) -> tuple[DocumentFeatures, ...]:
+        """All documents, in order."""
+        return tuple(document for group in self.groups for document in group)
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The features of all documents."""
+        return self.groups[0][0].space
+
+    @property
+    def first(self) -> Choices:
+        """The path of the first candidates."""
+        return tuple(document.first() for document in self.documents)
+
+    def sums(self, path: Choices) -> Sums:
+        """Summed statistics (D, W) of a path, with one row for each of `gaps`."""
+        sums = self.gaps.copy()
+        rows = zip(self.documents, self.statistics, path, strict=True)
+        for d, (document, statistics, choices) in enumerate(rows):
+            sums[d] += statistics[document.rows(choices)].sum(axis=0)
+        return sums
+
+    def pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
+        """All candidates under a path; columns that are not tuned go into the fixed scores.
+
+        The gaps of each document are one more list, with a single candidate without features. A
+        pool that does not depend on the path is made once.
+        """
+        if any(document.problems for document in self.documents):
+            return self._pool(path, tuned, start)
+        key = tuned.tobytes(), start.tobytes()
+        if key not in self._pools:
+            self._pools[key] = self._pool(path, tuned, start)
+        return self._pools[key]
+
+    def _pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
+        held = np.setdiff1d(np.arange(len(start)), tuned)
+        counts = [np.diff(document.offsets) for document in self.documents]
+        more, lists = len(self.gaps), [len(count) for count in counts]
+        n = sum(len(document.static) for document in self.documents) + more
+        columns = self.store.large((len(tuned), n), np.float64)
+        fixed = self.store.large((n,), np.float64)
+        gaps = narrow(self.gaps)
+        kind = np.result_type(gaps.dtype, *{rows.dtype for rows in self.statistics})
+        statistics = self.store.large((n, gaps.shape[1]), kind)
+        end = 0
+        for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
+            begin, end = end, end + len(rows)
+            full = document.under(choices)
+            columns[:, begin:end] = full.T[tuned]
+            with np.errstate(over="ignore", invalid="ignore"):  # the pool refuses such scores
+                fixed[begin:end] = document.sparse + full[:, held] @ start[held]
+            statistics[begin:end] = rows
+        columns[:, end:], fixed[end:], statistics[end:] = 0.0, 0.0, gaps
+        self.store.release()
+        return Pool(
+            offsets_of(np.concatenate([*counts, np.ones(more, dtype=np.int64)])),
+            columns.T,
+            statistics,
+            fixed,
+            np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(more)]),
+            self.store,
+        )
+
+    def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
+        """The scale of full weights (F,), fitted to the candidates of best BLEU under a path."""
+        counts = [np.diff(document.offsets) for document in self.documents]
+        offsets = offsets_of(np.concatenate(counts))
+        scores, quality = (self.store.working((offsets[-1],), np.float64) for _ in range(2))
+        end = 0
+        for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
+            begin, end = end, end + len(rows)
+            scores[begin:end] = document.under(choices) @ weights + document.sparse
+            quality[begin:end] = bleu_quality(rows)
+        self.store.release()
+        return fit_scale(scores, quality, offsets, notices, self.store)
+
+
+@njit(cache=True, nogil=True)
+def _take_lists(
+    offsets: NDArray[np.int64], lists: NDArray[np.bool_], rows: Sums, taken: Sums
+) -> None:
+    """Fill in the rows (n, k) of some of the lists (S,), one after the other."""
+    place = 0
+    for s in range(len(lists)):
+        if lists[s]:
+            for row in range(offsets[s], offsets[s + 1]):
+                for k in range(rows.shape[1]):
+                    taken[place, k] = rows[row, k]
+                place += 1
+
+
+@njit(cache=True, nogil=True)
+def _add_products(
+    features: NDArray[np.float64], weights: NDArray[np.float64], scores: NDArray[np.float64]
+) -> None:
+    for row in range(len(scores)):
+        score = scores[row]
+        for f in range(len(weights)):
+            score += features[row, f] * weights[f]
+        scores[row] = score
+
+
+@njit(cache=True, nogil=True)
+def _choose(
+    offsets: NDArray[np.int64], scores: NDArray[np.float64], chosen: NDArray[np.int64]
+) -> None:
+    for s in range(len(offsets) - 1):
+        best = offsets[s]
+        for row in range(offsets[s] + 1, offsets[s + 1]):
+            if scores[row] > scores[best]:
+                best = row
+        chosen[s] = best if offsets[s] < offsets[s + 1] else -1
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(
+    statistics: Sums, choices: NDArray[np.int64], places: NDArray[np.int64], sums: Sums
+) -> None:
+    """Add the chosen rows (n, W) of lists to the rows of `sums` (D, W) at their places (S,)."""
+    for s in range(len(choices)):
+        if choices[s] >= 0:
+            for k in range(statistics.shape[1]):
+                sums[places[s], k] += statistics[choices[s], k]

@@ -1,1 +1,0 @@
-"""The candidates that weights are tuned on, and how one pool follows another."""

@@ -1,0 +1,328 @@
+"""Which weights hold on new documents: a share of the way to the tuned weights, cross-validated.
+
+Tuned weights fit the tuning documents too well: on new documents, weights on the way from the start
+weights to the tuned ones are often better than either end. PRO goes a fixed share of the way in
+each round (Hopkins and May 2011, https://aclanthology.org/D11-1125, section 5); here
+cross-validation chooses the share. Each fold is held out once, and weights are tuned on the others.
+Their mean takes the place of a tuning of the whole set: a longer search finds better local optima
+of the tuning documents, not of new ones, and the mean of several tunings is steadier than each of
+them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
+
+Only shares that are better than the start weights on held-out text are taken, and only those within
+one standard error of the best (Breiman, Friedman, Olshen and Stone 1984, Classification and
+Regression Trees, section 3.4.3). The differences between these are noise, so their median is
+chosen, of two the smaller share. The standard error is that of the difference to the best
+candidate, on the same documents, whose difficulty cancels out, by a delete-one jackknife over
+documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.notices import Notices
+from rerank.tuning.objective import Objective, Sums, bleu_of
+from rerank.tuning.plan import NONE
+from rerank.tuning.pool import Pool
+from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.tuners.ascent import Axes
+from rerank.tuning.tuners.mert import map_in_threads, silence
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+FOLDS = 5
+FEWEST = 4  # documents; with fewer, blocks of lines are held out
+BLOCKS = 10
+GROUPS = 50  # of units in a jackknife, at most
+EVEN, SURE = 0.5, 0.975  # confidence that tuned weights are better than the start
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anchor:
+    """Weights (F,) that tuned weights are shrunk towards.
+
+    spreads: (F,) spread of each feature, 0 for constant ones; settled: whether the scale of weights
+    matters, because of fixed scores or ranges; name: what the weights are, for people
+    """
+
+    weights: NDArray[np.float64]
+    spreads: NDArray[np.float64]
+    settled: bool
+    name: str
+
+    @classmethod
+    def of(
+        cls, pool: Pool, start: NDArray[np.float64], search: PoolSearch, name: str = "start weights"
+    ) -> Anchor:
+        """The start weights, or the best single feature of a pool where there are none."""
+        spreads = Axes.of(pool).scale
+        settled = bool(pool.fixed.any()) or not search.bounds.free_of_scale
+        if settled or (start * spreads).any():
+            return cls(start, spreads, settled, name)
+        feature, name = _best_feature(pool, search)
+        return cls(feature, spreads, settled, name)
+
+    def towards(self, tuned: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+        """Weights (F,) at a share 0..1 of the way from here to `tuned` (F,), which is at 1.
+
+        Where scale is free, both ends first get length 1 in units of the features' spreads, and
+        weights on the way get L1 norm 1.
+        """
+        if share in (0, 1):
+            return tuned if share else self.weights
+        if self.settled:
+            return (1 - share) * self.weights + share * tuned
+        mixed = (1 - share) * self._unit(self.weights) + share * self._unit(tuned)
+        return np.asarray(mixed / (np.linalg.norm(mixed, 1) or 1.0))
+
+    def mean(self, several: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The mean of weights (F,); of their directions, with L1 norm 1, where scale is free."""
+        if self.settled:
+            return np.asarray(np.mean(several, axis=0))
+        mean = np.mean([self._unit(one) for one in several], axis=0)
+        return np.asarray(mean / (np.linalg.norm(mean, 1) or 1.0))
+
+    def _unit(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        length = float(np.linalg.norm(weights * self.spreads))
+        return weights / length if length > 0 else weights
+
+
+def _best_feature(pool: Pool, search: PoolSearch) -> tuple[NDArray[np.float64], str]:
+    """Weights (F,) of the single feature, with either sign, that has the best value, and its name.
+
+    Of equal ones the first, without a sign if possible. With indicator features of systems this is
+    the best system. O(n F²).
+    """
+    names = search.names
+    best, found, value = np.zeros(len(names)), "no feature", -np.inf
+    for sign, how in ((1.0, ""), (-1.0, ", negated")):
+        for f, name in enumerate(names):
+            weights = np.zeros(len(names))
+            weights[f] = sign
+            weights = search.bounds.clipped(weights)
+            reached = search.goal.objective.value(pool.decode(weights)) if weights[f] else -np.inf
+            if reached > value:
+                best, found, value = weights, f"the feature {name} alone{how}", reached
+    return best, found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A share of the way to the tuned weights, and what it gave on held-out units.
+
+    share: 0 keeps the start weights, 1 takes the tuned ones
+    statistics: (U, W) summed statistics of each unit, decoded with weights tuned without it
+    value: of the objective, and its standard error; difference: to the value of the start weights
+    """
+
+    share: float
+    statistics: Sums
+    value: float
+    error: float
+    difference: float
+    difference_error: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Entry of a weights file."""
+        return {
+            "share": self.share,
+            "held_out": self.value,
+            "error": self.error,
+            "difference": self.difference,
+            "difference_error": self.difference_error,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """All candidates, start first, and the chosen one.
+
+    anchor: the start weights; tuned: (F,) mean of the weights tuned in the folds
+    unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
+    objective: name of the objective that all values are of
+    """
+
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate
+    objective: str
+    anchor: Anchor
+    tuned: NDArray[np.float64]
+    unit: str
+    n_folds: int
+
+    @property
+    def kept(self) -> bool:
+        """Whether the start weights are kept."""
+        return self.chosen.share == 0
+
+    def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
+        return self.anchor.towards(tuned, self.chosen.share)
+
+    def to_dict(self) -> Mapping[str, object]:
+        """Entry of a weights file."""
+        return {
+            "folds": self.n_folds,
+            "held_out": {"unit": self.unit, "number": len(self.chosen.statistics)},
+            "objective": self.objective,
+            "start": self.anchor.name,
+            "candidates": [one.to_dict() for one in self.candidates],
+            "chosen": self.chosen.to_dict(),
+            "held_out_bleu": bleu_of(self.chosen.statistics),
+        }
+
+    def table(self) -> list[str]:
+        """The value at each share, for people."""
+        lines = [f"held-out {self.objective} at shares of the way from {self.anchor.name}:"]
+        for one in self.candidates:
+            mark = "  ← chosen" if one is self.chosen else ""
+            difference = f"  {_difference(one)}" if one.share else ""
+            lines.append(f"  {one.share:<4g} {_with_error(one)}{difference}{mark}")
+        return lines
+
+    def to_text(self) -> str:
+        """The chosen candidate and its held-out value, in one line for people."""
+        start, chosen = self.candidates[0], self.chosen
+        how = f"{self.n_folds}-fold cross-validation over {len(start.statistics)} {self.unit}"
+        if self.kept:
+            return (
+                f"held-out {self.objective} {_with_error(start)} with {self.anchor.name}: no tuned "
+                f"weights are surely better on held-out text, so these are kept ({how})"
+            )
+        return (
+            f"held-out {self.objective} {_with_error(chosen)}; {self.anchor.name} "
+            f"{start.value:.2f}, difference {_difference(chosen)} ({how}; "
+            f"{chosen.share:g} of the way to the tuned weights)"
+        )
+
+
+def _with_error(one: Candidate) -> str:
+    return f"{one.value:.2f} ± {one.error:.2f}"
+
+
+def _difference(one: Candidate) -> str:
+    return f"{one.difference:+.2f} ± {one.difference_error:.2f}"
+
+
+def cross_validate(
+    pool: Pool,
+    start: NDArray[np.float64],
+    search: PoolSearch,
+    notices: Notices,
+    announce: Callable[[str], None] = lambda line: None,
+    *,
+    start_name: str = "start weights",
+    confidence: float = EVEN,
+) -> Selection | None:
+    """The candidate that is chosen by cross-validation from weights `start` (F,), if the plan asks.
+
+    None where it does not, where BLEU does not depend on the weights and, with a notice, where the
+    lists are too few for folds. Candidates are the start weights, and weights at `SHARES` of the
+    way to the tuned ones. start_name: what the start weights are, for people; confidence: that one
+    is better than the start, to be chosen, by a one-sided t-test. Results do not depend on the
+    number of threads. O(n F) memory for each thread, and O(C G U W) time for C candidates and
+    G ≤ 50 groups of the jackknife.
+    """
+    settings = search.plan.settings
+    if search.plan.select == NONE or silence(Axes.of(pool)):
+        return None
+    units, unit = pool, "documents"
+    if pool.documents is None or pool.n_documents < FEWEST:
+        units, unit = _in_blocks(pool), "blocks of lines"
+    n_units = units.n_documents
+    if n_units < FEWEST:
+        notices.add("too few lists for cross-validation: tuned weights are taken as they are")
+        return None
+    permuted = np.random.default_rng(settings.seed).permutation(n_units)
+    n_folds = min(FOLDS, n_units)
+    shares, quick = (0.0, *SHARES), search.quick()
+    width = pool.statistics.shape[1]
+    sums = np.zeros((len(shares), n_units, width), pool.decode(start).dtype)
+
+    def hold_out(fold: int) -> NDArray[np.float64]:
+        part = np.sort(permuted[fold::n_folds])
+        held = np.isin(units.places, part)
+        rest, held_out = units.take(~held), units.take(held)
+        anchor = Anchor.of(rest, start, search, start_name)
+        tuned = quick.best(rest, start, Notices()).weights
+        for c, share in enumerate(shares):
+            sums[c, part] = held_out.decode(anchor.towards(tuned, share))
+        return tuned
+
+    with ThreadPoolExecutor(settings.threads) as threads:
+        tuned = map_in_threads(threads, hold_out, range(n_folds))
+    anchor = Anchor.of(pool, start, search, start_name)
+    candidates, chosen = _compared(shares, sums, search.goal.objective, confidence)
+    selection = Selection(
+        candidates,
+        chosen,
+        search.goal.objective.name,
+        anchor,
+        anchor.mean(tuned),
+        unit,
+        n_folds,
+    )
+    for line in selection.table():
+        announce(line)
+    return selection
+
+
+def _in_blocks(pool: Pool) -> Pool:
+    """The pool with blocks of lines, in the order of the documents, in the place of documents."""
+    n_lists = len(pool.offsets) - 1
+    blocks = np.zeros(n_lists, dtype=np.int64)
+    order = np.arange(n_lists)
+    if pool.documents is not None:
+        order = np.argsort(pool.documents, kind="stable")
+    filled = order[np.diff(pool.offsets)[order] > 0]
+    number = min(BLOCKS, len(filled))
+    blocks[filled] = np.arange(len(filled)) * number // max(len(filled), 1)
+    return replace(pool, documents=blocks)
+
+
+def _compared(
+    shares: Sequence[float], sums: Sums, objective: Objective, confidence: float
+) -> tuple[tuple[Candidate, ...], Candidate]:
+    """The candidates, start first, given their statistics (U, W), and the one that is chosen.
+
+    The start where no candidate is better, else one within one standard error of the best.
+    """
+    values = np.array([objective.value(own) for own in sums])
+    group = np.arange(len(sums[0])) % min(len(sums[0]), GROUPS)
+    groups = range(int(group.max()) + 1)
+    without = np.array([[objective.value(own[group != g]) for g in groups] for own in sums])
+    candidates = tuple(
+        Candidate(
+            share,
+            sums[c],
+            float(values[c]),
+            _error(without[c]),
+            float(values[c] - values[0]),
+            _error(without[c] - without[0]),
+        )
+        for c, share in enumerate(shares)
+    )
+    errors, best = 0.0, int(values.argmax())
+    if confidence != EVEN:
+        from scipy.special import stdtrit  # 0.2 s
+
+        errors = float(stdtrit(len(groups) - 1, confidence))
+    near = [
+        one
+        for c, one in enumerate(candidates)
+        if c > 0
+        and one.difference > errors * one.difference_error
+        and one.value >= values[best] - _error(without[best] - without[c])
+    ]
+    return candidates, near[(len(near) - 1) // 2] if near else candidates[0]
+
+
+def _error(values: NDArray[np.float64]) -> float:
+    """Standard error of a statistic whose values without each of G groups are given (G,)."""
+    spread = float(((values - values.mean()) ** 2).sum())
+    return math.sqrt(spread * (len(values) - 1) / len(values))
