@@ -127,24 +127,8 @@ HEADS: Mapping[str, Part] = {
 
 
 TOPIC_MODELS: Mapping[str, Part] = {
-    "kmeans": "lm.topics.kmeans:learn",
-    "lda": "lm.topics.lda:learn",
-}
-
-
-TOPIC_PREDICTORS: Mapping[str, Part] = {
-    "unrolled": "lm.topics.prediction.lstm:UnrolledLSTM",
-    "rolled-up": "lm.topics.prediction.lstm:RolledUpLSTM",
-    "bow-dnn": "lm.topics.prediction.bag_of_words:BagOfWords",
-}
-
-
-TOPIC_INPUTS: Mapping[str, tuple[str, ...]] = {  # rows of Tables 4 and 5 of Ghosh et al. 2016
-    "words": ("words",),
-    "topics": ("topics",),
-    "words+topics": ("words", "topics"),
-    "words+thought": ("words", "thought"),
-    "words+topics+thought": ("words", "topics", "thought"),
+    "kmeans": "lm.topics:learn_kmeans",
+    "lda": "lm.topics:learn_lda",
 }
 
 

@@ -60,7 +60,7 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
         "cloze": "Fill in missing words of TEXT with a language model.",
         "sample": "Write text drawn from a language model: a sentence per line, blank lines "
         "between documents.",
-        "topics": "Topics of sentences: learned from text, written beside it, and predicted.",
+        "topics": "Topics of sentences: learned from text, and written beside it.",
         "relations": "Discourse relations between neighbouring sentences: files for --relations.",
     },
     "Files": {
@@ -82,8 +82,6 @@ _CLI = {  # addresses in rerank.cli of the commands whose options are not record
     "train-ngram": "ngram_models:train_ngram",
     "perplexity": "perplexity:perplexity",
     "lm-eval": "lm_eval:lm_eval",
-    "topics": "topics:topics",
-    "relations": "relations:relations",
     "list": "listing:list_group",
 }
 

@@ -354,6 +354,19 @@ def form_option(*forms: str, help: str) -> Any:
     return option(help, "--format", type=click.Choice(forms), default=forms[0])
 
 
+def parting_option() -> Any:
+    """`--documents`: the field of a record for what parts the documents of a text."""
+    return option(
+        "What parts documents: blank lines; or lines whose first character is =, which close one, "
+        "as in the data files of Ji et al. 2016 (a blank line is an empty sentence there); or both "
+        "blank lines and lines that are <p>, so that every paragraph is a document, as for the "
+        "contextual LSTMs (clstm-paraseg and others).",
+        "--documents",
+        type=click.Choice(["blank", "equals", "paragraphs"]),  # names of `lm.corpus.DOCUMENTS`
+        default="blank",
+    )
+
+
 def print_result(result: Any, form: str) -> None:
     """Print a result: `to_dict()` as JSON, `table()` as TSV, or `to_text()` and the like."""
     if form == "json":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
 from rerank.formats.side_information import Files, sentence_number
 from rerank.notices import Notices
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lm.corpus import Corpus
     from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
+    from rerank.corpus.documents import Documents
     from rerank.pipeline.recipe import Recipe
 
 NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
@@ -187,6 +188,23 @@ def check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
             source=display(path),
             count=empty,
         )
+
+
+def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) -> Documents:
+    """The documents of a text of so many lines, of a file beside it; InputError if it has others.
+
+    docs: as beside k-best lists, with a line for each line of the text.
+    """
+    from rerank.corpus.documents import Documents
+
+    found = Documents.from_file(docs, notices)
+    if found.n_lines != n_lines:
+        raise InputError(
+            f"expected {found.n_lines:,} lines, one for each line of {display(docs)}, "
+            f"found {n_lines:,}; {found.cure or 'give an id for each line of the text'}",
+            source=display(text),
+        )
+    return found
 
 
 def interned(

@@ -321,3 +321,10 @@ def check_folder(folder: str | Path, name: str) -> None:
         raise UsageError(f"{name}: {display(near)} is not a folder; name another")
     if not os.access(near, os.W_OK | os.X_OK):
         raise UsageError(f"{name}: the folder {display(near)} cannot be written")
+
+
+def check_new_folder(out: Path) -> None:
+    """UsageError for a folder that cannot be written, or that is not empty."""
+    check_folder(out, str(out))
+    if out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out}: not empty; name a new folder")

@@ -1,4 +1,4 @@
-"""`topics` and `lm-eval topics`: topics learned, labels written, next topics predicted."""
+"""`topics`: topics learned, and labels written."""
 
 from __future__ import annotations
 
@@ -9,32 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 from support.runs import replaced_everywhere
-from support.texts import documents_of
 from support.world import World
 
 from lm.checkpoint import load_model
-from lm.shards import read_tensors, write_tensors
 
 THINGS = (["lamp", "light", "oil", "wick", "flame"], ["boat", "oar", "sail", "mast", "keel"])
 LEARN = "topics learn text --topics-number 2 --out model -q"
 LABEL = "topics label --model model"
-SMALL = "topics train --train turns --topics turns.labels --valid turns --valid-topics turns.labels"
-SMALL += " --embed 4 --hidden 6 --epochs 2 --streams 4 --out predictor"
 
 
 @pytest.fixture(autouse=True)
 def texts(world: World) -> None:
-    """`text`: documents of one of two topics; `turns`, `test`: of both in turns, with labels."""
+    """`text`: documents of one of two topics."""
     rng = np.random.default_rng(4)
 
     def sentence(topic: int) -> str:
         return " ".join(["the", *rng.choice(THINGS[topic], 5).tolist()])
 
     world.write("text", [x for n in range(40) for x in (*(sentence(n % 2) for _ in range(4)), "")])
-    for name, documents in (("turns", 40), ("test", 10)):
-        own = [[(n + t) % 2 for t in range(4)] for n in range(documents)]
-        world.write(name, [line for one in own for line in (*map(sentence, one), "")])
-        world.write(f"{name}.labels", [x for one in own for x in (*("ab"[t] for t in one), "")])
 
 
 @pytest.fixture(params=["kmeans", "lda"])
@@ -128,75 +120,3 @@ def test_without_scikit_learn_the_message_names_the_extra(
     replaced_everywhere(monkeypatch, find_spec, without)
     refused = world.run(command)
     assert (refused.exit, "pip install 'rerank-mt[topics]'" in refused.err) == (2, True)
-
-
-# Predictors of the topic of the next sentence
-
-
-def evaluated(world: World, options: str = "--topics test.labels") -> Any:
-    return world.ok(f"lm-eval topics --model predictor test {options} --format json -q").json
-
-
-def test_topics_in_turns_are_predicted_as_their_bigrams_are(world: World) -> None:
-    sizes = "--embed 8 --hidden 12 --epochs 8 --learning-rate 0.03 --dropout 0"
-    world.ok(f"{SMALL} {sizes} -q")
-    found = evaluated(world)
-    assert found["predictions"] == 30
-    assert found["topic_predictor"]["accuracy"] == 1.0
-    assert found["topic_predictor"]["perplexity"] < 1.3
-    # closed forms: the topic of the sentence before is never right, its bigrams always are
-    assert found["bigram_of_topics"]["accuracy"] == 1.0
-    assert found["topic_of_the_sentence_before"] == {"perplexity": None, "accuracy": 0.0}
-    labels = [one for own in documents_of(world.lines("test.labels")) for one in own[1:]]
-    assert found["most_frequent_topic"]["accuracy"] == labels.count("a") / 30
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--inputs topics --architecture rolled-up",
-        "--inputs words+thought --architecture rolled-up --thought 2",
-        "--target joint",
-        "--architecture bow-dnn --inputs words --given-next-words",
-        "--architecture bow-dnn --inputs topics",
-        "--recurrence gru --layers 2 --schedule constant --optimiser adagrad",
-    ],
-)
-def test_every_form_is_trained_and_evaluated(options: str, world: World) -> None:
-    world.ok(f"{SMALL} {options} -q")
-    found = evaluated(world)["topic_predictor"]
-    assert 0 <= found["accuracy"] <= 1 < found["perplexity"]
-    about = world.json("predictor/topic-prediction.json")["about"]
-    assert about["data"].keys() == {"train", "valid", "topics", "valid_topics"}
-    assert about["valid"].keys() == {"perplexity", "accuracy"}
-
-
-def test_training_ends_where_the_validation_text_gains_no_more(world: World) -> None:
-    """It has one topic, so that learning to take turns makes it worse."""
-    world.write("other", [x and "a" for x in world.lines("turns.labels")])
-    command = SMALL.replace("--valid-topics turns.labels", "--valid-topics other")
-    found = world.ok(command.replace("--epochs 2", "--epochs 30 --learning-rate 0.1 --patience 1"))
-    assert 1 < found.err.count("epoch ") < 30
-
-
-def test_a_predictor_that_was_altered_is_refused(world: World) -> None:
-    world.ok(f"{SMALL} -q")
-    path = "predictor/topic-prediction.json"
-    content, tensors = read_tensors(world.folder / path)
-    for change, message in (
-        ({"config": content["config"] | {"inputs": "letters"}}, "not a valid predictor of topics"),
-        ({"config": {}}, "not a valid predictor of topics"),
-        ({}, "expected counts of topics, found others; train it again"),
-    ):
-        counts = tensors["baseline.transitions"] - 99 * (not change)
-        own = {**tensors, "baseline.transitions": counts}
-        write_tensors(world.folder / path, "weights", own, {**content, **change})
-        refused = world.run("lm-eval topics --model predictor test --topics test.labels")
-        assert (refused.exit, message in refused.err) == (3, True), refused.err
-
-
-def test_labels_that_training_has_not_are_unknown_topics(world: World) -> None:
-    world.ok(SMALL)
-    world.write("test.labels", [x.replace("a", "c") for x in world.lines("test.labels")])
-    found = world.ok("lm-eval topics --model predictor test --topics test.labels")
-    assert "20 x topic that is not in the training text" in found.err

@@ -514,18 +514,6 @@ def test_labels_are_those_that_the_texts_were_made_of(small: World) -> None:
     assert lines_of("topics-label", "labels") == [of["lamp"], of["wick"], "", of["oar"], "0"]
 
 
-def test_baselines_of_topic_prediction_are_counts(small: World) -> None:
-    """Each document has one topic: the one before is always right, the most frequent one half."""
-    found = stored("lm-eval-topics.json")
-    assert found["predictions"] == 150
-    before = found["topic_of_the_sentence_before"]
-    assert (before["accuracy"], before["perplexity"]) == (1.0, None)
-    assert found["most_frequent_topic"]["accuracy"] == 0.5
-    assert found["most_frequent_topic"]["perplexity"] == pytest.approx(2, abs=0.02)
-    assert "perplexity 2.72, accuracy 50.00%" in stored("topics-train")
-    assert found["topic_predictor"]["perplexity"] == pytest.approx(2.72, abs=0.005)
-
-
 # Tables of names
 
 

@@ -22,7 +22,6 @@ from lm.heads.hashed_softmax import HashTable, LinSoftmax
 from lm.model import Config, DocumentLM
 from lm.recurrences.simple import HTanh, OneHotHTanh
 from lm.tiny_models import read_by_words, tiny_model
-from lm.topics.prediction import PredictorConfig
 from lm.training.objectives import OBJECTIVES
 from lm.training.processes import Processes
 from lm.training.settings import Settings, recipe
@@ -60,13 +59,6 @@ def trainer(text: Corpus = TEXT, number: int = 1, **changes: Any) -> object:
 
 
 ODD: dict[str, dict[str, Any]] = {name: {name: "odd"} for name in ("optimiser", "levels")}
-PREDICTORS: list[tuple[dict[str, Any], str]] = [
-    ({"architecture": "flat"}, "no architecture 'flat' is known; there are"),
-    ({"inputs": "letters"}, "no inputs 'letters' is known; there are"),
-    ({"recurrence": "lstm2"}, "no recurrence 'lstm2' is known; there are"),
-    ({"hidden": 0}, "a predictor has sizes of 1 to 65,536, and 1 to 64 layers"),
-    ({"layers": 65}, "a predictor has sizes of 1 to 65,536, and 1 to 64 layers"),
-]
 VALUES: list[tuple[Callable[[], object], str]] = [
     # shapes that no model has
     (model("rnn"), "no model 'rnn'"),
@@ -122,8 +114,6 @@ VALUES: list[tuple[Callable[[], object], str]] = [
         lambda: SentenceBags(nn.Embedding(9, 3), HTanh(3, 4, 1)),
         "expected an embedding of 4 columns, found 3",
     ),
-    *((lambda own=own: PredictorConfig(9, 9, **own), message) for own, message in PREDICTORS),
-    (lambda: PredictorConfig(9, 2), "a vocabulary has 3 to 2,147,483,647 words"),
     # training
     *(
         (lambda own=own: Settings(**own), f"no {name} 'odd' is known; there are")

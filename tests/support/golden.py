@@ -95,8 +95,6 @@ def fill(world: World, models: Path) -> None:
     world.write("relations.text", ["so it burns", "but it is", "", "and it", "so light", "and it"])
     topical = [" ".join(["the", *rng.choice(TOPICS[n // 5 % 2], 5)]) for n in range(250)]
     world.write("topics.text", ["" if n % 5 == 4 else x for n, x in enumerate(topical)])
-    labels = ["ab"[n // 5 % 2] if n % 5 < 4 else "" for n in range(250)]
-    world.write("topics.labels", labels)
     world.write("new.text", ["the lamp", "wick", "", "oar the sail", "what"])
     columns = "3 LM0_0 TM0_0 TM0_1"
     world.write("features.dat", extracted("FEATURES", columns, features_of))
@@ -170,10 +168,6 @@ TUNED = "--starts 2 --select none"
 ONE = "--device cpu --threads 1"
 TRAIN_RELATIONS = "relations train annotated.jsonl --out relations.model"
 LEARN = "topics learn topics.text --topics-number 2 --out topics.model"
-PREDICTOR = (
-    "topics train --train topics.text --topics topics.labels --valid topics.text --valid-topics "
-    f"topics.labels --embed 4 --hidden 6 --epochs 2 --streams 4 {ONE} --out predictor"
-)
 SCORES = "--scores comet=out.txt:out.txt.comet --scores comet=base.txt:base.txt.comet"
 ALL = "text json tsv latex markdown"
 CASES = (
@@ -202,12 +196,6 @@ CASES = (
         "text json",
         ("pairs",),
     ),
-    Case(
-        f"lm-eval topics --model predictor topics.text --topics topics.labels {ONE}",
-        "text json tsv",
-        before=(PREDICTOR,),
-        trained=True,
-    ),
     Case(f"cloze --lm lm queries --answers 3 {ONE}", "text json"),
     Case(TRAIN_RELATIONS, "text json"),
     Case(
@@ -217,7 +205,6 @@ CASES = (
     ),
     Case(LEARN, "text json"),
     Case("topics label --model topics.model new.text --out labels", "", ("labels",), (LEARN,)),
-    Case(PREDICTOR, trained=True),
     Case(
         f"score {LISTS_OF} --pair-scores pair=dev.pairs --weights w.json --scores qe=dev.m "
         "--ngram lm=bigram.arpa --default-weight 0 --out scored",
@@ -272,7 +259,7 @@ CASES = (
         before=(f"decode {LISTS_OF} --lm lm=lm --weights lm.json --cache cache --out o {ONE}",),
     ),
 )
-ON_STANDARD_ERROR = ("train-lm", "topics-train")  # what these commands tell
+ON_STANDARD_ERROR = ("train-lm",)  # what these commands tell
 WITHOUT = {  # outputs that are not stored
     "demo.text",  # of trainings that take long: tests/commands/test_demo.py
     "demo.json",

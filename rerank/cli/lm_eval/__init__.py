@@ -9,7 +9,6 @@ from rerank.cli.lm_eval.contrastive import contrastive
 from rerank.cli.lm_eval.next_sentence import next_sentence
 from rerank.cli.lm_eval.ordering import ordering
 from rerank.cli.lm_eval.pairs import pairs
-from rerank.cli.lm_eval.topics import topics
 
 
 @click.group("lm-eval")
@@ -17,5 +16,5 @@ def lm_eval() -> None:
     """Measure what language models know of documents, without lists to rerank."""
 
 
-for experiment in (coherence, contrastive, next_sentence, ordering, pairs, topics):
+for experiment in (coherence, contrastive, next_sentence, ordering, pairs):
     lm_eval.add_command(experiment)

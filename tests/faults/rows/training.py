@@ -166,29 +166,20 @@ DOCUMENTS += [
 LEARN = "topics learn t --topics-number 2 --out model"
 LABEL = "topics label --model model t"
 LABELS = "a\nb\n\nb\na\n\n" * 3
-P = "topics train --train t --topics l --valid t --valid-topics l --out model --embed 4 --hidden 4"
-P += " --streams 2 --epochs 1"
-WILD = "--optimiser sgd --learning-rate 10 --clip 0 --weight-decay 10 --schedule constant"
+P = "train-lm --model clstm-given-topic --train t --topics l --valid t --valid-topics l --out model"
+P += " --embed 4 --hidden 4 --streams 2 --epochs 1"
 FOR_TOPICS: Changes = {"t": TEXT, "l": LABELS}
 TOPICS = table(
     f"""
 --more-topics-than-texts | {LEARN} --topics-number 99 | 99: .*found 6; ask for fewer | {LEARN}
 --topics-of-frequent-words | {LEARN} --vocab-min-count 999 | no word is so frequent | {LEARN}
 --topics-of-lines-and-parts | {LABEL} --documents equals --docs dev.docs | every line is a sentence
---predictor-joint | {P} --inputs topics --target joint | no words for a joint target | {P}
---predictor-next-words | {P} --inputs topics --given-next-words | no words of the next | {P}
---predictor-thought | {P} --thought 3 | words.topics have no thought vector of a size | {P}
---predictor-recurrence | {P} --architecture bow-dnn --recurrence lstm | has no recurrence | {P}
---predictor-inputs | {P} --architecture bow-dnn --inputs words+thought | no inputs 'thought' | {P}
---predictor-frequent-words | {P} --vocab-min-count 999 | no word is so frequent | {P}
 """,
     FOR_TOPICS,
 )
-TOPICS += table(f"97-predictor-diverges | {P}00 {WILD} | diverged.*lower | {P}", FOR_TOPICS, exit=1)
 TOPICS += table(
     """
 62-topic-model-missing | topics label --model model t | topics.json: cannot be read
-62-predictor-missing | lm-eval topics --model model t --topics l | prediction.json: cannot be read
 62-classifier-missing | relations label --model model t | relations.json
 """,
     FOR_TOPICS,
@@ -198,13 +189,11 @@ RELATION = {"sentences": [["so", "it"], ["but", "it"], ["and", "it"]]}
 ANNOTATED = json.dumps({**RELATION, "relations": [None, {"sense": "Comparison"}, None]}) + "\n"
 LONE = '{"sentences": [["a"], ["b"]], "relations": [null, null]}\n'
 CLASSIFY, OBJECT = "relations train a --out model", "a:2: expected a JSON object with sentences"
-SHORT, SINGLE = LABELS[:-4] + "\n\n", {"t": "a\n\nb\n\n", "l": "1\n\n2\n\n"}
-TWICE = LABELS.replace("a", "a a", 1)
+SHORT, TWICE = LABELS[:-4] + "\n\n", LABELS.replace("a", "a a", 1)
 TOPICS += [
     Fault("--topics-of-no-words", LEARN, "found no words", {"t": "\n"}, 3, {"t": TEXT}),
     Fault("--labels-too-few", P, "document 6 has 1 ", {**FOR_TOPICS, "l": SHORT}, 3, FOR_TOPICS),
     Fault("--label-of-two", P, "one label for each", {**FOR_TOPICS, "l": TWICE}, 3, FOR_TOPICS),
-    Fault("--single-sentences", P, "t: expected a document of two", SINGLE, 3, FOR_TOPICS),
     Fault("--one-relation", CLASSIFY, "with at least two relations", {"a": LONE}, 3, {"a": ANNOTATED}),
     *(
         Fault(f"--annotated-{name}", CLASSIFY, OBJECT, {"a": f"{ANNOTATED}{wrong}\n"}, 3, cure)

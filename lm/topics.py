@@ -1,0 +1,270 @@
+"""Discrete topics of any sequence of words, by sums over the words; how they are learned, and kept.
+
+A topic model is a table of weights of words, and a weight of each topic. The topic of a sequence is
+the one with the largest sum, so that a prefix needs one vector of sums and one addition a word.
+Weights are whole numbers: sums do not depend on the order of the words, the batch or the device,
+and no rounding decides a topic. `lm.composition.TOPIC_MODELS` names how weights are learned, from
+stretches of documents. A folder has safetensors, a vocabulary, and a manifest `topics.json`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lm.checkpoint import check_shapes, read_vocabulary, write_vocabulary
+from lm.corpus import Corpus
+from lm.shards import ModelError, read_manifest, write_tensors
+from lm.vocabulary import SPECIAL, Vocabulary
+
+UNIT = 1 << 10  # of whole numbers in a weight of 1: a nat, or a cosine
+TOPICS = 100
+AT_ONCE = 1024  # sentences whose sums are held at once
+Weights: TypeAlias = NDArray[np.float64]
+Learner: TypeAlias = Callable[[Any, int, int], tuple[Weights, Weights]]
+"""Counts (M, V) of the words of M texts, a number of topics N and a seed → (V, N) and (N,)."""
+
+
+class TopicModel(nn.Module):
+    """Topics of sequences of words: 1 + argmax_z (prior_z + Σ_i weight[w_i, z]).
+
+    The lowest z of equal ones; 0 where no word counts. terms: (V, 1 + N) of each word: 1 if it
+    counts, then its weights; prior: (N,). Words outside the vocabulary do not count, nor do those
+    that the topics were learned without. Before `learn` the weights are random.
+    """
+
+    terms: Tensor
+    prior: Tensor
+
+    def __init__(self, words: int, topics: int = TOPICS) -> None:
+        super().__init__()
+        terms = (torch.rand(words, 1 + topics) * UNIT).int()
+        terms[:, 0] = 1
+        terms[: len(SPECIAL)] = 0
+        self.register_buffer("terms", terms)
+        self.register_buffer("prior", torch.zeros(topics, dtype=torch.int32))
+
+    @property
+    def topics(self) -> int:
+        """N, beside topic 0 of sequences in which no word counts."""
+        return len(self.prior)
+
+    def of_words(self, words: Tensor) -> Tensor:
+        """What each of M words adds to sums, (M, 1 + N)."""
+        return self.terms[words].long()
+
+    def of_sums(self, sums: Tensor) -> Tensor:
+        """Topics (M,) of sequences, given the sums (M, 1 + N) of their words."""
+        best = (sums[:, 1:] + self.prior).argmax(dim=1)
+        return torch.where(sums[:, 0] > 0, best + 1, 0)
+
+    def of_sentence(self, words: NDArray[np.int32]) -> int:
+        """The topic of one sentence."""
+        ids = torch.from_numpy(words.astype(np.int64)).to(self.terms.device)
+        return int(self.of_sums(self.of_words(ids).sum(dim=0, keepdim=True))[0])
+
+    def of_corpus(self, corpus: Corpus) -> NDArray[np.int64]:
+        """The topics (S,) of the sentences of a corpus; O(words · N) time."""
+        found = [
+            self.of_sums(self._sums(corpus, np.arange(begin, end)))
+            for begin, end in pairwise([*range(0, corpus.n_sentences, AT_ONCE), corpus.n_sentences])
+        ]
+        return torch.cat(found).cpu().numpy() if found else np.zeros(0, dtype=np.int64)
+
+    def _sums(self, corpus: Corpus, chosen: NDArray[np.int64]) -> Tensor:
+        """Sums (M, 1 + N) of the words of M consecutive sentences."""
+        bounds = corpus.sentences[chosen[0] : chosen[-1] + 2]
+        rows = np.repeat(np.arange(len(chosen)), np.diff(bounds))
+        ids = torch.from_numpy(corpus.tokens[bounds[0] : bounds[-1]].astype(np.int64))
+        terms = self.of_words(ids.to(self.terms.device))
+        sums = terms.new_zeros(len(chosen), terms.shape[1])
+        return sums.index_add_(0, torch.from_numpy(rows).to(terms.device), terms)
+
+    def learn(self, learner: Learner, corpus: Corpus, seed: int) -> None:
+        """Take the weights that a learner finds in a training text.
+
+        ValueError if the text is too short for so many topics.
+        """
+        kept, counts = counts_of(corpus, len(self.terms), seed)
+        if counts.shape[0] < self.topics:
+            raise ValueError(
+                f"expected at least as many stretches of the training text as topics, "
+                f"{self.topics}, found {counts.shape[0]}; ask for fewer topics"
+            )
+        weights, prior = learner(counts, self.topics, seed)
+        terms = torch.zeros_like(self.terms)
+        terms[kept, 0] = 1
+        terms[kept, 1:] = _whole(weights - weights.mean(axis=1, keepdims=True)).to(terms)
+        self.terms.copy_(terms)
+        self.prior.copy_(_whole(prior - prior.max()))
+
+
+def _whole(weights: Weights) -> Tensor:
+    """Weights in whole numbers of 1 / `UNIT`."""
+    return torch.from_numpy(np.rint(weights * UNIT).astype(np.int32))
+
+
+STRETCH = 10  # sentences: single ones have too few words to learn topics from
+MOST_STRETCHES = 50_000  # drawn from longer texts
+COMMON = 0.1  # share of the stretches from which on a word is too common to have a topic
+RARE = 2  # stretches that a word is in, at least
+
+
+def counts_of(corpus: Corpus, words: int, seed: int) -> tuple[NDArray[np.int64], Any]:
+    """Ids (V′,) of the words that may have a topic, ascending, and their counts (M, V′), CSR.
+
+    A row is a stretch of up to `STRETCH` sentences of one document. Words that are too common
+    or too rare are left out, unless nothing remains; `<unk>` always is. O(words) time.
+    """
+    from scipy.sparse import csr_matrix
+
+    spans = pairwise(corpus.documents.tolist())
+    begins = np.concatenate([np.arange(a, b, STRETCH) for a, b in spans])
+    bounds = corpus.sentences[np.append(begins, corpus.n_sentences)]
+    rows = np.repeat(np.arange(len(begins)), np.diff(bounds))
+    ones = np.ones(len(rows))
+    counts = csr_matrix((ones, (rows, corpus.tokens)), shape=(len(begins), words))
+    if len(begins) > MOST_STRETCHES:
+        rng = np.random.default_rng(seed)
+        counts = counts[np.sort(rng.permutation(len(begins))[:MOST_STRETCHES])]
+    present = counts.astype(bool).sum(axis=0).A1
+    present[: len(SPECIAL)] = 0
+    kept = np.flatnonzero((present >= RARE) & (present <= COMMON * counts.shape[0]))
+    if not len(kept):
+        kept = np.flatnonzero(present)
+    counts = counts[:, kept]
+    return kept, counts[np.flatnonzero(counts.sum(axis=1).A1)]
+
+
+DIMENSIONS = 100
+
+
+def learn_kmeans(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
+    """Weights of the words whose sums are cosines times a length, and a prior of 0.
+
+    counts: (M, V) in CSR form. A text has the vector x = Σ_w idf_w v_w, where v_w is the word's
+    row of the right singular vectors of the TF-IDF matrix (Deerwester et al. 1990). The topic is
+    the centroid m_z of the smallest angle to x, the largest Σ_w idf_w v_w · m_z / |m_z|: it
+    needs no length of x.
+    """
+    from scipy.sparse import diags
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.exceptions import ConvergenceWarning
+
+    n_texts, n_words = counts.shape
+    idf = np.log(n_texts / counts.astype(bool).sum(axis=0).A1) + 1.0
+    scaled = counts @ diags(idf)
+    if n_words > DIMENSIONS:
+        svd = TruncatedSVD(DIMENSIONS, random_state=seed).fit(scaled)
+        vectors = svd.components_.T
+    else:
+        vectors = np.eye(n_words)
+    texts = scaled @ vectors
+    lengths = np.linalg.norm(texts, axis=1, keepdims=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct texts than topics
+        model = KMeans(topics, n_init=1, random_state=seed).fit(texts / np.maximum(lengths, 1e-12))
+    centroids = model.cluster_centers_
+    norms = np.linalg.norm(centroids, axis=1, keepdims=True)
+    directions = centroids / np.maximum(norms, 1e-12)
+    return idf[:, None] * (vectors @ directions.T), np.zeros(topics)
+
+
+PASSES = 5
+WORDS_PRIOR = 0.01
+
+
+def learn_lda(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
+    """Weights log p(w|z) (V, N) and log p(z) (N,) of LDA; counts: (M, V) in CSR form.
+
+    The topic of a sequence is then the most probable one of a sequence that has one topic: LDA
+    itself gives every word a topic of its own, and its posterior needs iterations for each prefix.
+    p(w|z) is the mean of its posterior; p(z) the share of the training words that have topic z.
+    Priors: 50/N of a text's topics (Griffiths & Steyvers 2004), since sparser ones leave most
+    short texts to one topic of frequent words; `WORDS_PRIOR` of a topic's words.
+    """
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    model = LatentDirichletAllocation(
+        topics,
+        doc_topic_prior=min(1.0, 50 / topics),
+        topic_word_prior=WORDS_PRIOR,
+        learning_method="online",
+        max_iter=PASSES,
+        batch_size=512,
+        random_state=seed,
+    )
+    found = model.fit(counts).components_.T
+    totals = found.sum(axis=0)
+    return np.log(found / totals), np.log(totals / totals.sum())
+
+
+MANIFEST = "topics.json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedTopics:
+    """A topic model and the vocabulary whose ids it reads."""
+
+    model: TopicModel
+    vocabulary: Vocabulary
+
+    def save(self, folder: Path, about: Mapping[str, object]) -> None:
+        """Write a folder; about: where the topics come from."""
+        digest = write_vocabulary(folder, self.vocabulary)
+        content = {"topics": self.model.topics, "vocabulary": digest}
+        content |= {"words": len(self.vocabulary), "about": dict(about)}
+        write_tensors(folder / MANIFEST, "weights", self.model.state_dict(), content)
+
+    @classmethod
+    def load(cls, folder: Path) -> SavedTopics:
+        """The topic model of a folder; ModelError if it holds none, or an altered one."""
+        path = folder / MANIFEST
+        manifest = read_manifest(path)
+        words, topics = (manifest.content.get(name) for name in ("words", "topics"))
+        tensors = manifest.tensors()
+        sizes = tensors.get("prior"), tensors.get("terms")
+        if any(size is None or size.ndim != n for n, size in enumerate(sizes, 1)):
+            raise ModelError(f"{path}: expected a topic model, found other tensors; learn it again")
+        found = tuple(len(size) for size in sizes if size is not None)
+        if (topics, words) != found or found[0] < 1 or found[1] < len(SPECIAL):
+            raise ModelError(
+                f"{path}: expected weights of {topics!r:.20} topics and {words!r:.20} words, found "
+                f"{found[0]} and {found[1]}; copy the whole folder again"
+            )
+        model = TopicModel(found[1], found[0])
+        check_shapes(model.state_dict(), tensors, path)
+        model.load_state_dict(tensors)
+        digest, numbers = manifest.content.get("vocabulary"), tensors["terms"].numel()
+        return cls(model, read_vocabulary(path, digest, found[1], numbers))
+
+
+def strongest_words(
+    model: TopicModel, corpus: Corpus, topics: NDArray[np.int64], number: int
+) -> list[list[int]]:
+    """Up to `number` words of each topic 1 … N that add most to the sums of its sentences.
+
+    topics: (S,) of the sentences of the corpus. A word's share is its weight times its number in
+    the sentences of the topic, of those above 0. O(words log words + N V log V) time.
+    """
+    weights: Tensor = model.terms[:, 1:]
+    of_words = np.repeat(topics, np.diff(corpus.sentences))
+    tokens = corpus.tokens[np.argsort(of_words, kind="stable")]
+    bounds = np.searchsorted(np.sort(of_words), np.arange(1, model.topics + 2)).tolist()
+    found = []
+    for z, (begin, end) in enumerate(pairwise(bounds)):
+        counts = np.bincount(tokens[begin:end], minlength=len(weights))
+        shares = counts * weights[:, z].cpu().numpy().astype(np.int64)
+        best = np.argsort(-shares, kind="stable")[:number]
+        found.append([int(word) for word in best if shares[word] > 0])
+    return found

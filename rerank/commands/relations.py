@@ -1,0 +1,241 @@
+"""`rerank relations`: discourse relations of texts by a classifier of neighbouring sentences."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rerank.commands.run import Messages, form_option
+from rerank.corpus.reading import DocumentOptions
+from rerank.errors import InputError
+from rerank.files.paths import FilePath, display
+from rerank.files.terminal import show
+from rerank.options import Command, argument, option, part, record
+from rerank.values import FILE, FOLDER
+
+if TYPE_CHECKING:
+    from lm.discourse import Pair, RelationClassifier
+    from rerank.notices import Notices
+
+TRAIN = "train"  # the split that is trained on
+Annotated = tuple[list["Pair"], list[bytes]]  # neighbouring sentences, and the label of each pair
+
+
+@record
+class TrainOptions:
+    """Options of `rerank relations train`."""
+
+    annotated: str = argument("ANNOTATED", type=FILE)
+    out: Path = option("New folder for the classifier.", type=FOLDER, metavar="DIR")
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+@record
+class LabelOptions:
+    """Options of `rerank relations label`."""
+
+    model: Path = option("Classifier made by rerank relations train.", type=FOLDER, metavar="DIR")
+    text: str = argument("TEXT", type=FILE)
+    documents: DocumentOptions = part(DocumentOptions, without={"no_docs", "allow_interleaved"})
+    out: str = option("Output; - is standard output.", type=FILE, default="-")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def train(options: TrainOptions) -> None:
+    """Train a classifier of relations, and print its accuracy beside the majority class.
+
+    ANNOTATED has a JSON object per line, a document each: sentences, lists of words; relations, for
+    each sentence null or an object with the sense of the relation to the sentence before; and
+    split: documents of other splits than train are held out. Null is the label none.
+
+    Example:
+      rerank relations train gum.jsonl.gz --out relations.model
+    """
+    with options.messages.warnings() as notices:
+        figures = _trained(options.annotated, options.out, notices)
+    if options.form == "json":
+        show(json.dumps({"schema": 1, **figures.as_json()}, ensure_ascii=False))
+    else:
+        show(figures.to_text())
+
+
+def label(options: LabelOptions) -> None:
+    """Write the relation of each sentence of TEXT to the one before, a label per line.
+
+    TEXT has a sentence per line, and blank lines, which stay, between documents; with --docs it has
+    a line per source sentence instead, as files beside k-best lists have: the source, or a
+    translation. The label of a document's first sentence is none.
+
+    Example:
+      rerank relations label --model relations.model train.en --out train.relations
+    """
+    with options.messages.warnings() as notices:
+        n = _labelled(options, notices)
+    options.messages.announce(f"{n:,} sentences labelled")
+
+
+COMMAND = click.Group(
+    "relations",
+    commands=[Command("train", TrainOptions, train), Command("label", LabelOptions, label)],
+    help="Discourse relations between neighbouring sentences: files for --relations.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitAccuracy:
+    """Accuracy on the neighbouring sentences of a split, and that of the majority class.
+
+    majority: share of the label that is the most frequent one in training.
+    """
+
+    split: str
+    pairs: int
+    accuracy: float
+    majority: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelationFigures:
+    """Labels of a classifier, and its accuracy on each split of the annotated documents."""
+
+    labels: tuple[str, ...]
+    splits: tuple[SplitAccuracy, ...]
+
+    def to_text(self) -> str:
+        """A line for each split, with TABs, after that of the columns."""
+        rows = [
+            f"{one.split}\t{one.pairs}\t{one.accuracy:.4f}\t{one.majority:.4f}"
+            for one in self.splits
+        ]
+        return "\n".join(["split\tpairs\taccuracy\tmajority class", *rows])
+
+    def as_json(self) -> dict[str, object]:
+        """The figures by name."""
+        return {
+            "labels": list(self.labels),
+            "splits": {
+                one.split: {
+                    "pairs": one.pairs,
+                    "accuracy": one.accuracy,
+                    "majority_class": one.majority,
+                }
+                for one in self.splits
+            },
+        }
+
+
+def _trained(annotated: str, out: Path, notices: Notices) -> RelationFigures:
+    """Train a classifier on annotated documents into a new folder; its accuracy."""
+    from lm.discourse import fit
+    from rerank.files.lines import InputFiles, digest
+    from rerank.files.outputs import check_new_folder
+
+    check_new_folder(out)
+    inputs = InputFiles([annotated])
+    splits = _read(annotated, notices)
+    pairs, labels = splits.get(TRAIN, ([], []))
+    if len(set(labels)) < 2:
+        raise InputError(
+            f"expected documents of the split {TRAIN!r} with at least two relations between "
+            f"neighbouring sentences, null among them, found {len(set(labels))}",
+            source=display(annotated),
+        )
+    classifier = fit(pairs, labels)
+    most = Counter(labels).most_common(1)[0][0]
+    figures = RelationFigures(
+        tuple(label.decode() for label in classifier.labels),
+        tuple(
+            SplitAccuracy(
+                split, len(own), classifier.accuracy(own, known), known.count(most) / len(known)
+            )
+            for split, (own, known) in splits.items()
+            if own
+        ),
+    )
+    inputs.check()
+    out.mkdir(parents=True, exist_ok=True)
+    data = {"file": Path(annotated).name}
+    data |= {"digest": digest(annotated)} if Path(annotated).is_file() else {}
+    classifier.save(out, {"data": data, "figures": figures.as_json()})
+    return figures
+
+
+def _read(path: str, notices: Notices) -> dict[str, Annotated]:
+    """Neighbouring sentences and their labels by split; InputError with the line of a fault."""
+    from lm.discourse import NONE
+    from rerank.files.lines import read_lines
+
+    splits: dict[str, Annotated] = {}
+    for number, line in enumerate(read_lines(path, notices), 1):
+        try:
+            found = json.loads(line)
+            sentences = [[_text(word) for word in words] for words in found["sentences"]]
+            relations = [NONE if one is None else _text(one["sense"]) for one in found["relations"]]
+            split = found.get("split", TRAIN)
+            if not isinstance(split, str) or len(relations) != len(sentences):
+                raise ValueError("a relation or null for each sentence")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+            raise InputError(
+                "expected a JSON object with sentences, lists of words, and for each of them in "
+                f"relations null or an object with a sense, one word ({fault}); correct the line",
+                source=display(path),
+                line=number,
+            ) from None
+        pairs, labels = splits.setdefault(split, ([], []))
+        pairs += pairwise(sentences)
+        labels += relations[1:]
+    return splits
+
+
+def _text(found: Any) -> bytes:
+    """A word; TypeError for anything else."""
+    if not isinstance(found, str) or not found or " " in found:
+        raise TypeError(f"found {found!r:.40}, not a word")
+    return found.encode()
+
+
+def _labelled(options: LabelOptions, notices: Notices) -> int:
+    """Write the relation of each sentence of a text; the number of sentences."""
+    from lm.discourse import RelationClassifier
+    from lm.shards import ModelError
+    from lm.vocabulary import words_of
+    from rerank.files.lines import read_lines
+    from rerank.files.outputs import atomic, check_outputs
+
+    text, docs = options.text, options.documents.file
+    check_outputs([options.out], [text, *([docs] if docs else [])])
+    try:
+        classifier: RelationClassifier = RelationClassifier.load(options.model)
+    except ModelError as fault:
+        raise InputError(str(fault)) from None
+    lines = [words_of(line) for line in read_lines(text, notices)]
+    labels: list[bytes] = []
+    for document in _documents(lines, docs, text, notices):
+        labels += classifier.relations(document) if docs or any(document) else [b""] * len(document)
+    with atomic(options.out) as file:
+        file.writelines(label + b"\n" for label in labels)
+    return sum(map(bool, labels))
+
+
+def _documents(
+    lines: Sequence[list[bytes]], docs: FilePath | None, text: str, notices: Notices
+) -> Iterator[Sequence[list[bytes]]]:
+    """Lines of each document, and between documents, without --docs, runs of blank lines."""
+    from rerank.commands.texts import documents_beside
+
+    if docs is not None:
+        yield from documents_beside(text, docs, len(lines), notices).split(lines)
+        return
+    begin = 0
+    for end in range(1, len(lines) + 1):
+        if end == len(lines) or bool(lines[end]) != bool(lines[begin]):
+            yield lines[begin:end]
+            begin = end
