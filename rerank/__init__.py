@@ -7,6 +7,8 @@ The names are loaded when they are used.
 
 from typing import TYPE_CHECKING
 
+from rerank.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from rerank.api import Reranker as Reranker
     from rerank.api import evaluate as evaluate
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from rerank.errors import RerankError as RerankError
     from rerank.notices import RerankWarning as RerankWarning
 
-__version__ = "0.1.0"
 __all__ = ["Document", "RerankError", "RerankWarning", "Reranker", "evaluate", "read", "tune"]
 _MODULES = {
     "Document": "rerank.corpus.kbest",

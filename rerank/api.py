@@ -224,8 +224,8 @@ def evaluate(
     references: one or several of each sentence of each document. `to_text()` is the table of
     `rerank evaluate`.
     """
+    from rerank.metrics import metric
     from rerank.metrics.bleu import Bleu
-    from rerank.registry import metric
     from rerank.report.evaluation import evaluate as judge
 
     sizes = [len(document) for document in references]

@@ -101,7 +101,7 @@ def text_of(table: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Member:
     """A member of a registry by name, and values of its options by field."""
 
     kind: str
@@ -112,7 +112,7 @@ class Choice:
 
 
 class Kind(MemberName):
-    """KIND or KIND:KEY=VALUE,…: a member of a registry with its options, as a `Choice`.
+    """KIND or KIND:KEY=VALUE,…: a member of a registry with its options, as a `Member`.
 
     keys: those of all members; which a member has is known to whoever uses it.
     """
@@ -123,9 +123,9 @@ class Kind(MemberName):
 
     def convert(  # type: ignore[override]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Choice:
+    ) -> Member:
         """The member, whose package is loaded if it is not built in, and its options."""
-        if isinstance(value, Choice):
+        if isinstance(value, Member):
             return value
         kind, colon, rest = value.partition(":")
         super().convert(kind, param, ctx)
@@ -135,7 +135,7 @@ class Kind(MemberName):
             near = difflib.get_close_matches(key, self.keys, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.keys)}"
             self.fail(f"{kind}: expected KEY=VALUE, found {left.lstrip(',')!r}; {hint}", param, ctx)
-        return Choice(kind, settings(given, self.keys, param, ctx))
+        return Member(kind, settings(given, self.keys, param, ctx))
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

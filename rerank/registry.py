@@ -2,6 +2,8 @@
 
 A built-in member is one file and one line in its table; a member of another package is an entry
 point of the table's group. Members are loaded when they are used; built-in names take precedence.
+This module is below all others, so that the tables cannot say the types of their members: what a
+scorer, a metric, a format must be stands in `rerank.scorers`, `rerank.metrics`, `rerank.formats`.
 """
 
 from __future__ import annotations
@@ -19,11 +21,6 @@ if TYPE_CHECKING:
 
     from decoders.table import Decoder
     from lm.composition import Composition
-    from rerank.formats.documents.table import DocumentFormat
-    from rerank.formats.table import KBestFormat
-    from rerank.formats.weight_formats import WeightFormat
-    from rerank.metrics import TextMetric
-    from rerank.scorers import PlainScorer, Scorer
 
 Member = TypeVar("Member")
 
@@ -171,7 +168,7 @@ SCORE_FILES = {  # by option, without its dashes
     ),
 }
 
-SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry(
+SCORERS: Registry[Callable[..., Any]] = Registry(
     "scorer",
     {
         "consistency": "rerank.scorers.consistency:Consistency",
@@ -179,7 +176,7 @@ SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry(
     },
 )
 DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")
-METRICS: Registry[Callable[[], TextMetric]] = Registry(
+METRICS: Registry[Callable[..., Any]] = Registry(
     "metric",
     {
         "bleu": "rerank.metrics.bleu:Bleu",
@@ -187,7 +184,7 @@ METRICS: Registry[Callable[[], TextMetric]] = Registry(
         "ter": "rerank.metrics.ter:Ter",
     },
 )
-FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
+FORMATS: Registry[Callable[..., Any]] = Registry(
     "format",
     {  # in the order in which they are asked whether a file is theirs
         "sockeye": "rerank.formats.sockeye:Sockeye",
@@ -205,7 +202,7 @@ FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
         "moses": "rerank.formats.moses:Moses",
     },
 )
-DOCUMENT_FORMATS: Registry[Callable[[], DocumentFormat]] = Registry(
+DOCUMENT_FORMATS: Registry[Callable[..., Any]] = Registry(
     "document format",
     {  # in the order in which they are asked
         "wmt-xml": "rerank.formats.documents.wmt_xml:WmtXml",
@@ -219,7 +216,7 @@ DOCUMENT_FORMATS: Registry[Callable[[], DocumentFormat]] = Registry(
         "docids": "rerank.formats.documents.docids:Docids",
     },
 )
-WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
+WEIGHT_FORMATS: Registry[Any] = Registry(
     "weight format",
     {
         "json": "rerank.formats.weight_formats:JSON",
@@ -245,8 +242,3 @@ SIDE_INFORMATION = {  # that models may need: the option of its file, and what i
     "topics": "the topic, or another discrete feature, of each sentence",
     "parents": "the number of the nucleus of each sentence (from 1 in its document; 0 for none)",
 }
-
-
-def metric(name: str) -> TextMetric:
-    """The metric of a name, with its defaults; UsageError if it is unknown or cannot be loaded."""
-    return METRICS.named(name)()

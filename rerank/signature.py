@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import rerank
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
+from rerank.version import __version__
 
 LENGTH = 8  # hexadecimal digits of a digest
 
@@ -20,7 +20,7 @@ LENGTH = 8  # hexadecimal digits of a digest
 def signature(parts: Mapping[str, object]) -> str:
     """`rerank|key:value|…|v:version` of the parts that are not None, in their order."""
     known = [f"{key}:{_plain(value)}" for key, value in parts.items() if value is not None]
-    return "|".join(["rerank", *known, f"v:{rerank.__version__}"])
+    return "|".join(["rerank", *known, f"v:{__version__}"])
 
 
 def short_digest(path: FilePath | None) -> str | None:

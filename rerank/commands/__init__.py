@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 
 import click
 
-import rerank
 from rerank.errors import RerankError, UsageError
 from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
 from rerank.files.terminal import flush_messages, say
 from rerank.registry import attribute
 from rerank.torchrun import number_of_processes, process_number
+from rerank.version import __version__
 
 _OUT_OF_MEMORY = re.compile(  # errors of torch
     "can't allocate memory|not enough memory|std::bad_alloc|CUDA( error:)? out of memory"
@@ -120,7 +120,7 @@ class _Commands(click.Group):
         "show_default": True,
     },
 )
-@click.version_option(rerank.__version__, prog_name="rerank")
+@click.version_option(__version__, prog_name="rerank")
 def cli() -> None:
     """Rerank the k-best lists of whole documents with document-context language models."""
 

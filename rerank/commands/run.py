@@ -14,7 +14,7 @@ import click
 from decoders.table import Options
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.files.terminal import progress_shown, say, show
-from rerank.grammar import Choice, Kind, keys_of
+from rerank.grammar import Kind, Member, keys_of
 from rerank.notices import Notices
 from rerank.options import option, part, record
 from rerank.registry import ALL_SYSTEMS, DECODERS, SCORE_FILES, SIDE_INFORMATION, UTILITIES
@@ -272,7 +272,7 @@ SEARCH_NAMES = {  # options of searches, for people, by the names that decoders 
 class SearchOptions:
     """How documents are searched."""
 
-    search: Choice | str = option(
+    search: Member | str = option(
         "Decoder, and options of its own as smc:particles=256,ess=0.5: `rerank list decoders` "
         "shows both. auto: Viterbi where it is exact and affordable, else beam search; sweeps for "
         "models of unbounded order that read documents in both directions, or are given the next "

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-import rerank
 from rerank.commands.run import Messages, form_option, parting_option, print_result
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import InputError, UsageError
 from rerank.options import Command, argument, option, part, record
 from rerank.values import FILE, FOLDER, MOST_LINES, TableName, Whole
+from rerank.version import __version__
 
 if TYPE_CHECKING:
     from lm.corpus import Corpus
@@ -167,7 +167,7 @@ def _learned(options: LearnOptions, notices: Notices) -> LearnedTopics:
     data = {"file": Path(text).name}
     data |= {"digest": digest(text)} if Path(text).is_file() else {}
     out.mkdir(parents=True, exist_ok=True)
-    about = {"rerank": rerank.__version__, "data": data, "seed": options.seed}
+    about = {"rerank": __version__, "data": data, "seed": options.seed}
     saved.save(out, about | {"topic_model": options.topic_model})
     return learned
 

@@ -159,7 +159,7 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
 def chosen_format(name: str) -> tuple[KBestFormat, int | None]:
     """The format that `--kbest-format NAME[:K]` names, and K; UsageError if there is none."""
     name, mark, k = name.partition(":")
-    known = FORMATS.named(name)()
+    known: KBestFormat = FORMATS.named(name)()
     if not mark:
         return known, None
     if not isinstance(known, SizedFormat):

@@ -37,7 +37,7 @@ def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
 
     UsageError for names that the format cannot hold: what is written is read back and compared.
     """
-    known = WEIGHT_FORMATS.named(name)
+    known: WeightFormat = WEIGHT_FORMATS.named(name)
     content = known.write(weights)
     try:
         read = weights_from_lines(content.split(b"\n"), Notices())

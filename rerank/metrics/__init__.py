@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.metrics.texts import Texts
+from rerank.registry import METRICS
 from rerank.signature import signature
 
 Rows: TypeAlias = NDArray[Any]
@@ -136,3 +137,9 @@ def counted(counts: NDArray[np.int64], rows: Rows) -> Counted:
     """
     gap = np.repeat(counts == 0, np.maximum(counts, 1))
     return Counted(rows[~gap], rows[gap].sum(axis=0))
+
+
+def metric(name: str) -> TextMetric:
+    """The metric of a name, with its defaults; UsageError if it is unknown or cannot be loaded."""
+    found: TextMetric = METRICS.named(name)()
+    return found

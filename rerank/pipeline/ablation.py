@@ -17,6 +17,7 @@ from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.formats.translations import files_of
 from rerank.formats.weights import read_weights
+from rerank.metrics import metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.kbest_source import KBestSource
@@ -25,7 +26,6 @@ from rerank.pipeline.references import read_targets
 from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Printer, log
-from rerank.registry import metric
 from rerank.report.ablation import Ablation
 from rerank.report.evaluation import Text
 from rerank.report.evaluation import evaluate as judge

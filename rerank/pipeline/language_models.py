@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import rerank
 from rerank.commands.texts import TextFiles, TrainingTexts, training_texts
 from rerank.errors import UsageError
 from rerank.files.lines import InputFiles, digest
@@ -36,6 +35,7 @@ from rerank.scorers.model_folders import (
     valid_files,
 )
 from rerank.torchrun import processes
+from rerank.version import __version__
 
 if TYPE_CHECKING:
     import torch
@@ -212,7 +212,7 @@ def _about(
     import torch
 
     return {
-        "rerank": rerank.__version__,
+        "rerank": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "model": recipe.model,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import rerank
 from decoders.batching import run_batch
 from decoders.marginals import rng_for
 from decoders.mbr import best, posterior_of, scale, standard_deviation
@@ -24,6 +23,7 @@ from rerank.files.paths import display
 from rerank.formats.translations import files_of
 from rerank.formats.weights import Weights, kind_of, read_weights, refuse_all_zero, write_weights
 from rerank.metrics import Metric, Rows
+from rerank.metrics import metric as named_metric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.notices import Notices
@@ -34,8 +34,8 @@ from rerank.pipeline.references import read_targets
 from rerank.pipeline.run_loop import Batch, LinearModel
 from rerank.pipeline.searching import AUTO, UTILITY, Search, choose_search, utilities_of
 from rerank.pipeline.sources import Printer
-from rerank.registry import metric as named_metric
 from rerank.tuning.spread import SPREADS, SpreadChoice, choose_spread, folds_of
+from rerank.version import __version__
 
 _SEEN = (
     "the weights were tuned on these lists, on which their path of highest score looks better than "
@@ -118,7 +118,7 @@ def tune_mbr(
     made = {
         **given.provenance,
         "mbr": {
-            "rerank": rerank.__version__,
+            "rerank": __version__,
             "utility": search.options.utility or UTILITY,
             "word_reward": search.options.word_reward or 0.0,
             "objective": f"corpus {measure.name}",

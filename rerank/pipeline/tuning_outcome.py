@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-import rerank
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
@@ -27,6 +26,7 @@ from rerank.tuning.run import TuningResult
 from rerank.tuning.surface import Section, sections
 from rerank.tuning.tuners import MERT
 from rerank.tuning.tuners.ascent import Axes
+from rerank.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def feature_entries(
 def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dict[str, object]:
     """Entries of every weights file about its making: tuner, objective, seed, inputs."""
     entries: dict[str, object] = {
-        "rerank": rerank.__version__,
+        "rerank": __version__,
         "algorithm": plan.algorithm,
         "select": plan.select,
         "objective": goal.name,

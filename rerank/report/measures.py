@@ -111,7 +111,7 @@ class MeasureOptions:
 
     def other_metrics(self) -> dict[str, TextMetric]:
         """The metrics beside BLEU, by name."""
-        from rerank.registry import metric
+        from rerank.metrics import metric
 
         names = dict.fromkeys(self.metrics or DEFAULT_METRICS)
         return {name: metric(name) for name in names if name != "bleu"}

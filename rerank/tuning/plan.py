@@ -15,8 +15,9 @@ import click
 
 from rerank.errors import UsageError
 from rerank.files.paths import FilePath
+from rerank.metrics import metric
 from rerank.options import option, part, record
-from rerank.registry import METRICS, metric
+from rerank.registry import METRICS
 from rerank.tuning.tuners import ALGORITHMS, MERT, check_algorithm
 from rerank.values import (
     FILE,

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-import rerank
 from rerank.notices import Notices
 from rerank.registry import attribute
 from rerank.tuning.goal import SearchGoal
@@ -28,6 +27,7 @@ from rerank.tuning.pool import Pool
 from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
 from rerank.tuning.tuners.mert import PoolResult, optimise, report_pool, unit_norm
+from rerank.version import __version__
 
 if TYPE_CHECKING:
     from rerank.files.cache import Cache
@@ -110,11 +110,9 @@ class SavedSearches:
 @functools.cache
 def _group() -> str:
     """Group of all searches by this version of the program, by the text of its modules."""
-    digest = hashlib.sha256(
-        f"searches for weights 1 {rerank.__version__} {np.__version__}".encode()
-    )
+    digest = hashlib.sha256(f"searches for weights 1 {__version__} {np.__version__}".encode())
     for package in _PACKAGES:
-        for path in sorted(Path(rerank.__file__).with_name(package).rglob("*.py")):
+        for path in sorted((Path(__file__).parents[1] / package).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
 

@@ -31,6 +31,7 @@ from scipy.stats import binomtest, norm
 
 import rerank
 import rerank.metrics.significance as significance
+from rerank.metrics import metric
 from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
 from rerank.metrics.significance import (
     bootstrap,
@@ -40,7 +41,7 @@ from rerank.metrics.significance import (
     sign_test_p_value,
     wilson_interval,
 )
-from rerank.registry import METRICS, UTILITIES, attribute, metric
+from rerank.registry import METRICS, UTILITIES, attribute
 from rerank.tuning.tuners.expected_bleu import log_bleu as tuned_log_bleu
 
 Rows = NDArray[Any]
@@ -79,7 +80,7 @@ def rows_of(found: Any, hypotheses: Sequence[str], references: Sequence[Sequence
 
 
 TRUTHS = [
-    *((METRICS["bleu"](name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),  # type: ignore[call-arg]
+    *((METRICS["bleu"](name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),
     (metric("chrf"), CHRF()),
     (metric("ter"), TER()),
 ]
@@ -239,7 +240,7 @@ def test_words_of_the_moses_tokenizer_are_those_of_sacremoses() -> None:
         ["It&apos;s the lamp of Mr. Smith.", "AT&amp;T has 1,000 lamps, haven't they?", "No!"],
     ]
     for language in ("en", "de"):
-        found: Any = METRICS["bleu"](f"moses-{language}")  # type: ignore[call-arg]
+        found: Any = METRICS["bleu"](f"moses-{language}")
         split = sacremoses.MosesTokenizer(lang=language).tokenize
         plain = [[t.replace("&apos;", "'").replace("&amp;", "&") for t in own] for own in texts]
         words = [[split(t, return_str=True, escape=False) for t in own] for own in plain]

@@ -104,6 +104,7 @@ def read_documents(
     name = file.format_name
     if name is None and file.field is not None:
         name = "docids" if file.field.isdigit() else "jsonl"
+    known: DocumentFormat
     if name is not None:
         known = DOCUMENT_FORMATS.named(name)()
     else:
