@@ -35,7 +35,7 @@ from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import Search, choose_search
 from rerank.pipeline.sources import log
 from rerank.pipeline.tracing import Trace
-from rerank.report.evaluation import Evaluation, Text
+from rerank.report.evaluation import Evaluation
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
 
@@ -226,7 +226,8 @@ def evaluate(
     """
     from rerank.metrics import metric
     from rerank.metrics.bleu import Bleu
-    from rerank.report.evaluation import evaluate as judge
+    from rerank.report.comparison import EvaluatedTexts, SystemText
+    from rerank.report.comparison import evaluate as judge
 
     sizes = [len(document) for document in references]
     for name, texts in systems.items():
@@ -234,8 +235,13 @@ def evaluate(
             raise ValueError(f"system {name!r}: expected a text for each sentence with references")
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
-        [_encoded(one) for document in references for one in document],
-        [Text(name, list(map(str.encode, chain(*texts)))) for name, texts in systems.items()],
+        EvaluatedTexts(
+            [_encoded(one) for document in references for one in document],
+            [
+                SystemText(name, list(map(str.encode, chain(*texts))))
+                for name, texts in systems.items()
+            ],
+        ),
         metric=Bleu(tokenize),
         others={name: metric(name) for name in ("chrf", "ter")},
         seed=seed,

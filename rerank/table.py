@@ -60,6 +60,12 @@ class Table:
         """A table of one row or more, whose headings are the keys of the first."""
         return cls([Column(name) for name in rows[0]], [list(row.values()) for row in rows])
 
+    @classmethod
+    def by_columns(cls, columns: Sequence[tuple[Column, Sequence[Any]]]) -> Table:
+        """A table of columns and the values below each."""
+        rows = list(zip(*(values for _, values in columns), strict=True))
+        return cls([column for column, _ in columns], rows)
+
     def cells(self) -> list[list[str]]:
         """The values of each row as people read them."""
         return [
@@ -71,14 +77,9 @@ class Table:
         ]
 
     def to_text(self) -> str:
-        """The table in columns of characters; columns on the right without any value are left out.
-
-        Without headings there is no line below them.
-        """
-        width = max(map(len, self.rows), default=len(self.columns))
-        columns = self.columns[:width]
-        headings = [column.heading for column in columns]
-        return _tabulated("simple" if any(headings) else "plain", columns, headings, self.cells())
+        """The table in columns of characters; without headings there is no line below them."""
+        headings = [column.heading for column in self.columns]
+        return self._tabulated("simple" if any(headings) else "plain", headings, self.cells())
 
     def fitted(self, width: int | None) -> Table:
         """The table, or, where its text is wider than `width`, one whose columns are its rows."""
@@ -94,14 +95,12 @@ class Table:
 
     def to_latex(self) -> str:
         """The table for LaTeX with the package booktabs."""
-        flat = [column.flat for column in self.columns]
-        return _tabulated("latex_booktabs", self.columns, flat, self.cells())
+        return self._tabulated("latex_booktabs", [one.flat for one in self.columns], self.cells())
 
     def to_markdown(self) -> str:
         """The table for Markdown of GitHub."""
-        flat = [column.flat for column in self.columns]
         cells = [[cell.replace("|", r"\|") for cell in row] for row in self.cells()]
-        return _tabulated("github", self.columns, flat, cells)
+        return self._tabulated("github", [one.flat for one in self.columns], cells)
 
     def to_tsv(self) -> str:
         """A line of headings and one for each row, with TABs; numbers with all digits."""
@@ -111,22 +110,20 @@ class Table:
             for row in rows
         )
 
+    def _tabulated(self, form: str, headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+        """The table in a form of tabulate, without columns on the right that are empty."""
+        from tabulate import tabulate
 
-def _tabulated(
-    form: str, columns: Sequence[Column], headings: Sequence[str], cells: Sequence[Sequence[str]]
-) -> str:
-    """The table in a form of tabulate."""
-    from tabulate import tabulate
-
-    align = ["right" if column.form else "left" for column in columns]
-    table: str = tabulate(
-        cells,
-        headings if any(headings) else (),
-        tablefmt=form,
-        colalign=align if cells else None,
-        disable_numparse=True,
-    )
-    return table
+        size = max(map(len, self.rows), default=len(headings))
+        align = ["right" if column.form else "left" for column in self.columns[:size]]
+        table: str = tabulate(
+            cells,
+            headings[:size] if any(headings) else (),
+            tablefmt=form,
+            colalign=align if cells else None,
+            disable_numparse=True,
+        )
+        return table
 
 
 def p_value(p: float) -> str:

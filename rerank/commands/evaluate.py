@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,10 +21,10 @@ from rerank.values import FILE, SEED, TEXT, Whole
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
     from rerank.formats.documents.sacrebleu_sets import CachedSet
-    from rerank.metrics.bleu import Bleu
-    from rerank.metrics.oracle import Extremes
+    from rerank.metrics.bleu import Bleu, Extremes
     from rerank.notices import Notices
-    from rerank.report.evaluation import Evaluation, Text
+    from rerank.report.comparison import EvaluatedTexts
+    from rerank.report.evaluation import Evaluation
 
 
 @record
@@ -132,15 +133,13 @@ class PrintedEvaluation:
 
     def print(self, result: Evaluation) -> None:
         """Print an evaluation on standard output."""
-        from rerank.report.evaluation_tables import documents_table, score_lines
-
         if self.score_only:
-            show(score_lines(result, self.digits).removesuffix("\n"))
+            show(result.score_lines(self.digits))
         elif self.form != "text":
             print_result(result, self.form)
         else:
             if self.per_document:
-                show(documents_table(result))
+                show(result.documents_table().to_text() + "\n")
             width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
             show(result.to_text(width, tests=self.tests).removesuffix("\n"))
 
@@ -179,14 +178,13 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     Files of references and systems may hold several texts (`rerank.formats.translations`). With a
     k-best list its oracle is reported.
     """
-    from rerank.corpus.casing import truecased
-    from rerank.corpus.spelling import nfc, nfc_lines
+    from rerank.corpus.spelling import nfc
+    from rerank.corpus.tokenisation import truecased
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import files_of, read_translation, read_with_documents
-    from rerank.report.evaluation import Text
-    from rerank.report.whole_evaluation import evaluate_texts, in_columns
+    from rerank.report.comparison import EvaluatedTexts, SystemText
 
     files, measures = options.files, options.measures
     references, docs, no_docs = files.references, files.documents.file, files.documents.no_docs
@@ -203,50 +201,45 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
     inputs = InputFiles([*read, *measures.files])
     check_outputs([], [*read, *measures.files])
-    metric, others = measures.bleu(), measures.other_metrics()
+    metrics = measures.bleu(), measures.other_metrics()
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=files.drop_unreferenced
     )
     model = display(references[0] if docs is None else docs)
-    texts = [
-        Text(display(path), read_translation(path, documents, notices, model=model))
+    outputs = [
+        SystemText(display(path), read_translation(path, documents, notices, model=model))
         for path in systems
     ]
+    texts = EvaluatedTexts(targets, outputs)
     if options.oracle.reading.in_nfc:
-        targets = nfc_lines(targets)
-        texts = [Text(text.name, list(map(nfc, text.lines))) for text in texts]
+        texts = texts.changed(lambda lines: list(map(nfc, lines)))
     if files.truecase is not None:
-        targets = in_columns(targets, partial(truecased, model=files.truecase))
-        texts = [Text(text.name, truecased(text.lines, files.truecase)) for text in texts]
-    _note_oddities(texts, targets, measures.tokenize, notices)
-    found = evaluate_texts(
+        texts = texts.changed(partial(truecased, model=files.truecase))
+    _note_oddities(texts, measures.tokenize, notices)
+    extremes = _extremes(options.oracle, metrics[0], documents, texts.references, notices)
+    found = measures.evaluate(
         documents,
-        targets,
         texts,
-        measures,
         notices,
-        metric=metric,
-        others=others,
+        metrics=metrics,
         score_files=score_files,
-        extremes=_extremes(options.oracle, metric, documents, targets, notices),
+        extremes=extremes,
         seed=options.printed.seed,
     )
     inputs.check()
     return found
 
 
-def _note_oddities(
-    texts: list[Text], targets: list[list[bytes]], tokenize: str, notices: Notices
-) -> None:
+def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:
     """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
-    from rerank.corpus.detokenisation import note_detokenised
     from rerank.corpus.spelling import note_differences
+    from rerank.corpus.tokenisation import note_detokenised
     from rerank.formats.translations import note_identity
 
-    flat = [line for sentence in targets for line in sentence]
-    for text in texts:
+    flat = [line for sentence in texts.references for line in sentence]
+    for text in texts.systems:
         note_differences(text.lines, flat, notices, source=text.name)
-        note_identity(text.lines, targets, notices, source=text.name)
+        note_identity(text.lines, texts.references, notices, source=text.name)
         if tokenize == "none":
             note_detokenised(text.lines, notices, source=text.name)
 
@@ -255,11 +248,11 @@ def _extremes(
     oracle: Oracle,
     metric: Bleu,
     documents: Documents,
-    targets: list[list[bytes]],
+    references: Sequence[Sequence[bytes]],
     notices: Notices,
 ) -> Extremes | None:
     """Statistics of the best and the worst choices from the k-best list."""
-    from rerank.metrics.oracle import list_extremes
+    from rerank.metrics.bleu import list_extremes
     from rerank.pipeline.kbest_file import KBestFile
     from rerank.pipeline.lists import Lists
 
@@ -267,4 +260,4 @@ def _extremes(
         return None
     lists = Lists(oracle.kbest, **asdict(oracle.reading))
     read = KBestFile(Path(oracle.kbest), lists).read(documents, notices)
-    return list_extremes((kbest for _, kbest in read), targets, metric)
+    return list_extremes((kbest for _, kbest in read), references, metric)

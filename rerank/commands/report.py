@@ -202,22 +202,18 @@ def _evaluation(
     notices: Notices,
 ) -> Evaluation:
     """Scores of the baseline and of the decoding, with roles of metrics if the weights tell any."""
-    from rerank.report.evaluation import Text
-    from rerank.report.whole_evaluation import evaluate_texts
+    from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.tuning.objective import metrics_of
 
     measures = options.measures
     if metrics_of(str(weights.provenance.get("objective", ""))):
         measures = replace(measures, weights=options.decoding.decoding_weights)
     texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
-    return evaluate_texts(
+    return measures.evaluate(
         decoding.documents,
-        targets,
-        [Text(name, lines) for name, lines in texts],
-        measures,
+        EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
         notices,
-        metric=measures.bleu(),
-        others=measures.other_metrics(),
+        metrics=(measures.bleu(), measures.other_metrics()),
         score_files=score_files,
         seed=options.page.seed,
     )

@@ -199,8 +199,7 @@ class ListSurvey:
         firsts = [kbest.text(own[0]) if own else b"" for own in rows]
         self._firsts += firsts
         self._spelling.add(kbest.texts.to_list(), map(kbest.line_number, range(kbest.n)))
-        from rerank.metrics.bleu import Bleu
-        from rerank.metrics.oracle import list_extremes
+        from rerank.metrics.bleu import Bleu, list_extremes
 
         metric = Bleu(self._tokenize)
         targets = self._references[kbest.first : kbest.first + len(kbest)]

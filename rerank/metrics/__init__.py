@@ -46,18 +46,10 @@ class Counted(NamedTuple):
     gaps: Rows
 
 
-class Metric(ABC):
-    """A corpus score that is a function of the sum of its statistics; larger is better.
-
-    name: in reports; width: number of statistics of a candidate
-    """
+class CorpusScore(ABC):
+    """A score that is a function of a sum of statistics; larger is better. name: in reports."""
 
     name: str
-    width: int
-
-    @abstractmethod
-    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
-        """Statistics of a document's candidates; `references` has those of each sentence (T)."""
 
     @abstractmethod
     def scores(self, summed: Rows) -> NDArray[np.float64]:
@@ -70,6 +62,24 @@ class Metric(ABC):
     def signature(self, n_references: int) -> str:
         """One line with all that decides on the score: `rerank|metric:accuracy|nrefs:1|v:0.1.0`."""
         return signature({"metric": self.name, "nrefs": n_references})
+
+
+class MeanScore(CorpusScore):
+    """The mean of scores, of statistics [score, 1]."""
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """Means (…) of summed statistics (…, 2); 0 where nothing was summed."""
+        return np.asarray(summed[..., 0] / np.maximum(summed[..., 1], 1))
+
+
+class Metric(CorpusScore):
+    """A corpus score of candidates of k-best lists. width: number of statistics of a candidate."""
+
+    width: int
+
+    @abstractmethod
+    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
+        """Statistics of a document's candidates; `references` has those of each sentence (T)."""
 
 
 class TextMetric(Metric):
@@ -90,21 +100,13 @@ class TextMetric(Metric):
         return counted(kbest.counts, self.statistics(Texts.of_lists(kbest), references))
 
 
-class MeanOfSentences(Metric):
-    """A corpus score that is the mean of scores of single hypotheses: statistics [score, 1]."""
-
-    width = 2
-
-    def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """Means (…) of summed statistics (…, 2); 0 where nothing was summed."""
-        return np.asarray(summed[..., 0] / np.maximum(summed[..., 1], 1))
-
-
-class SentenceMetric(MeanOfSentences, TextMetric):
+class SentenceMetric(MeanScore, TextMetric):
     """A metric with a score for each hypothesis; the corpus score is the mean over sentences.
 
     A sentence without candidates is scored as an empty hypothesis.
     """
+
+    width = 2
 
     @abstractmethod
     def score(self, hypothesis: str, references: Sequence[str]) -> float:

@@ -12,20 +12,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from rerank.corpus.kbest import KBest
+from rerank.corpus.tokenisation import PREFIX, moses_tokenizer
 from rerank.errors import UsageError
 from rerank.metrics import Rows, TextMetric
-from rerank.metrics.moses_tokens import PREFIX, moses_tokenizer
 from rerank.metrics.ngrams import FREE, add_matches, trie
-from rerank.metrics.texts import Columns, columns_of, next_word, numbered_words, word_slot
+from rerank.metrics.texts import Columns, Texts, columns_of, next_word, numbered_words, word_slot
 
 ORDER = 4
 WIDTH = 2 * ORDER + 1
@@ -40,7 +42,7 @@ class Bleu(TextMetric):
 
     Words are what sacrebleu counts: its tokenizer on the line without trailing white space, then
     split on Unicode white space. sacrebleu remembers the last 65,536 distinct lines itself.
-    `moses-en` is the Moses tokenizer for a language (`rerank.metrics.moses_tokens`).
+    `moses-en` is the Moses tokenizer for a language (`rerank.corpus.tokenisation`).
     UsageError for an unknown tokenizer, and for one that cannot be loaded.
     """
 
@@ -142,6 +144,35 @@ def without_brevity_penalty(summed: Statistics) -> Statistics:
     found = summed.copy()
     found[..., _REFERENCE] = found[..., ORDER]
     return found
+
+
+class Extremes(NamedTuple):
+    """Statistics of the best and of the worst candidate of each sentence, (T, 9) each."""
+
+    best: Statistics
+    worst: Statistics
+
+
+def list_extremes(
+    lists: Iterable[KBest], references: Sequence[Sequence[bytes]], metric: Bleu
+) -> Extremes:
+    """Best and worst candidates by sacrebleu's sentence BLEU, of equals the first.
+
+    lists: of all documents, one after the other; `references`: [sentence][reference]. A sentence
+    without candidates is an empty line, as it is in the output of a system. Corpus BLEU is no sum
+    of sentence BLEUs: the best sentences make a good corpus, not surely the best one. Memory: the
+    largest document, and 144 bytes a sentence.
+    """
+    targets = iter(references)
+    best, worst = [], []
+    for kbest in lists:
+        texts = Texts.of_lists(kbest)
+        rows = metric.statistics(texts, islice(targets, len(kbest)))
+        bleu = corpus_bleu(rows, effective_order=True)
+        spans = list(pairwise(texts.rows.tolist()))
+        best.append(rows[[start + bleu[start:end].argmax() for start, end in spans]])
+        worst.append(rows[[start + bleu[start:end].argmin() for start, end in spans]])
+    return Extremes(np.concatenate(best), np.concatenate(worst))
 
 
 @njit(cache=True)

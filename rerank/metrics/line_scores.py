@@ -5,7 +5,6 @@ The file of an evaluation that corresponds to `rerank.metrics.per_hypothesis`, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.documents import Documents
 from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, read_lines
 from rerank.files.paths import display
@@ -32,15 +32,16 @@ class LineScores:
 
 
 def read_line_scores(
-    path: str | Path, name: str, n_lines: int, notices: Notices, *, text: str
+    path: str | Path, name: str, documents: Documents, notices: Notices, *, text: str
 ) -> LineScores:
-    """The values of metric `name` for the `n_lines` lines of a text; O(n_lines).
+    """The values of metric `name` for the sentences of documents, of a file of those of all lines.
 
     text: its name in messages. Blank lines at the end of the file are ignored. InputError with
     file and line for what is not a finite decimal number, and for another number of lines.
     """
     source = display(path)
     reading = read_lines(path, notices, max_line_bytes=_LINE_BYTES)
+    n_lines = documents.n_read
     values = []
     for line, content in enumerate(islice(reading, n_lines), 1):
         try:
@@ -48,7 +49,8 @@ def read_line_scores(
         except InputError as fault:
             message = f"{fault}; write one for each line of {text}, in their order"
             raise InputError(message, source=source, line=line) from None
-    surplus = _last_filled(islice(reading, SURPLUS))
+    filled = (n for n, line in enumerate(islice(reading, SURPLUS), 1) if line.strip())
+    surplus = max(filled, default=0)
     if surplus or len(values) < n_lines:
         more = " or more" if surplus == SURPLUS else ""
         raise InputError(
@@ -59,9 +61,7 @@ def read_line_scores(
         )
     digest = short_digest(path)
     file = Path(path).name if digest is None else f"{Path(path).name}={digest}"
-    return LineScores(np.array(values), signature({"metric": name, "file": file}))
-
-
-def _last_filled(lines: Iterable[bytes]) -> int:
-    """Number, from 1, of the last line that is not blank; 0 if there is none."""
-    return max((n for n, line in enumerate(lines, 1) if line.strip()), default=0)
+    found = np.array(values)
+    if documents.lines is not None:
+        found = found[list(documents.lines)]
+    return LineScores(found, signature({"metric": name, "file": file}))

@@ -15,7 +15,7 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
 from rerank.files.paths import FilePath
 from rerank.formats import tokens
-from rerank.metrics import Counted, MeanOfSentences
+from rerank.metrics import Counted, MeanScore, Metric
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.hypothesis_scores import HypothesisScores
@@ -36,13 +36,15 @@ class _Finite(HypothesisScores):
             ) from None
 
 
-class PerHypothesis(MeanOfSentences):
+class PerHypothesis(MeanScore, Metric):
     """The mean of a file's scores of the chosen hypotheses, under the name that the user gave.
 
     Line i of the file belongs to line i of the list, also where --top leaves candidates out. Blank
     lines at the end are ignored on both sides. InputError for a file of another length, before any
     work, and at a line that is not a finite number.
     """
+
+    width = 2
 
     def __init__(self, name: str, path: FilePath, given: ListInfo, notices: Notices) -> None:
         self.name = name

@@ -30,7 +30,7 @@ DRAWS = 10_000
 RESAMPLES = 1_000
 
 Statistics: TypeAlias = NDArray[Any]
-CorpusScore: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
+SumsToScores: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
 """Scores of summed statistics: (…, S) to (…)."""
 
 _ROUNDING = 1e-12  # of a score; differences that are equal but for rounding are as large
@@ -40,7 +40,7 @@ _BLOCK = 2**20  # draws × documents held at once
 def sign_flip_p_value(
     system: Statistics,
     baseline: Statistics,
-    metric: CorpusScore,
+    metric: SumsToScores,
     *,
     rng: np.random.Generator,
     draws: int = DRAWS,
@@ -124,7 +124,7 @@ def sign_test(better: int, worse: int) -> float:
 
 def bootstrap(
     statistics: Statistics,
-    metric: CorpusScore,
+    metric: SumsToScores,
     *,
     rng: np.random.Generator,
     resamples: int = RESAMPLES,

@@ -23,7 +23,7 @@ from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
 from rerank.formats.tokens import shown
-from rerank.metrics import Rows
+from rerank.metrics import CorpusScore, Rows
 from rerank.notices import Notices
 from rerank.signature import signature
 
@@ -209,20 +209,16 @@ def _f1(row: tuple[int, int, int]) -> float:
     return 2 * matches / sum(both) if any(both) else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class WordF1:
-    """F1, 0 to 100, of summed statistics of a class."""
+class WordF1(CorpusScore):
+    """F1, 0 to 100, of summed statistics of a class of words."""
 
-    name: str
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """F1 (…) of summed statistics (…, 3); 0 where neither side has a word."""
         words = summed[..., 1] + summed[..., 2]
         return np.asarray(200 * summed[..., 0] / np.maximum(words, 1))
-
-    def shown(self, score: float) -> float:
-        """F1 as it is."""
-        return score
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:word-f1|class:pronouns|nrefs:1|v:0.1.0`."""

@@ -26,9 +26,9 @@ from rerank.pipeline.references import read_targets
 from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Printer, log
-from rerank.report.ablation import Ablation
-from rerank.report.evaluation import Text
-from rerank.report.evaluation import evaluate as judge
+from rerank.report.comparison import EvaluatedTexts, SystemText
+from rerank.report.comparison import evaluate as judge
+from rerank.report.evaluation import Evaluation
 from rerank.scorers.features import DocumentFeatures
 from rerank.scorers.fixed_contexts import (
     after_texts,
@@ -55,7 +55,7 @@ def ablate(
     notices: Notices | None = None,
     announce: Printer = log.info,
     details: Printer = log.debug,
-) -> Ablation:
+) -> Evaluation:
     """Decode as `decode` does, then choose each sentence's candidate in other contexts.
 
     The weights stay the same; null_weights: weights that were tuned without context, for one more
@@ -104,8 +104,7 @@ def ablate(
     lines = {name: [line for texts in found[name] for line in texts] for name in names}
     evaluation = judge(
         source.documents,
-        targets,
-        [Text(name, lines[name]) for name in names],
+        EvaluatedTexts(targets, [SystemText(name, lines[name]) for name in names]),
         metric=Bleu(),
         others={name: metric(name) for name in ("chrf", "ter")},
         seed=seed,
@@ -114,7 +113,7 @@ def ablate(
         name: sum(a != b for a, b in zip(own, lines[DECODED], strict=True))
         for name, own in lines.items()
     }
-    return Ablation(evaluation, changed)
+    return replace(evaluation, changed=changed)
 
 
 def _decoded(source: KBestSource, model: LinearModel, search: Search) -> list[list[bytes]]:

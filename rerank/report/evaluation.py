@@ -1,53 +1,72 @@
-"""Evaluation of systems against a baseline, over the corpus and per document.
-
-BLEU is sacrebleu's corpus BLEU, of all lines and of the lines of each document. The increase ratio
-is the share of documents whose BLEU is strictly better than the baseline's, as in Lin et al.
-(2015), https://aclanthology.org/D15-1106. Confidence intervals and p-values resample whole
-documents (`rerank.metrics.significance`).
-"""
+"""Result of an evaluation: scores of systems beside those of a baseline, and its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from rerank.metrics.significance import DRAWS, FEWEST_DOCUMENTS, MOST_EXACT, RESAMPLES
+from rerank.table import Column, Table, p_value
 
-from rerank.corpus.documents import Documents
-from rerank.errors import InputError
-from rerank.metrics import Rows, TextMetric
-from rerank.metrics.bleu import (
-    Bleu,
-    Statistics,
-    corpus_bleu,
-    length_ratio,
-    without_brevity_penalty,
-)
-from rerank.metrics.oracle import Extremes
-from rerank.report.metric_scores import Interval, MetricScore, PValues, compared, sums_of_documents
-from rerank.report.word_classes import WordClassScore
-from rerank.table import Table
+Interval: TypeAlias = tuple[float, float]
+"""Lower and upper end of a 95% confidence interval."""
 
-NO_METRICS: Mapping[str, TextMetric] = MappingProxyType({})
+NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}  # of metrics, as they are published
+_OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
+_CONTEXTS = """
+no context: every sentence as if it were the whole document; another document: the sentences that
+were chosen there; references: the first reference of the other sentences; the weights are the same
+changed: sentences whose text is not that of the decoding"""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Lines of one file, one per sentence, and the file's name in messages."""
+class PValues:
+    """P-values of a gain over the baseline, by tests that take documents as the sample.
 
-    name: str
-    lines: Sequence[bytes]
+    sign_flip: of the gain in the score of the whole text, two-sided; this is approximate
+    randomisation, or exact up to 20 documents. bootstrap: of the same gain, by paired bootstrap
+    resampling as in sacrebleu. Both are None below `FEWEST_DOCUMENTS`. sign_test: two-sided, of
+    the numbers of documents that are better and worse.
+    """
+
+    sign_flip: float | None
+    bootstrap: float | None
+    sign_test: float
 
 
 @dataclass(frozen=True, slots=True)
-class Detokenised:
-    """References, [sentence][reference], and systems of an evaluation, detokenised."""
+class MetricScore:
+    """A corpus score as it is published; an error rate is positive, and smaller is better.
 
-    references: Sequence[Sequence[bytes]]
-    systems: Sequence[Text]
+    signature: sacrebleu's, for its metrics; interval: None for a single document. The comparison
+    with the baseline is None for the baseline. p_value: of the sign-flip test, as in `p_values`.
+    role: `optimised` or `held out` in the tuning of the weights, None where that is not known.
+    """
+
+    score: float
+    signature: str
+    interval: Interval | None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    p_value: float | None = None
+    p_values: PValues | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WordClassScore:
+    """Precision, recall and F1 (0 to 100) of the words of a class, and their numbers.
+
+    words: in the output; reference_words: in the references that count. precision: None without
+    words in the output.
+    """
+
+    precision: float | None
+    recall: float | None
+    words: int
+    reference_words: int
+    f1: MetricScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +117,11 @@ class System:
     scores: Mapping[str, MetricScore] = field(default_factory=dict)
     word_classes: Mapping[str, WordClassScore] = field(default_factory=dict)
 
+    @property
+    def all_scores(self) -> dict[str, MetricScore]:
+        """Metrics, then the means of values from files."""
+        return {**self.metrics, **self.scores}
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentScores:
@@ -114,7 +138,8 @@ class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline.
 
     absent_word_classes: those that were asked for, but have no word in the references. objective:
-    of the tuning that the roles of metrics are about, None without one.
+    of the tuning that the roles of metrics are about, None without one. changed: of `rerank
+    ablate`, whose systems are contexts: lines by system whose text is not that of the decoding.
     """
 
     systems: tuple[System, ...]
@@ -124,6 +149,7 @@ class Evaluation:
     seed: int
     absent_word_classes: tuple[str, ...] = ()
     objective: str | None = None
+    changed: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON values, unrounded.
@@ -131,145 +157,316 @@ class Evaluation:
         The increase ratio and the p-value are given twice: for the system and for its documents.
         """
         report = {"schema": 1, **asdict(self)}
+        changed = report.pop("changed")
         for system, found in zip(self.systems, report["systems"], strict=True):
             found["increase_ratio"] = system.documents.increase_ratio
             found["documents"]["p_value"] = system.p_value
+            if changed:
+                found["changed"] = changed[system.name]
         return report
 
+    def table(self) -> Table:
+        """A row for each system, numbers unrounded."""
+        return Table.of([_numbers(system) for system in self.systems])
+
     def to_text(self, width: int | None = None, *, tests: bool = False) -> str:
-        """The evaluation as tables, with a legend below them (`rerank.report.evaluation_tables`).
+        """BLEU and documents; below, other metrics; then a legend.
 
         Systems are columns where as rows they would take more than `width` characters. tests: with
         a table of the p-values of all tests.
         """
-        from rerank.report.evaluation_tables import as_text
-
-        return as_text(self, width, tests=tests)
-
-    def table(self) -> Table:
-        """A row for each system, numbers unrounded."""
-        from rerank.report.evaluation_tables import numbers
-
-        return Table.of([numbers(system) for system in self.systems])
+        systems = self.systems
+        whole = Table.by_columns(_bleu_columns(systems))
+        for name, score in (("oracle", self.oracle), ("anti-oracle", self.anti_oracle)):
+            if score is not None:
+                row = [name, score.bleu, None, score.length_ratio]
+                whole = Table(whole.columns, [*whole.rows, row])
+        fitted = whole.fitted(width)
+        tables = [fitted, Table.by_columns(_other_columns(systems)).fitted(width)]
+        if systems[0].detokenised:
+            tables.append(Table.by_columns(_detokenised_columns(systems)).fitted(width))
+        tables += [_scores(systems)] if systems[0].scores else []
+        tables += [_word_classes(systems)] if systems[0].word_classes else []
+        tests = tests and len(systems) > 1
+        tables += [_tests(systems)] if tests else []
+        legend = _legend(self, "row" if fitted is whole else "column", tests=tests)
+        return "\n".join([*(f"{table.to_text()}\n" for table in tables), *legend]) + "\n"
 
     def to_latex(self) -> str:
-        """A LaTeX table of the systems, for the package booktabs."""
-        from rerank.report.evaluation_tables import as_table
-
-        return as_table(self, "latex_booktabs")
+        """A LaTeX table of the systems, for the package booktabs, and one of word classes."""
+        return "\n\n".join(map(Table.to_latex, self._for_papers()))
 
     def to_markdown(self) -> str:
-        """A Markdown table of the systems."""
-        from rerank.report.evaluation_tables import as_table
+        """A Markdown table of the systems, and one of word classes."""
+        return "\n\n".join(map(Table.to_markdown, self._for_papers()))
 
-        return as_table(self, "github")
+    def _for_papers(self) -> Iterator[Table]:
+        """One table of all columns, which are aligned left, and that of word classes, if any."""
+        columns = [*_bleu_columns(self.systems), *_other_columns(self.systems)[1:]]
+        for name in self.systems[0].scores:
+            scores = [system.scores[name] for system in self.systems]
+            columns += _metric_columns(name, scores, form=_OUTSIDE, between=" ")
+        whole = Table.by_columns(columns)
+        yield Table([Column(column.heading) for column in whole.columns], whole.cells())
+        if self.systems[0].word_classes:
+            yield _word_classes(self.systems)
 
+    def documents_table(self) -> Table:
+        """BLEU of every document, and what the other systems gain in it over the baseline."""
+        columns = [Column("document"), Column("lines", ",")]
+        columns.append(Column(self.systems[0].name, ".2f"))
+        for system in self.systems[1:]:
+            columns += [Column(system.name, ".2f"), Column("gain", "+.2f")]
+        rows = []
+        for document in self.documents:
+            first, *others = document.bleu
+            compared = [number for bleu in others for number in (bleu, bleu - first)]
+            rows.append([document.id, document.sentences, first, *compared])
+        return Table(columns, rows)
 
-def evaluate(
-    documents: Documents,
-    references: Sequence[Sequence[bytes]],
-    systems: Sequence[Text],
-    *,
-    metric: Bleu,
-    others: Mapping[str, TextMetric] = NO_METRICS,
-    detokenised: Detokenised | None = None,
-    extremes: Extremes | None = None,
-    seed: int = 1,
-) -> Evaluation:
-    """Evaluation of `systems`, the baseline first, against `references`, [sentence][reference].
-
-    others: more metrics by name. detokenised: the texts once more, to be scored by all metrics. All
-    systems get the same random draws, so that a system's results do not depend on the others. Each
-    text has a line for each of the documents' sentences. InputError without documents.
-    """
-    if not documents.n_lines:
-        raise InputError("expected one or more documents, found none; nothing to evaluate")
-    n_references = len(references[0])
-    rows = _of_documents(metric, documents, references, systems)
-    scores = {"bleu": compared(metric, rows, n_references, seed)}
-    readable: dict[str, list[MetricScore]] = {}
-    for name, other in others.items():
-        found = _of_documents(other, documents, references, systems)
-        scores[name] = compared(other, found, n_references, seed)
-    if detokenised is not None:
-        for name, other in {"bleu": Bleu("13a"), **others}.items():
-            found = _of_documents(other, documents, detokenised.references, detokenised.systems)
-            readable[name] = compared(other, found, n_references, seed)
-    oracle = None if extremes is None else _score(extremes.best)
-    return Evaluation(
-        systems=_systems(systems, rows, scores, readable, oracle),
-        documents=tuple(
-            DocumentScores(
-                name, n, tuple(corpus_bleu(own).tolist()), tuple(length_ratio(own).tolist())
-            )
-            for name, n, own in zip(
-                documents.ids, np.diff(documents.starts).tolist(), rows, strict=True
-            )
-        ),
-        oracle=oracle,
-        anti_oracle=None if extremes is None else _score(extremes.worst),
-        seed=seed,
-    )
-
-
-def _of_documents(
-    metric: TextMetric,
-    documents: Documents,
-    references: Sequence[Sequence[bytes]],
-    systems: Sequence[Text],
-) -> Rows:
-    """Statistics (D, systems, width) of documents, the sums of those of their sentences."""
-    hypotheses = zip(*(text.lines for text in systems), strict=True)
-    rows = metric.statistics(hypotheses, references).reshape(-1, len(systems), metric.width)
-    return sums_of_documents(rows, documents)
-
-
-def _score(rows: Statistics) -> Score:
-    """Score of a corpus from its statistics (n, 9)."""
-    summed = rows.sum(axis=0)
-    return Score(float(corpus_bleu(summed)), float(length_ratio(summed)))
-
-
-def _systems(
-    texts: Sequence[Text],
-    by_document: Statistics,
-    scores: Mapping[str, Sequence[MetricScore]],
-    readable: Mapping[str, Sequence[MetricScore]],
-    oracle: Score | None,
-) -> tuple[System, ...]:
-    """Results of the systems of `by_document` (D, systems, 9).
-
-    scores, readable: of all, by metric, of the texts as given and detokenised.
-    """
-    by_system, found = by_document.swapaxes(0, 1), []
-    first = scores["bleu"][0].score
-    for i, (text, rows) in enumerate(zip(texts, by_system, strict=True)):
-        own = {name: of_systems[i] for name, of_systems in scores.items()}
-        bleu, summed = own["bleu"], rows.sum(axis=0)
-        system = System(
-            *(text.name, bleu.score, float(length_ratio(summed)), bleu.signature, bleu.interval),
-            metrics=own,
-            detokenised={name: of_systems[i] for name, of_systems in readable.items()},
-            bleu_without_brevity_penalty=float(corpus_bleu(without_brevity_penalty(summed))),
-            difference=bleu.difference,
-            difference_interval=bleu.difference_interval,
-            p_value=bleu.p_value,
-            p_values=bleu.p_values,
+    def score_lines(self, digits: int) -> str:
+        """A line for each system but the baseline: its scores alone, with TABs between them."""
+        return "\n".join(
+            "\t".join(f"{score.score:.{digits}f}" for score in system.all_scores.values())
+            for system in self.systems[1:]
         )
-        if i:
-            counts = _counts(corpus_bleu(rows) - corpus_bleu(by_system[0]))
-            gain = 0.0 if oracle is None else oracle.bleu - first
-            system = replace(
-                system,
-                documents=counts,
-                sign_test_p_value=bleu.p_values.sign_test if bleu.p_values else None,
-                oracle_share=(bleu.score - first) / gain if gain > 0 else None,
-            )
-        found.append(system)
-    return tuple(found)
 
 
-def _counts(gains: NDArray[np.float64]) -> DocumentCounts:
-    """Numbers of documents with positive, zero and negative gain, from gains (D,)."""
-    better, worse = int((gains > 0).sum()), int((gains < 0).sum())
-    return DocumentCounts(better, len(gains) - better - worse, worse, better / len(gains))
+def _numbers(system: System) -> dict[str, object]:
+    """The figures of a system by name, for other programs."""
+    found: dict[str, object] = {"system": system.name}
+    for name, score in system.all_scores.items():
+        p, (low, high) = score.p_values, score.interval or (None, None)
+        found |= {
+            name: score.score,
+            f"{name}_low": low,
+            f"{name}_high": high,
+            f"{name}_gain": score.difference,
+            f"{name}_p": score.p_value,
+            f"{name}_bootstrap_p": None if p is None else p.bootstrap,
+            f"{name}_sign_test_p": None if p is None else p.sign_test,
+            **({} if score.role is None else {f"{name}_role": score.role}),
+        }
+    for name, words in system.word_classes.items():
+        found |= {
+            f"{name}_precision": words.precision,
+            f"{name}_recall": words.recall,
+            f"{name}_f1": words.f1.score,
+            f"{name}_f1_gain": words.f1.difference,
+            f"{name}_f1_p": words.f1.p_value,
+        }
+    return found | {
+        "length_ratio": system.length_ratio,
+        "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
+        **asdict(system.documents),
+        "sign_test_p": system.sign_test_p_value,
+        "oracle_share": system.oracle_share,
+    }
+
+
+# Columns and tables
+
+_Columns: TypeAlias = list[tuple[Column, Sequence[Any]]]
+
+
+def _title(name: str, score: MetricScore, between: str = " ") -> str:
+    """A metric as it is published, with its role in tuning where that is known."""
+    role = "" if score.role is None else f"{between}({score.role})"
+    return f"{NAMES.get(name, name)}{role}"
+
+
+def _ends(form: str) -> Callable[[Interval], str]:
+    """How the ends of an interval are shown."""
+    return lambda interval: f"{interval[0]:{form}} … {interval[1]:{form}}"
+
+
+def _shown_counts(counts: DocumentCounts) -> str:
+    return f"{counts.better}/{counts.equal}/{counts.worse}"
+
+
+def _bleu_columns(systems: Sequence[System]) -> _Columns:
+    """BLEU, and the documents in which it is better."""
+    columns: _Columns = [
+        (Column("system"), [one.name for one in systems]),
+        (
+            Column(_title("bleu", systems[0].metrics["bleu"], "\n"), ".2f"),
+            [one.bleu for one in systems],
+        ),
+        (Column("95%", _ends(".2f")), [one.interval for one in systems]),
+        (Column("length\nratio", ".3f"), [one.length_ratio for one in systems]),
+    ]
+    if len(systems) == 1:
+        return columns
+    counts = [None if one.difference is None else one.documents for one in systems]
+    return [
+        *columns,
+        (Column("gain", "+.2f"), [one.difference for one in systems]),
+        (Column("95%", _ends("+.2f")), [one.difference_interval for one in systems]),
+        (Column("better/equal/\nworse", _shown_counts), counts),
+        (Column("increase\nratio", ".1%"), [one.documents.increase_ratio for one in systems]),
+        (Column("p", p_value), [one.p_value for one in systems]),
+    ]
+
+
+def _metric_columns(
+    name: str, scores: Sequence[MetricScore], *, form: str = ".2f", between: str = "\n"
+) -> _Columns:
+    """A metric of the systems, and of several its gains over the first and their p-values."""
+    columns: _Columns = [
+        (Column(_title(name, scores[0], between), form), [one.score for one in scores])
+    ]
+    if len(scores) == 1:
+        return columns
+    return [
+        *columns,
+        (Column("gain", f"+{form}"), [one.difference for one in scores]),
+        (Column(f"p\n({NAMES.get(name, name)})", p_value), [one.p_value for one in scores]),
+    ]
+
+
+def _other_columns(systems: Sequence[System]) -> _Columns:
+    """Metrics other than BLEU, and what explains BLEU and documents."""
+    columns: _Columns = [(Column("system"), [one.name for one in systems])]
+    for name in systems[0].metrics:
+        if name != "bleu":
+            columns += _metric_columns(name, [one.metrics[name] for one in systems])
+    without = [one.bleu_without_brevity_penalty for one in systems]
+    columns.append((Column("BLEU without\nbrevity penalty", ".2f"), without))
+    if len(systems) > 1:
+        columns.append(
+            (Column("sign\ntest p", p_value), [one.sign_test_p_value for one in systems])
+        )
+    shares = [one.oracle_share for one in systems]
+    if any(share is not None for share in shares):
+        columns.append((Column("share of\noracle gain", ".1%"), shares))
+    return columns
+
+
+def _detokenised_columns(systems: Sequence[System]) -> _Columns:
+    """Metrics of detokenised texts."""
+    columns: _Columns = [(Column("detokenised"), [one.name for one in systems])]
+    for name in systems[0].detokenised:
+        columns += _metric_columns(name, [one.detokenised[name] for one in systems])
+    return columns
+
+
+def _compared_columns(form: str) -> list[Column]:
+    """Columns of what `_compared` returns."""
+    return [
+        *(Column("95%", _ends(form)), Column("gain", f"+{form}")),
+        *(Column("95%", _ends(f"+{form}")), Column("p", p_value)),
+    ]
+
+
+def _compared(score: MetricScore) -> list[Any]:
+    """The interval of a score, and, but for the baseline's, the gain, its interval and p."""
+    if score.difference is None:
+        return [score.interval]
+    return [score.interval, score.difference, score.difference_interval, score.p_value]
+
+
+def _scores(systems: Sequence[System]) -> Table:
+    """Means of other tools: a row for each metric and system."""
+    columns = [Column("metric"), Column("system"), Column("mean", _OUTSIDE)]
+    rows = [
+        [_title(name, score), system.name, score.score, *_compared(score)]
+        for name in systems[0].scores
+        for system in systems
+        for score in [system.scores[name]]
+    ]
+    return Table([*columns, *_compared_columns(_OUTSIDE)], rows)
+
+
+def _word_classes(systems: Sequence[System]) -> Table:
+    """Word classes: a row for each class and system."""
+    columns = [Column("words"), Column("system"), Column("number/in\nreferences", str)]
+    columns += [Column(heading, ".2f") for heading in ("precision", "recall", "F1")]
+    rows = []
+    for name in systems[0].word_classes:
+        for system in systems:
+            own = system.word_classes[name]
+            number = f"{own.words:,}/{own.reference_words:,}"
+            figures = [own.precision, own.recall, own.f1.score, *_compared(own.f1)]
+            rows.append([_title(name, own.f1), system.name, number, *figures])
+    return Table([*columns, *_compared_columns(".2f")], rows)
+
+
+def _tests(systems: Sequence[System]) -> Table:
+    """P-values: a row for each metric and system compared."""
+    headings = ("sign-flip\ntest p", "paired\nbootstrap p", "sign\ntest p")
+    columns = [Column("metric"), Column("system"), Column("gain", str)]
+    columns += [Column(heading, p_value) for heading in headings]
+    rows = []
+    for name in systems[0].all_scores:
+        for system in systems[1:]:
+            score = system.all_scores[name]
+            gain = f"{score.difference:+{_OUTSIDE if name in system.scores else '.2f'}}"
+            tests = [] if score.p_values is None else asdict(score.p_values).values()
+            rows.append([_title(name, score), system.name, gain, *tests])
+    return Table(columns, rows)
+
+
+def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
+    """What is said below the tables; first: where the baseline stands, the first of these."""
+    n, sentences = len(found.documents), sum(d.sentences for d in found.documents)
+    baseline = found.systems[0]
+    yield f"BLEU: sacrebleu {baseline.signature}; {n:,} documents, {sentences:,} lines"
+    for name, score in baseline.metrics.items():
+        if name != "bleu":
+            better = "; less is better" if name == "ter" else ""
+            yield f"{NAMES.get(name, name)}: sacrebleu {score.signature}{better}"
+    for name, score in baseline.detokenised.items():
+        yield f"detokenised {NAMES.get(name, name)}: sacrebleu {score.signature}"
+    for name in baseline.scores:
+        yield f"{name}: mean of all lines, of values of another tool"
+    yield "length ratio: words of the system / words of the references"
+    if n > 1:
+        yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {found.seed}"
+    if len(found.systems) > 1:
+        yield from _legend_of_gains(n, first)
+    if found.objective is not None:
+        yield f"optimised: in the objective of tuning, {found.objective}; held out: not in it"
+    if baseline.word_classes:
+        yield (
+            "precision, recall, F1 of words: of their counts in each sentence, whatever their "
+            "places; the larger of two counts is clipped to the smaller"
+        )
+    if found.absent_word_classes:
+        absent = ", ".join(found.absent_word_classes)
+        yield f"without a word in the references, and left out: {absent}"
+    if tests:
+        yield from _legend_of_tests(n)
+    if found.changed:
+        counts = "; ".join(f"{name} {count:,}" for name, count in found.changed.items())
+        yield f"changed: {counts}\n{_CONTEXTS}"
+
+
+def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
+    yield (
+        f"gain, better/equal/worse: compared with the first {first}; increase ratio: better / all"
+    )
+    if n_documents < FEWEST_DOCUMENTS:
+        yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
+    else:
+        exact = n_documents <= MOST_EXACT
+        patterns = f"all {2**n_documents:,}" if exact else f"{DRAWS:,} random"
+        yield (
+            "p: of the gain in the score of the whole text, two-sided sign-flip test over "
+            f"documents, {patterns} patterns"
+        )
+    yield "sign test p: of the numbers of better and worse documents, however large each gain is"
+
+
+def _legend_of_tests(n_documents: int) -> Iterator[str]:
+    """What each p-value of the table of tests is of."""
+    if n_documents >= FEWEST_DOCUMENTS:
+        exact = "exact" if n_documents <= MOST_EXACT else "approximate"
+        yield (
+            f"sign-flip test p: that above; it is {exact} randomisation, which swaps the outputs "
+            "of documents"
+        )
+        yield (
+            "paired bootstrap p: of the same gain, as sacrebleu computes it; resampled gains that "
+            f"exceed their mean by as much, over documents, {RESAMPLES:,} resamples"
+        )
+    yield "sign test p, of each metric: of documents better and worse by that metric"

@@ -1,8 +1,8 @@
-"""Options of what is measured of translations beside BLEU."""
+"""What is measured of translations: the options, and the evaluation that they ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,14 @@ from rerank.registry import METRICS
 from rerank.values import FILE, TEXT, MemberName, Pair
 
 if TYPE_CHECKING:
+    from rerank.corpus.documents import Documents
     from rerank.metrics import TextMetric
-    from rerank.metrics.bleu import Bleu
+    from rerank.metrics.bleu import Bleu, Extremes
+    from rerank.metrics.line_scores import LineScores
     from rerank.metrics.word_classes import WordClass
     from rerank.notices import Notices
+    from rerank.report.comparison import EvaluatedTexts
+    from rerank.report.evaluation import Evaluation
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
 
@@ -146,7 +150,51 @@ class MeasureOptions:
                     )
         return {name: [files[system] for system in names] for name, files in found.items()}
 
-    def read_classes(self, notices: Notices) -> list[WordClass]:
+    def evaluate(
+        self,
+        documents: Documents,
+        texts: EvaluatedTexts,
+        notices: Notices,
+        *,
+        metrics: tuple[Bleu, Mapping[str, TextMetric]],
+        score_files: Mapping[str, Sequence[str]],
+        extremes: Extremes | None = None,
+        seed: int = 1,
+    ) -> Evaluation:
+        """Scores of texts, with means of other tools' values, classes of words and roles in tuning.
+
+        metrics: what `bleu` and `other_metrics` return; score_files: what `score_files` returns;
+        extremes: of a k-best list.
+        """
+        from rerank.report.comparison import evaluate
+
+        metric, others = metrics
+        classes, objectives = self._classes(notices), self._objectives(notices)
+        names = [text.name for text in texts.systems]
+        return evaluate(
+            documents,
+            texts,
+            metric=metric,
+            others=others,
+            line_scores=_read_scores(score_files, names, documents, notices),
+            detokenised=self._detokenised(texts) if self.detokenize else None,
+            word_classes=classes,
+            objectives=objectives,
+            extremes=extremes,
+            seed=seed,
+        )
+
+    def _detokenised(self, texts: EvaluatedTexts) -> EvaluatedTexts:
+        """References and systems, detokenised."""
+        from rerank.corpus.tokenisation import detokenised, detruecased
+
+        def change(lines: Sequence[bytes]) -> list[bytes]:
+            ordered = detruecased(lines) if self.detruecase else lines
+            return detokenised(ordered, str(self.detokenize))
+
+        return texts.changed(change)
+
+    def _classes(self, notices: Notices) -> list[WordClass]:
         """The classes of words that were asked for."""
         from rerank.metrics.word_classes import (
             ListedWords,
@@ -163,7 +211,7 @@ class MeasureOptions:
             counts = read_frequencies(self.word_frequencies, notices)
         return english_classes(lists, counts, notices)
 
-    def read_objectives(self, notices: Notices) -> list[str]:
+    def _objectives(self, notices: Notices) -> list[str]:
         """Names of the objectives of the weights: of tuning, and of tune-mbr if it was used.
 
         Empty without weights; InputError for weights that do not name any.
@@ -185,3 +233,22 @@ class MeasureOptions:
                 source=display(self.weights),
             )
         return found
+
+
+def _read_scores(
+    files: Mapping[str, Sequence[str]],
+    systems: Sequence[str],
+    documents: Documents,
+    notices: Notices,
+) -> dict[str, list[LineScores]]:
+    """Values of the lines of each system, by name of the metric; a file is read once."""
+    from rerank.metrics.line_scores import read_line_scores
+
+    found: dict[str, list[LineScores]] = {}
+    for name, paths in files.items():
+        read = {
+            path: read_line_scores(path, name, documents, notices, text=system)
+            for path, system in dict(zip(paths, systems, strict=True)).items()
+        }
+        found[name] = [read[path] for path in paths]
+    return found

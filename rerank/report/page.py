@@ -14,9 +14,10 @@ from importlib.resources import files
 from typing import Any
 
 from rerank.report import charts
-from rerank.report.evaluation_details import NAMES
+from rerank.report.evaluation import NAMES
 from rerank.report.explanation import word_runs
 from rerank.report.run_report import RunReport
+from rerank.table import p_value
 
 # controls but TAB, zero-width and bidirectional characters, separators of lines, soft hyphen
 _INVISIBLE = re.compile(
@@ -41,7 +42,7 @@ def render(report: RunReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(visible=visible, signed=_signed, figure=_figure, p=_p)
+    environment.filters.update(visible=visible, signed=_signed, figure=_figure, p=p_value)
     environment.globals.update(runs=_runs, names=NAMES, sign=charts.sign)
     folder = files("rerank.report") / "html"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
@@ -100,7 +101,3 @@ def _signed(value: float | None, digits: int = 2) -> str:
 
 def _figure(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}" if value >= 1e-4 else f"{value:.0e}"

@@ -21,7 +21,7 @@ from lm.backend import Backend
 from lm.causal.engine import VERSION, CausalContext, CausalEngine, Tree, trees_of
 from lm.causal.folder import UNLIMITED, CausalModel
 from lm.trie import Candidates
-from rerank.corpus.detokenisation import detokenised
+from rerank.corpus.tokenisation import detokenised
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
