@@ -21,20 +21,19 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from decoders.table import Options
+from rerank.commands.document_run import LinearModel, choose_search
+from rerank.commands.lists import Lists
 from rerank.commands.run import SEARCH_NAMES
+from rerank.commands.trace import Trace
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document
 from rerank.files.paths import display
 from rerank.formats.weights import Weights, read_weights
-from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import Lists
+from rerank.notices import Notices, PythonWarnings, log
 from rerank.pipeline.memory import DocumentReader, MemorySource
 from rerank.pipeline.models import LM, ModelOptions, Scoring, check_names, open_models
 from rerank.pipeline.results import DocumentResult
-from rerank.pipeline.run_loop import LinearModel
-from rerank.pipeline.searching import Search, choose_search
-from rerank.pipeline.sources import log
-from rerank.pipeline.tracing import Trace
+from rerank.pipeline.searching import Search
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
@@ -130,7 +129,7 @@ class Reranker:
         search = choose_search(source, self.search, log.info)
         errors = tuple(scorer.error for scorer in self.scorers)
         results = []
-        for batch in self.model.run(source, search):
+        for batch in self.model.batches(source, search):
             for name, kbest, document, result in batch.each():
                 if document is not None:
                     result = Trace.of(document, batch.weights, result, errors).result

@@ -8,14 +8,18 @@ counted as well (`rerank.check.findings`).
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from rerank.errors import InputError
 from rerank.files.terminal import printable
 
 NAMED = 5  # names in a warning
+Printer: TypeAlias = Callable[[str], None]  # prints a line about a run
+log = logging.getLogger("rerank")  # lines about a run, unless the caller prints them
 
 
 @dataclass(slots=True)

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from rerank.commands.document_run import ListRun
+from rerank.commands.lists import Lists
 from rerank.formats.translations import read_with_documents
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.exact.ascent import ChainSet, document_line
@@ -45,7 +45,7 @@ def main() -> None:
     lists = Lists(options.kbest, options.docs, lms=((name, Path(folder)),))
     documents, lines = read_with_documents(lists.docs, None, [options.ref], notices)
     given = read_weights(options.start, notices)
-    with KBestSource.open(lists, notices, documents=documents) as opened:
+    with ListRun.open(lists, notices, documents=documents) as opened:
         features = TunedFeatures((), given, options.start)
         corpus = read_set(opened, documents.split(lines), [Bleu()], features, lambda line: None)
     weights = features.start(corpus.documents[0].space)

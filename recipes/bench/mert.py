@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.document_run import ListRun
+from rerank.commands.lists import Lists
 from rerank.files.lines import read_lines
 from rerank.formats.translations import read_with_documents
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL
@@ -72,7 +72,7 @@ def read(data: Path, name: str) -> Task:
     documents, lines = read_with_documents(lists.docs, None, [path / f"{stem}.en"], notices)
     start = path / "moses.rescore.ini"
     given = read_weights(start, notices)
-    with KBestSource.open(lists, notices, documents=documents) as opened:
+    with ListRun.open(lists, notices, documents=documents) as opened:
         features = TunedFeatures((), given, str(start))
         corpus = read_set(opened, documents.split(lines), [Bleu()], features, lambda line: None)
     space = corpus.documents[0].space

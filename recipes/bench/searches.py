@@ -141,14 +141,15 @@ def row(name: str, n: int, width: int, seconds: float, obvious: float | None) ->
 def share(model: Path, kbest: Path, docs: Path) -> None:
     """How a decoding with a beam of 64 divides between scorer and search."""
     from decoders.table import Options
+    from rerank.commands.document_run import ListRun
+    from rerank.commands.lists import Lists
     from rerank.notices import Notices
-    from rerank.pipeline import Lists, Scoring, Search
-    from rerank.pipeline.kbest_source import KBestSource
-    from rerank.pipeline.searching import search_documents
+    from rerank.pipeline.models import Scoring
+    from rerank.pipeline.searching import Search, search_documents
     from rerank.scorers.features import prepare
 
     lists = Lists(kbest, docs, lms=(("lm", model),), top=25, scoring=Scoring(no_cache=True))
-    with KBestSource.open(lists, Notices()) as opened:
+    with ListRun.open(lists, Notices()) as opened:
         named = opened.first_with_candidates()
         if named is None:
             raise SystemExit(f"{kbest}: no candidates")

@@ -172,16 +172,17 @@ def fresh(name: str) -> str:
 
 def simulate() -> None:
     """What 64 machines would take, from the measured cost of every document."""
+    from rerank.commands.distribution import deal
+    from rerank.commands.document_run import ListRun
+    from rerank.commands.lists import Lists
     from rerank.notices import Notices
-    from rerank.pipeline import Lists, Scoring
-    from rerank.pipeline.kbest_source import KBestSource
-    from rerank.pipeline.shards import deal
+    from rerank.pipeline.models import Scoring
 
     scoring = Scoring(device="cpu", deterministic=True, no_cache=True, threads=1)
     models = (("codclm", Path("codclm.lm")),)
     lists = Lists("test.nbest", "test.docids", lms=models, scoring=scoring, top=10)
     seconds: list[float] = []
-    with KBestSource.open(lists, Notices()) as source:
+    with ListRun.open(lists, Notices()) as source:
         predicted = source.costs
         for named in source.read():
             space = source.space(named[1], total=False)

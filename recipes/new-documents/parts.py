@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rerank.commands.lists import Lists
 from rerank.files.lines import read_lines
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists
 
 REST = "the rest"
 

@@ -23,18 +23,18 @@ from parts import PARTS, REST, split
 from systems import nmt_halves, wmt23_parts
 from versions import as_files, start_file, tune
 
+from rerank.commands.document_run import ListRun
+from rerank.commands.lists import Lists
+from rerank.commands.systems import PREFIX
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline import Plan, TunedWeights, tune_mert
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
 from rerank.pipeline.references import read_targets
-from rerank.pipeline.systems import PREFIX
+from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objective import bleu_of
-from rerank.tuning.plan import CV, NONE
+from rerank.tuning.plan import CV, NONE, Plan
 from rerank.tuning.pool import Pool
 
 TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
@@ -123,7 +123,7 @@ def pool(of: Set) -> tuple[Pool, tuple[str, ...]]:
     """All candidates of a set with their statistics, and the names of the features."""
     notices = Notices()
     documents, lines = read_targets(of.lists, of.references, notices)
-    with KBestSource.open(of.lists, notices, documents=documents) as source:
+    with ListRun.open(of.lists, notices, documents=documents) as source:
         features, references = TunedFeatures(), documents.split(lines)
         corpus = read_set(source, references, [Bleu()], features, lambda line: None)
     space = corpus.documents[0].space
@@ -134,7 +134,7 @@ def pool(of: Set) -> tuple[Pool, tuple[str, ...]]:
 
 def weights_of(path: Path, of: Set) -> NDArray[np.float64]:
     """Weights (F,) of a file for a set."""
-    with KBestSource.open(of.lists, Notices()) as source:
+    with ListRun.open(of.lists, Notices()) as source:
         first = source.first_with_candidates()
     if first is None:
         raise click.ClickException(f"{of.lists.name}: no candidates")

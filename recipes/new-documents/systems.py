@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rerank.commands.lists import Lists
 from rerank.formats.translations import documents_in
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists
 from rerank.registry import ALL_SYSTEMS
 
 NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")

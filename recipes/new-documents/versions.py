@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from rerank.commands.lists import Lists
+from rerank.commands.systems import DOCUMENT_BLEU
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists
 from rerank.pipeline.references import read_targets
-from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.registry import ALL_SYSTEMS
 
 

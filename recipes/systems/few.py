@@ -15,18 +15,19 @@ from pathlib import Path
 import numpy as np
 from run import NMT
 
+from rerank.commands.document_run import ListRun
+from rerank.commands.lists import Lists
+from rerank.commands.systems import DOCUMENT_BLEU
 from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline import Lists, Plan
-from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.references import read_targets
 from rerank.pipeline.searching import AUTO, search_documents
-from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.pipeline.tuning_reading import read_set
 from rerank.registry import ALL_SYSTEMS
 from rerank.tuning.features import Alternatives, TunedFeatures, values_of_systems
 from rerank.tuning.objective import bleu_of
+from rerank.tuning.plan import Plan
 from rerank.tuning.pool import TuningSet
 from rerank.tuning.run import tune
 
@@ -51,7 +52,7 @@ def read(lists: Lists, reference: Path, tokenize: str) -> Read:
     """All documents with their features and statistics."""
     notices, metric = Notices(), Bleu(tokenize)
     documents, lines = read_targets(lists, [reference], notices)
-    with KBestSource.open(lists, notices, documents=documents) as source:
+    with ListRun.open(lists, notices, documents=documents) as source:
         split = documents.split(lines)
         corpus = read_set(source, split, [metric], TunedFeatures(), lambda line: None)
         return corpus, Alternatives(source.systems, DOCUMENT_BLEU), metric

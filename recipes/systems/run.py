@@ -22,9 +22,9 @@ from typing import Any
 
 from complete_part import complete_part
 
+from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_BLEU
 from rerank.corpus.documents import Documents
 from rerank.notices import Notices
-from rerank.pipeline.systems import DOCUMENT_BLEU, SENTENCE_BLEU
 
 RERANK = [sys.executable, "-m", "rerank"]
 NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")

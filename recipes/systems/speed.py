@@ -13,8 +13,8 @@ from pathlib import Path
 from run import NMT
 from sacrebleu.metrics import BLEU, CHRF
 
+from rerank.commands.systems import SystemOutputs, documents_of_systems, kbest_of, read_outputs
 from rerank.notices import Notices
-from rerank.pipeline.systems import SystemOutputs, documents_of_systems, kbest_of, read_outputs
 from rerank.registry import ALL_SYSTEMS
 
 Texts = list[list[bytes | None]]

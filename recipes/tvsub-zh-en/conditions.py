@@ -20,13 +20,13 @@ from lm.checkpoint import load_model
 from lm.scoring import ScoringEngine, after
 from lm.sentences import Rows
 from lm.trie import Candidates
+from rerank.commands.run import progress
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
 from rerank.formats.moses import append_features
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
-from rerank.pipeline.progress import progress
 
 
 def main(condition: str, model: str, kbest: str, docids: str, reference: str, out: str) -> None:

@@ -59,12 +59,12 @@ def ablate(
       rerank ablate --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \\
         --weights weights.json --ref test.en
     """
-    from rerank import pipeline
+    from rerank.pipeline.ablation import ablate as ablate_of
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         lists, search = split(options)
-        result = pipeline.ablate(
+        result = ablate_of(
             lists,
             references,
             weights,

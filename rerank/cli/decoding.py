@@ -88,18 +88,19 @@ def decode(
       rerank decode --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \\
         --weights weights.json --out test.out
     """
-    from rerank import pipeline
+    from rerank.pipeline.decoding import Reports
+    from rerank.pipeline.decoding import decode as decode_lists
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         lists, search = split(options)
-        result = pipeline.decode(
+        result = decode_lists(
             lists,
             weights,
             out,
             search=search.listing(n_best),
             default_weight=default_weight,
-            reports=pipeline.Reports(kbest_out, summary, trace, explain),
+            reports=Reports(kbest_out, summary, trace, explain),
             dry_run=dry_run,
             notices=notices,
             announce=messages.announce,
@@ -146,12 +147,12 @@ def score(
     Example:
       rerank score --kbest dev.nbest --docs dev.docids --lm codclm=models/codclm --out dev.scored
     """
-    from rerank import pipeline
+    from rerank.pipeline.scoring import score as score_lists
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         lists, search = split(options)
-        pipeline.score(
+        score_lists(
             lists,
             out,
             weights=weights,

@@ -28,8 +28,8 @@ def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:
     Example:
       rerank demo --out demo
     """
-    from rerank import pipeline
     from rerank.commands import execute
+    from rerank.pipeline.demo import demo as demo_of
 
-    result = pipeline.demo(out, execute, seed=seed, announce=Messages(quiet=quiet).announce)
+    result = demo_of(out, execute, seed=seed, announce=Messages(quiet=quiet).announce)
     print_result(result, form)

@@ -12,7 +12,8 @@ from rerank.corpus.reading import ReadingOptions
 from rerank.options import decorators_of, settings_of
 
 if TYPE_CHECKING:
-    from rerank.pipeline import Lists, Search
+    from rerank.commands.lists import Lists
+    from rerank.pipeline.searching import Search
 
 _NAMES = {field.name for field in fields(ReadingOptions)}
 reading_options = all_of(decorators_of(ReadingOptions, without={"missing", "normalize"}))

@@ -70,12 +70,12 @@ def tune_mbr(
       rerank tune-mbr --kbest dev2.nbest.gz --docs dev2.docids --ref dev2.en \\
         --weights weights.json --out mbr.json
     """
-    from rerank import pipeline
+    from rerank.pipeline.mbr_tuning import tune_mbr as tune_mbr_of
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         lists, search = split(options)
-        result = pipeline.tune_mbr(
+        result = tune_mbr_of(
             lists,
             references,
             weights,

@@ -93,18 +93,18 @@ def tune_moses(
       rerank tune-moses --features run1.features.dat --scores run1.scores.dat \\
         --init run1.init.opt --base moses.ini --out tuned.ini
     """
-    from rerank import pipeline
+    from rerank.pipeline.moses_tuning import tune_moses as tune_moses_of
+    from rerank.pipeline.tuning import TunedWeights
+    from rerank.tuning.plan import Plan
 
     with messages.warnings() as notices:
         objective, settings = bleu_objective_of(options), settings_of(options)
-        result = pipeline.tune_moses(
+        result = tune_moses_of(
             features,
             scores,
-            pipeline.TunedWeights(out, tune or (), start, ranges_of(options), base=base, plot=plot),
+            TunedWeights(out, tune or (), start, ranges_of(options), base=base, plot=plot),
             init=init,
-            plan=pipeline.Plan(
-                algorithm=algorithm, objective=objective, settings=settings, select=select
-            ),
+            plan=Plan(algorithm=algorithm, objective=objective, settings=settings, select=select),
             notices=notices,
             announce=messages.announce,
         )

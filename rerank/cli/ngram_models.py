@@ -63,9 +63,10 @@ def train_ngram(train: str, out: str, messages: Messages, **recipe: Any) -> None
     Example:
       rerank train-ngram --order 5 --train train.en.gz --out model.arpa.gz
     """
-    from rerank import pipeline
+    from rerank.pipeline.ngram_models import NGramRecipe
+    from rerank.pipeline.ngram_models import train_ngram as train_ngram_of
 
     with messages.warnings() as notices:
-        pipeline.train_ngram(
-            pipeline.NGramRecipe(**recipe), train, out, notices=notices, announce=messages.announce
+        train_ngram_of(
+            NGramRecipe(**recipe), train, out, notices=notices, announce=messages.announce
         )

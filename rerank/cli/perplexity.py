@@ -82,7 +82,9 @@ def perplexity(
     Example:
       rerank perplexity --lm codclm.lm valid.en --format json
     """
-    from rerank import pipeline
+    from rerank.pipeline.ngram_models import ngram_perplexity
+    from rerank.pipeline.perplexity import perplexity as perplexity_of
+    from rerank.pipeline.tags import TaggedText
     from rerank.report.perplexity import PerplexityReport
 
     if ngram is not None:
@@ -93,12 +95,12 @@ def perplexity(
         raise UsageError("--format tsv: one table; leave out --tags or --per-document")
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
-        files = pipeline.TaggedText(text, side_of(options), tags)
+        files = TaggedText(text, side_of(options), tags)
         if lm is None:
             named = {name: options[name] for name in ("documents", "per_document")}
-            result = pipeline.ngram_perplexity(str(ngram), text, notices=notices, **named)
+            result = ngram_perplexity(str(ngram), text, notices=notices, **named)
         else:
-            result = pipeline.perplexity(lm, files, notices=notices, **options)
+            result = perplexity_of(lm, files, notices=notices, **options)
     given = tuple(files.side)
     if process_number() == 0:
         print_result(PerplexityReport(result, options["duplicate_last_word"], given), form)

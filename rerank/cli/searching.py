@@ -9,7 +9,7 @@ from rerank.commands.run import SearchOptions
 from rerank.options import decorators_of
 
 if TYPE_CHECKING:
-    from rerank.pipeline import Search
+    from rerank.pipeline.searching import Search
 
 _NAMES = ("search", "beam", "alpha", "seed", "gap")
 search_options = all_of(decorators_of(SearchOptions))

@@ -274,7 +274,9 @@ def train_lm(
     Example:
       rerank train-lm --model codclm --train train.en.gz --valid valid.en --out codclm.lm
     """
-    from rerank import pipeline
+    from rerank.commands.texts import TextFiles
+    from rerank.pipeline.language_models import train_lm as train_lm_of
+    from rerank.pipeline.recipe import Recipe
 
     def report(r: Report) -> None:
         messages.announce(
@@ -288,10 +290,10 @@ def train_lm(
     messages.announce_threads(threads)
     with messages.warnings() as notices:
         side, valid_side = side_of(recipe), side_of(recipe, "valid_")
-        last = pipeline.train_lm(
-            pipeline.Recipe(**recipe, threads=threads),
-            pipeline.TextFiles(train, side),
-            pipeline.TextFiles(valid, valid_side),
+        last = train_lm_of(
+            Recipe(**recipe, threads=threads),
+            TextFiles(train, side),
+            TextFiles(valid, valid_side),
             out,
             notices=notices,
             resume=resume,

@@ -95,7 +95,9 @@ def tune_mert(
       rerank tune-mert --kbest dev.nbest.gz --docs dev.docids --ref dev.en \\
         --lm codclm=models/codclm --start moses.ini --out weights.json
     """
-    from rerank import pipeline
+    from rerank.pipeline.tuning import TunedWeights
+    from rerank.pipeline.tuning import tune_mert as tune_mert_of
+    from rerank.tuning.plan import Plan
 
     source = click.get_current_context().get_parameter_source("threads")
     machine = {} if source is ParameterSource.DEFAULT else {"threads": options["threads"]}
@@ -103,12 +105,12 @@ def tune_mert(
         objective, settings = objective_of(options), settings_of(options)
         ranges = ranges_of(options)
         lists, search = split(options | machine)
-        result = pipeline.tune_mert(
+        result = tune_mert_of(
             lists,
             references,
-            pipeline.TunedWeights(out, features or (), start, ranges, base, plot),
+            TunedWeights(out, features or (), start, ranges, base, plot),
             search=search,
-            plan=pipeline.Plan(
+            plan=Plan(
                 pools,
                 algorithm=algorithm,
                 objective=objective,

@@ -20,11 +20,10 @@ from rerank.values import FILE, FOLDER, TEXT, Pair
 
 if TYPE_CHECKING:
     from rerank.commands.findings import CleanCopies, Findings
+    from rerank.commands.lists import KBestFile, Lists
     from rerank.commands.survey import KnownWords, Summary, WeightedTotals
     from rerank.corpus.documents import Documents, Role
     from rerank.files.paths import FilePath
-    from rerank.pipeline.kbest_file import KBestFile
-    from rerank.pipeline.lists import Lists
 
 
 @record
@@ -105,11 +104,11 @@ def check(options: CheckOptions) -> int:
       rerank check --kbest dev.nbest.gz --docs dev.docids --ref dev.ref --weights w.json
     """
     from rerank.commands.findings import CheckResult, Findings
+    from rerank.commands.lists import made_lists, own_documents
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import UNREFERENCED
-    from rerank.pipeline.lists import made_lists, own_documents
     from rerank.pipeline.references import read_targets
 
     others, references = options.others, options.others.references
@@ -170,11 +169,11 @@ def examine(
     the references.
     """
     from rerank.commands.findings import Findings
+    from rerank.commands.lists import KBestFile
+    from rerank.commands.run import progress
     from rerank.commands.survey import ListSurvey, Summary
     from rerank.corpus.grouping import DUPLICATE, EMPTY
     from rerank.files.paths import display
-    from rerank.pipeline.kbest_file import KBestFile
-    from rerank.pipeline.progress import progress
 
     findings = Findings()
     totals = _weighted_totals(weights, models, findings)
@@ -217,8 +216,8 @@ def examine(
 
 def _with_sources(lists: Lists, copies: ExitStack) -> Lists:
     """The lists with a file of sources, if these are to be candidates (`--missing source`)."""
+    from rerank.commands.lists import MISSING_SOURCE, with_own_sources
     from rerank.formats.side_information import check_files
-    from rerank.pipeline.lists import MISSING_SOURCE, with_own_sources
 
     if lists.missing != AS_SOURCE:
         return lists
@@ -373,10 +372,10 @@ def _clean(
     read: the lists as they can be read twice.
     """
     from rerank.commands.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
+    from rerank.commands.lists import KBestFile
     from rerank.files.outputs import atomic_all
     from rerank.files.paths import display
     from rerank.formats.documents.table import DocumentFile
-    from rerank.pipeline.kbest_file import KBestFile
 
     file = KBestFile(read.kbest, read, unreported=Findings())
     documents, _ = _documents(file, references, Findings())

@@ -16,9 +16,9 @@ from rerank.values import FILE, Whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rerank.commands.document_run import ListRun
+    from rerank.commands.lists import Lists
     from rerank.notices import Notices
-    from rerank.pipeline.kbest_source import KBestSource
-    from rerank.pipeline.lists import Lists
 
 DOCUMENTS = "documents"
 
@@ -87,7 +87,7 @@ COMMAND = Command("convert", ConvertOptions, convert)
 def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str:
     """Write k-best lists in another format, and say what was written.
 
-    Memory: `rerank.pipeline.kbest_file.PIECE` sentences, or the largest document where sentences of
+    Memory: `rerank.commands.lists.PIECE` sentences, or the largest document where sentences of
     the list are not in order, and to write lists of documents.
 
     Moses lists that stay so keep every byte that is not to change; those of Marian and of other
@@ -95,17 +95,17 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     which only lists of documents and lists whose ids are not in order need, each sentence is one.
     UsageError for files of what nobody has; InputError for a list that the format cannot hold.
     """
+    from rerank.commands.document_run import ListRun
+    from rerank.commands.lists import in_source_order
     from rerank.corpus.spelling import FORMS, with_texts
     from rerank.files.outputs import atomic_all, check_outputs
     from rerank.files.paths import display
     from rerank.formats.conversion import Conversion
-    from rerank.pipeline.input_order import in_source_order
-    from rerank.pipeline.kbest_source import KBestSource
 
     out, to = converted.out, converted.to
     others = [path for path in (converted.docs_out, converted.source_out) if path]
     check_outputs([out, *others], lists.files)
-    with KBestSource.open(_with_documents(lists, to), notices) as source:
+    with ListRun.open(_with_documents(lists, to), notices) as source:
         ids, sources = _known(converted, source)
         as_read = source.file.format.name
         conversion = Conversion(as_read, to, lists.first_id, converted.n_best, ids, sources)
@@ -130,7 +130,7 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
 
 
 def _known(
-    converted: Converted, source: KBestSource
+    converted: Converted, source: ListRun
 ) -> tuple[Sequence[bytes] | None, Sequence[bytes] | None]:
     """Document id and source of each source line; UsageError for a file of what nobody has."""
     ids, sources = source.file.annotations
@@ -151,7 +151,7 @@ def _known(
 
 def _with_documents(lists: Lists, to: str) -> Lists:
     """The lists with every sentence a document, if nothing else is said."""
-    from rerank.pipeline.lists import own_documents
+    from rerank.commands.lists import own_documents
 
     if lists.docs is not None or lists.no_docs is not None:
         return lists

@@ -11,9 +11,9 @@ from rerank.options import Command, part, record
 from rerank.table import Column, Table
 
 if TYPE_CHECKING:
+    from rerank.commands.lists import Lists
     from rerank.corpus.diversity import Diversity
     from rerank.notices import Notices
-    from rerank.pipeline.lists import Lists
 
 _FIGURES = {"candidates": ".1f", "distinct": ".1f", "distance": ".2f", "relative": ".3f"}
 _SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}
@@ -125,13 +125,13 @@ def diversity_of(lists: Lists, notices: Notices) -> Diversities:
     """
     import numpy as np
 
+    from rerank.commands.document_run import ListRun
     from rerank.corpus.diversity import diversity as diversity_of_list
-    from rerank.pipeline.kbest_source import KBestSource
 
     if lists.docs is None:
         lists = replace(lists, no_docs="each")
     found: dict[int, Diversity] = {}
-    with KBestSource.open(lists, notices) as source:
+    with ListRun.open(lists, notices) as source:
         for _, kbest in source.read():
             for t in np.flatnonzero(kbest.counts).tolist():
                 tokens = [kbest.tokens(row) for row in kbest.rows(t)]

@@ -252,9 +252,8 @@ def _extremes(
     notices: Notices,
 ) -> Extremes | None:
     """Statistics of the best and the worst choices from the k-best list."""
+    from rerank.commands.lists import KBestFile, Lists
     from rerank.metrics.bleu import list_extremes
-    from rerank.pipeline.kbest_file import KBestFile
-    from rerank.pipeline.lists import Lists
 
     if oracle.kbest is None:
         return None

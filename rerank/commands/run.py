@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from decoders.table import Options
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
-from rerank.files.terminal import progress_shown, say, show
+from rerank.files.terminal import progress_shown, say, show, shows_progress
 from rerank.grammar import Kind, Member, keys_of
 from rerank.notices import Notices
 from rerank.options import option, part, record
@@ -22,9 +24,10 @@ from rerank.torchrun import process_number
 from rerank.values import FILE, FOLDER, PART, SCALE, SEED, TEXT, MemorySize, Pair, ShardName, Whole
 
 if TYPE_CHECKING:
-    from rerank.pipeline.lists import Lists
+    from rerank.commands.lists import Lists
     from rerank.pipeline.searching import Search
 
+T = TypeVar("T")
 KBEST_HELP = (
     "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
     "- is standard input."
@@ -42,6 +45,7 @@ DEVICE_HELP = "Device for language models: cpu, cuda, cuda:N, or auto, CUDA wher
 THREADS_HELP = "CPU threads for language models [default: one; more for large models]."
 MOST_THREADS = 512  # that a process should start
 DOCUMENT_CACHE = 0.1  # the best share on subtitles, with 6 % less perplexity
+_LOG_SECONDS = 60  # between two lines about the progress of work
 SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
 
@@ -64,7 +68,7 @@ class ListFiles:
 
     def lists(self, **more: Any) -> Lists:
         """The lists as a run takes them; more: further fields."""
-        from rerank.pipeline.lists import Lists
+        from rerank.commands.lists import Lists
 
         docs, no_docs = self.documents.file, self.documents.no_docs
         systems = tuple((name, Path(file)) for name, file in self.systems)
@@ -236,8 +240,8 @@ class RunOptions:
 
     def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
         """The lists and scorers as a run takes them."""
+        from rerank.commands.distribution import Shard
         from rerank.pipeline.models import ModelOptions, Scoring
-        from rerank.pipeline.shards import Shard
 
         scorers, machine, sharing = self.scorers, self.machine, self.sharing
         return self.lists.lists(
@@ -376,3 +380,49 @@ def print_result(result: Any, form: str) -> None:
     else:
         text = getattr(result, f"to_{form}")()
     show(text.removesuffix("\n"))
+
+
+def progress(items: Iterable[T], *, label: str, unit: str, total: int) -> Iterator[T]:
+    """Yield the items, while standard error shows how many of them are done.
+
+    `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
+    unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
+    leaves none either.
+    """
+    if sys.stderr is None or process_number() > 0 or not shows_progress():
+        # standard error is closed by the caller, the first process shows it, or nobody is to
+        yield from items
+    elif sys.stderr.isatty():
+        from tqdm import tqdm
+
+        yield from tqdm(
+            items, desc=label, unit=f" {unit}", total=total, leave=False, dynamic_ncols=True
+        )
+    else:
+        yield from _logged(items, label, unit, total)
+
+
+def _logged(items: Iterable[T], label: str, unit: str, total: int) -> Iterator[T]:
+    """Yield the items; a line on standard error after each that completes a minute."""
+    start = last = monotonic()
+    for done, item in enumerate(items, 1):
+        yield item
+        now = monotonic()
+        if now - last >= _LOG_SECONDS:
+            last = now
+            say(f"{label}: {_state(done, total, unit, now - start)}")
+
+
+def _state(done: int, total: int, unit: str, seconds: float) -> str:
+    """`1200/5000 documents, 20/s, 3 min left`: count, rate and time to come."""
+    rate = done / seconds
+    speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
+    return f"{done}/{total} {unit}, {speed}, {duration((total - done) / rate)} left"
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people: `45 s`, `3 min`, `2 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -104,8 +104,8 @@ def drawn(options: SampleOptions, notices: Notices) -> SampledText:
     depends, says `lm.sampling.sample`.
     """
     from lm.sampling import sample as draw
+    from rerank.commands.run import progress
     from rerank.files.outputs import atomic, check_outputs
-    from rerank.pipeline.progress import progress
     from rerank.scorers.model_folders import broken_models, open_model
 
     lm, start, sampling = options.lm, options.start, options.sampling

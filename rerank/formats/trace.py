@@ -1,4 +1,4 @@
-"""Traces of choices, as `decode --trace` writes them (`rerank.pipeline.trace_file`), read back."""
+"""Traces of choices, as `decode --trace` writes them (`rerank.commands.trace`), read back."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.document_run import LinearModel, ListRun, choose_search
+from rerank.commands.lists import Lists
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
 from rerank.files.lines import InputFiles, spool
@@ -19,13 +21,9 @@ from rerank.formats.translations import files_of
 from rerank.formats.weights import read_weights
 from rerank.metrics import metric
 from rerank.metrics.bleu import Bleu
-from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
+from rerank.notices import Notices, Printer, PythonWarnings, log
 from rerank.pipeline.references import read_targets
-from rerank.pipeline.run_loop import LinearModel
-from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Printer, log
+from rerank.pipeline.searching import AUTO, Search
 from rerank.report.comparison import EvaluatedTexts, SystemText
 from rerank.report.comparison import evaluate as judge
 from rerank.report.evaluation import Evaluation
@@ -80,7 +78,7 @@ def ablate(
         if lists.kbest:  # its own documents are read before the lists
             lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
         documents, targets = read_targets(lists, references, notices, announce)
-        source = opened.enter_context(KBestSource.open(lists, notices, documents=documents))
+        source = opened.enter_context(ListRun.open(lists, notices, documents=documents))
         if not have_contexts(source.scorers):
             raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
         if names := without_null(source.scorers):
@@ -116,17 +114,17 @@ def ablate(
     return replace(evaluation, changed=changed)
 
 
-def _decoded(source: KBestSource, model: LinearModel, search: Search) -> list[list[bytes]]:
+def _decoded(source: ListRun, model: LinearModel, search: Search) -> list[list[bytes]]:
     """The texts of each document as `decode` chooses them."""
     return [
         kbest.chosen(result.choices)
-        for batch in model.run(source, search)
+        for batch in model.batches(source, search)
         for _, kbest, _, result in batch.each()
     ]
 
 
 def _in_contexts(
-    source: KBestSource,
+    source: ListRun,
     models: dict[str, LinearModel],
     decoded: Sequence[Sequence[bytes]],
     targets: Sequence[Sequence[bytes]],
@@ -136,7 +134,7 @@ def _in_contexts(
     model, documents = models[EMPTIED], source.documents
     others = _others(len(documents), seed)
     d = -1
-    for batch in model.prepared(source):
+    for batch in model.batches(source):
         for _, kbest, document, _ in batch.each():
             d += 1
             start, stop = documents.span(d)

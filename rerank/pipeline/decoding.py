@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from decoders.result import NO_CANDIDATES, Direction
+from rerank.commands.distribution import distributed
+from rerank.commands.document_run import LinearModel, ListRun, choose_search
+from rerank.commands.lists import LineWriter, Lists, in_source_order
+from rerank.commands.trace import Trace, trace_lines
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.errors import UsageError
 from rerank.files.lines import InputFiles
@@ -19,19 +23,9 @@ from rerank.files.paths import display
 from rerank.formats.documents.table import DocumentFile
 from rerank.formats.trace import Choice
 from rerank.formats.weights import read_weights
-from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.distribution import distributed, scoring_shard
-from rerank.pipeline.estimate import estimate
-from rerank.pipeline.input_order import LineWriter, in_source_order
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
+from rerank.notices import Notices, Printer, PythonWarnings, log
 from rerank.pipeline.results import CorpusResult, DocumentResult
-from rerank.pipeline.run_loop import LinearModel
-from rerank.pipeline.scored_lists import write_list
-from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Printer, log
-from rerank.pipeline.trace_file import trace_lines
-from rerank.pipeline.tracing import Trace
+from rerank.pipeline.searching import AUTO, Search
 from rerank.report.explanation import Explanation, split_place
 from rerank.scorers import FeatureSource
 from rerank.signature import LENGTH, short_digest, signature
@@ -77,9 +71,9 @@ def decode(
 
     `out` gets one line per source sentence (empty where there is no candidate); after a fault
     neither it nor a report is written. Several processes may share the documents
-    (`rerank.pipeline.distribution`). None after a dry run, after a shard, and in processes of
+    (`rerank.commands.distribution`). None after a dry run, after a shard, and in processes of
     `torchrun` other than the first. Memory: the documents searched together
-    (`DocumentSource.batches`); at order 1 their K×K scores (4 bytes each) as well.
+    (`Run.batches`); at order 1 their K×K scores (4 bytes each) as well.
     """
     run = partial(
         _decode,
@@ -114,11 +108,11 @@ def _decode(
     search = search.at(model.weights.alpha, model.weights.mbr_spread)
     if search.options.n_best > 1 and reports.summary is None:
         raise UsageError("--n-best: the summary lists the paths of a document; give --summary FILE")
-    with KBestSource.open(lists, notices) as source:
+    with ListRun.open(lists, notices) as source:
         search = choose_search(source, search, announce)
         explained, sentence = _explained(source, reports.explain)
         if source.sharded is not None and not dry_run:
-            with scoring_shard(source, announce), nowhere(len(outputs)) as opened_files:
+            with source.scoring_shard(announce), nowhere(len(outputs)) as opened_files:
                 files = dict(zip(outputs, opened_files, strict=True))
                 for _ in _written(source, model, search, files, explained, lambda line: None):
                     pass
@@ -126,7 +120,7 @@ def _decode(
             source.report(announce, details)
             return None
         if source.scorers or dry_run:
-            estimate(source, search, announce)
+            source.estimate(search, announce)
         if dry_run:
             return None
         with atomic_all(list(outputs.values())) as opened_files:
@@ -144,9 +138,7 @@ def _decode(
     return result
 
 
-def _explained(
-    source: KBestSource, place: str | None
-) -> tuple[dict[str, list[Choice]], int | None]:
+def _explained(source: ListRun, place: str | None) -> tuple[dict[str, list[Choice]], int | None]:
     """A place for the choices of the document that is to be explained, and the sentence."""
     if place is None:
         return {}, None
@@ -160,7 +152,7 @@ def _explained(
 
 
 def _signed(
-    source: KBestSource,
+    source: ListRun,
     weights: str | Path,
     search: Search,
     default: float | None,
@@ -201,7 +193,7 @@ def _digests(scorers: Sequence[FeatureSource]) -> str | None:
 
 
 def _written(
-    source: KBestSource,
+    source: ListRun,
     model: LinearModel,
     search: Search,
     files: Mapping[str, BinaryIO],
@@ -222,7 +214,7 @@ def _written(
 
 
 def _searched(
-    source: KBestSource,
+    source: ListRun,
     model: LinearModel,
     search: Search,
     files: Mapping[str, BinaryIO],
@@ -233,7 +225,7 @@ def _searched(
     """`_written` with writers of the files that have lines for each sentence."""
     errors = tuple(scorer.error for scorer in source.scorers)
     overtaken = 0
-    for batch in model.run(source, search):
+    for batch in model.batches(source, search):
         for name, kbest, document, result in batch.each():
             reasons = "trace" in files or name in explained
             if document is not None and (reasons or "summary" in files):
@@ -256,8 +248,8 @@ def _searched(
                 ordered["out"](enumerate(texts, kbest.first))
                 if "kbest" in ordered:
                     write = ordered["kbest"]
-                    overtaken += write_list(
-                        write, source, kbest, document, result.choices, weights=batch.weights
+                    overtaken += source.write_list(
+                        write, kbest, document, result.choices, weights=batch.weights
                     )
             # its marginals would make memory grow with the number of documents
             yield DocumentResult.of(name, kbest, replace(result, posterior=None))

@@ -23,9 +23,8 @@ from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic, check_folder, write_json
 from rerank.formats.table import read_documents
 from rerank.formats.trace import Choice, read_trace
-from rerank.notices import Notices
+from rerank.notices import Notices, Printer
 from rerank.options import settings_of
-from rerank.pipeline.sources import Printer
 from rerank.report.evaluation import Evaluation
 from rerank.report.explanation import marked_changes
 

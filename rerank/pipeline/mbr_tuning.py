@@ -16,6 +16,8 @@ from decoders.mbr import best, posterior_of, scale, standard_deviation
 from decoders.result import Direction, Posterior
 from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.table import SEED
+from rerank.commands.document_run import Batch, LinearModel, ListRun, choose_search
+from rerank.commands.lists import Lists
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_outputs
@@ -26,14 +28,9 @@ from rerank.metrics import Metric, Rows
 from rerank.metrics import metric as named_metric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.consensus import ExpectedUtility
-from rerank.notices import Notices
-from rerank.pipeline.estimate import estimate
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
+from rerank.notices import Notices, Printer
 from rerank.pipeline.references import read_targets
-from rerank.pipeline.run_loop import Batch, LinearModel
-from rerank.pipeline.searching import AUTO, UTILITY, Search, choose_search, utilities_of
-from rerank.pipeline.sources import Printer
+from rerank.pipeline.searching import AUTO, UTILITY, Search, utilities_of
 from rerank.tuning.spread import SPREADS, SpreadChoice, choose_spread, folds_of
 from rerank.version import __version__
 
@@ -92,16 +89,16 @@ def tune_mbr(
     refuse_all_zero(given, "mbr needs no scale for them, decode with them", source=source_name)
     model = LinearModel(given, source_name)
     documents, lines = read_targets(lists, references, notices, announce)
-    with KBestSource.open(lists, notices, documents=documents) as source:
+    with ListRun.open(lists, notices, documents=documents) as source:
         if _tuned_on(given, lists.kbest):
             notices.add(_SEEN, source=source_name)
         plain = choose_search(source, AUTO, announce)
         search = choose_search(source, search, announce)
         if source.scorers:
-            estimate(source, plain, announce)
+            source.estimate(plain, announce)
         targets = iter(documents.split(lines))
         sums: list[Rows] = []
-        for batch in model.run(source, plain):
+        for batch in model.batches(source, plain):
             with source.searching():
                 sums += _sums(batch, targets, search, measure)
         if all(one.shape[1] == 1 for one in sums):

@@ -9,6 +9,8 @@ from weakref import finalize
 
 import numpy as np
 
+from rerank.commands.document_run import Run
+from rerank.commands.lists import KBestFile, Lists, NamedLists, made_lists, with_own_sources
 from rerank.corpus.columns import Label
 from rerank.corpus.kbest import Document, KBest
 from rerank.corpus.reading import AS_SOURCE
@@ -16,14 +18,11 @@ from rerank.errors import InputError
 from rerank.files.lines import RereadFile
 from rerank.formats.side_information import check_document
 from rerank.notices import PythonWarnings
-from rerank.pipeline.kbest_file import KBestFile
-from rerank.pipeline.lists import Lists, made_lists, with_own_sources
-from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.registry import SIDE_INFORMATION
 from rerank.scorers import FeatureSource
 
 
-class MemorySource(DocumentSource):
+class MemorySource(Run):
     """Documents in memory, or read by `rerank.read`.
 
     sparse: names of the features that a candidate may lack.

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rerank.commands.distribution import Shard
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.cache import Cache, cache_folder, cache_limit
 from rerank.notices import Notices
-from rerank.pipeline.shards import Shard
 from rerank.registry import SCORE_FILES, SCORERS
 from rerank.scorers.causal_options import causal_options, is_causal
 from rerank.scorers.features import TOTAL
@@ -36,7 +36,7 @@ class Scoring:
     cache: its folder, None for that of the environment or the system; threads: on the CPU, None
     for what suits the models; shard: the documents that are scored, None for all; ray: address of
     a Ray cluster that scores all, or `local` for one on this machine
-    (`rerank.pipeline.distribution`); memory: bytes of the process, beyond which candidates lie in
+    (`rerank.commands.distribution`); memory: bytes of the process, beyond which candidates lie in
     files (`rerank.files.arrays`).
     """
 

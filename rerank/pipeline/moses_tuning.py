@@ -15,8 +15,7 @@ from rerank.files.lines import InputFiles
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_base, read_start_weights, write_weights
-from rerank.notices import Notices
-from rerank.pipeline.sources import Printer
+from rerank.notices import Notices, Printer
 from rerank.pipeline.tuning import TunedWeights
 from rerank.pipeline.tuning_outcome import by_name, feature_entries, plan_entries, surface
 from rerank.scorers.features import FeatureSpace

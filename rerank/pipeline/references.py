@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rerank.commands.lists import Lists, own_documents
 from rerank.corpus.documents import Documents, difference_of
 from rerank.corpus.spelling import nfc_lines
 from rerank.errors import InputError
@@ -17,9 +18,7 @@ from rerank.formats.translations import (
     read_reference_texts,
     read_with_documents,
 )
-from rerank.notices import Notices
-from rerank.pipeline.lists import Lists, own_documents
-from rerank.pipeline.sources import Printer, log
+from rerank.notices import Notices, Printer, log
 
 
 def read_targets(

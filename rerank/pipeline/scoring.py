@@ -7,21 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from rerank.commands.distribution import distributed
+from rerank.commands.document_run import LinearModel, ListRun, choose_search
+from rerank.commands.lists import Lists, in_source_order
 from rerank.errors import UsageError
 from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs, nowhere
 from rerank.files.paths import display
 from rerank.formats.weights import read_weights
-from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.distribution import distributed, scoring_shard
-from rerank.pipeline.estimate import estimate
-from rerank.pipeline.input_order import in_source_order
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
-from rerank.pipeline.run_loop import LinearModel, run_loop
-from rerank.pipeline.scored_lists import write_list
-from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Printer, log
+from rerank.notices import Notices, Printer, PythonWarnings, log
+from rerank.pipeline.searching import AUTO, Search
 
 
 def score(
@@ -76,7 +71,7 @@ def _score(
     prefix = "first candidates" if model is None else "decoded path"
     if any(lists.names.values()):
         announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
-    with KBestSource.open(lists, notices) as source:
+    with ListRun.open(lists, notices) as source:
         for scorer in source.scorers:
             if scorer.given_later:
                 announce(
@@ -91,12 +86,12 @@ def _score(
         if model is not None:
             search = choose_search(source, search, announce)
         if source.sharded is not None:
-            with scoring_shard(source, announce), nowhere(1) as (file,):
+            with source.scoring_shard(announce), nowhere(1) as (file,):
                 _write_lists(file, source, model, search)
             inputs.check()
         else:
             if source.scorers:
-                estimate(source, search if model else None, announce)
+                source.estimate(search if model else None, announce)
             with atomic(out) as file:
                 _write_lists(file, source, model, search)
                 source.warn()
@@ -105,12 +100,12 @@ def _score(
 
 
 def _write_lists(
-    file: BinaryIO, source: KBestSource, model: LinearModel | None, search: Search
+    file: BinaryIO, source: ListRun, model: LinearModel | None, search: Search
 ) -> None:
     """Write all lists with the scorers' features under first candidates or the decoded path."""
-    batches = model.run(source, search) if model else run_loop(source, lambda space: None)
+    batches = model.batches(source, search) if model else source.batches(lambda space: None)
     with in_source_order(file, source.documents) as write:
         for batch in batches:
             for _, kbest, document, result in batch.each():
                 first = () if document is None else document.first()
-                write_list(write, source, kbest, document, result.choices if model else first)
+                source.write_list(write, kbest, document, result.choices if model else first)

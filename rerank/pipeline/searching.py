@@ -18,14 +18,12 @@ from rerank.commands.run import SEARCH_NAMES
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import Weights, refuse_all_zero
-from rerank.pipeline.sources import DocumentSource, Printer
 from rerank.registry import DECODERS, UTILITIES, attribute
 from rerank.scorers.features import DocumentFeatures
 
 if TYPE_CHECKING:
     from rerank.metrics.consensus import ExpectedUtility  # loads numba
 
-DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
 _NO_SCALE = (
     ", and weights have no scale of their own: give --alpha A, or a weights file with an alpha, "
@@ -36,13 +34,6 @@ _BOTH_DIRECTIONS = (
     "from the last sentence; or leave out those of one direction"
 )
 _NOT_CAUSAL = ", which search models that are given the next sentence, too; or leave these out"
-_DIRECTIONS = {  # of a search, for people
-    Direction.FORWARD: "",
-    Direction.REVERSED: "; documents are searched from the last sentence to the first, as the "
-    "models read them",
-    Direction.BOTH: "; models read documents in both directions: sweeps from the better of the two "
-    "paths that a beam finds in one direction",
-}
 SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 
 
@@ -71,14 +62,14 @@ class Search:
         """A copy with a seed, if its decoder draws."""
         if self.method == "auto":
             return self
-        row = _row(self.method)
+        row = row_of(self.method)
         if not (row.takes("seed") and row.scaled(self.options.given())):
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
     def check_weights(self, weights: Weights, source: str) -> None:
         """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
-        if self.method == "auto" or not _row(self.method).uniform:
+        if self.method == "auto" or not row_of(self.method).uniform:
             uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
             cure = f"only --search {uniform} can use them, to treat all candidates alike"
             refuse_all_zero(weights, cure, source=source)
@@ -186,53 +177,9 @@ def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility
     return [attribute(UTILITIES[name])(kbest) for kbest in lists]
 
 
-def choose_search(source: DocumentSource, search: Search, announce: Printer) -> Search:
-    """The search with `auto` replaced where needed, by the scorers' order and cost; announced.
-
-    `auto` is exact search unless that takes more than `DEAR` times as many passes over the lists
-    as a beam. UsageError for a decoder that does not serve the order, and for unsuited options.
-    """
-    order, direction = source.order, source.direction
-    automatic = search.method == "auto"
-    row = _row(_automatic(order, direction) if automatic else search.method)
-    width = search.options.beam_width
-    priced = ""
-    if automatic and row.name == "viterbi":
-        passes = _passes(source)
-        # what is scored after some histories only can be searched in one direction only
-        costly = {scorer.given_later for scorer in source.scorers if scorer.passes(2) > 1}
-        if passes > DEAR * width and len(costly) == 1:
-            search, row = replace(search, method="beam"), _row("beam")
-            priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
-            for scorer in source.scorers:
-                scorer.lazily()
-    search.check_decoder(row, order, direction, causal=source.causal)
-    wide = f" of width {width}" if "width" in row.options else ""
-    depth = "unbounded order" if order is None else f"order {order}"
-    exact = "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"
-    way = _DIRECTIONS[source.direction]
-    announce(f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}{way}")
-    return search
-
-
-def _automatic(order: int | None, direction: Direction) -> str:
-    """The decoder for problems of an order and a direction, whatever it costs."""
-    if direction is Direction.BOTH:
-        return "sweeps"
-    return "beam" if order is None else "viterbi"
-
-
-def _row(name: str) -> Decoder:
+def row_of(name: str) -> Decoder:
     """The decoder of this name."""
     try:
         return named(name, DECODERS.with_plugin(name))
     except UnsuitedDecoder as fault:
         raise UsageError(f"--search {name}: {fault}") from None
-
-
-def _passes(source: DocumentSource) -> float:
-    """Passes over the lists that exact search takes, by the scorer that needs most."""
-    if all(scorer.passes(2) == scorer.passes(1) for scorer in source.scorers):
-        return 1.0  # whatever K is
-    k = source.mean_k()
-    return max(scorer.passes(k) for scorer in source.scorers)

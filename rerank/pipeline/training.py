@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rerank.commands.run import progress
 from rerank.errors import RerankError, StoppedEarly
 from rerank.files.interrupts import Interrupts
-from rerank.pipeline.progress import progress
 
 if TYPE_CHECKING:
     from lm.training.trainer import Report, Trainer

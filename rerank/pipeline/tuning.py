@@ -10,6 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.distribution import distributed
+from rerank.commands.document_run import ListRun, Run, choose_search
+from rerank.commands.lists import Lists
+from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_CHRF
 from rerank.corpus.columns import decoder_names
 from rerank.errors import UsageError
 from rerank.files.arrays import size_text
@@ -22,16 +26,9 @@ from rerank.formats.weights import Weights, kind_of, read_base, read_start_weigh
 from rerank.metrics import Metric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
-from rerank.notices import Notices
-from rerank.pipeline.distribution import distributed, scoring_shard
-from rerank.pipeline.estimate import estimate
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
+from rerank.notices import Notices, Printer, log
 from rerank.pipeline.references import read_targets
-from rerank.pipeline.run_loop import run_loop
-from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
-from rerank.pipeline.sources import DocumentSource, Printer, log
-from rerank.pipeline.systems import DOCUMENT_BLEU, SENTENCE_CHRF
+from rerank.pipeline.searching import AUTO, Search, search_documents
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -96,7 +93,7 @@ def tune_mert(
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
     For lists of systems' outputs the start is that of `rerank.tuning.system_start`, unless weights
-    are given. Several processes may share the documents (`rerank.pipeline.distribution`): scores
+    are given. Several processes may share the documents (`rerank.commands.distribution`): scores
     of orders 0 and 1 are all that models compute, those of other orders after the histories of the
     first candidates and of the start weights' search. None after a shard, and in processes of
     `torchrun` other than the first.
@@ -140,7 +137,7 @@ def _tune(
     bleu = Bleu(objective.tokenize)
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_targets(lists, references, notices, announce)
-    with KBestSource.open(lists, notices, documents=documents) as source:
+    with ListRun.open(lists, notices, documents=documents) as source:
         saved = SavedSearches(source.opened_cache())
         features = _with_alternatives(features, source, objective)
         search = choose_search(source, search, announce)
@@ -150,7 +147,7 @@ def _tune(
             source.report(announce, details)
             return None
         if source.scorers:
-            estimate(source, search, announce)
+            source.estimate(search, announce)
         metrics = objective.load_metrics(
             bleu,
             lambda name, path: PerHypothesis(name, source.copied(path), source.info, notices),
@@ -199,7 +196,7 @@ def _tune(
 
 
 def _score_shard(
-    source: KBestSource, search: Search, features: TunedFeatures, announce: Printer
+    source: ListRun, search: Search, features: TunedFeatures, announce: Printer
 ) -> None:
     """Put the scores of a shard into the cache: under first candidates, and under start weights."""
 
@@ -208,8 +205,8 @@ def _score_shard(
         start = features.start(space)
         return start if start.any() else None
 
-    with scoring_shard(source, announce):
-        for batch in run_loop(source, weigh, search, total=features.total, sparse=features.sparse):
+    with source.scoring_shard(announce):
+        for batch in source.batches(weigh, search, total=features.total, sparse=features.sparse):
             for _, _, document, result in batch.each():
                 if document is not None:
                     document.under(document.first())
@@ -218,7 +215,7 @@ def _score_shard(
 
 
 def _with_alternatives(
-    features: TunedFeatures, source: KBestSource, objective: ObjectiveOptions
+    features: TunedFeatures, source: ListRun, objective: ObjectiveOptions
 ) -> TunedFeatures:
     """The features, with the alternatives for a start where there are systems, but no weights."""
     if features.given is not None or not source.systems:
@@ -228,7 +225,7 @@ def _with_alternatives(
     return replace(features, alternatives=Alternatives(source.systems, consensus))
 
 
-def _of_systems(result: TuningResult, source: KBestSource) -> dict[str, object]:
+def _of_systems(result: TuningResult, source: ListRun) -> dict[str, object]:
     """Entries of a weights file about systems: start, value of each, names of their features."""
     corpus = result.task.corpus
     if not result.task.features.alternatives.systems:
@@ -241,7 +238,7 @@ def _of_systems(result: TuningResult, source: KBestSource) -> dict[str, object]:
 
 
 def tune_source(
-    source: DocumentSource,
+    source: Run,
     references: Sequence[Sequence[Sequence[bytes]]],
     metrics: Sequence[Metric],
     search: Search,
@@ -282,7 +279,7 @@ def tune_source(
 
 
 def _check(
-    source: KBestSource,
+    source: ListRun,
     features: TunedFeatures,
     plan: Plan,
     base: str | Path | None,

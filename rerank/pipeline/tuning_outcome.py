@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.document_run import ListRun
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.goal import SearchGoal
@@ -79,7 +79,7 @@ def surface(
 
 
 def provenance(
-    source: KBestSource, files: Sequence[FilePath], result: TuningResult, search: Search
+    source: ListRun, files: Sequence[FilePath], result: TuningResult, search: Search
 ) -> dict[str, object]:
     """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
     lists, task = source.lists, result.task
@@ -110,7 +110,7 @@ def provenance(
     }
 
 
-def _plugins(source: KBestSource) -> dict[str, object]:
+def _plugins(source: ListRun) -> dict[str, object]:
     """Scorers of other packages, if there are any."""
     made = zip(source.plugins, source.lists.scorers, strict=True)
     scorers = {one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in made}

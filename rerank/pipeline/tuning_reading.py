@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rerank.commands.document_run import Run
 from rerank.corpus.kbest import KBest
 from rerank.corpus.spelling import note_differences
 from rerank.errors import InputError
 from rerank.metrics import Metric
-from rerank.pipeline.run_loop import run_loop
-from rerank.pipeline.sources import DocumentSource, Printer
+from rerank.notices import Printer
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objective import Sums
@@ -19,7 +19,7 @@ from rerank.tuning.pool import TuningSet, narrow
 
 
 def read_set(
-    source: DocumentSource,
+    source: Run,
     references: Sequence[Sequence[Sequence[bytes]]],
     metrics: Sequence[Metric],
     features: TunedFeatures,
@@ -37,7 +37,7 @@ def read_set(
     def check(space: FeatureSpace) -> None:
         features.check(space, announce)
 
-    batches = run_loop(source, check, total=features.total, sparse=features.sparse, keep=False)
+    batches = source.batches(check, total=features.total, sparse=features.sparse, keep=False)
     for batch in batches:
         for name, kbest in batch.lists:
             lines = next(remaining, ())

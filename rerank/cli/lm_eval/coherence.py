@@ -31,9 +31,9 @@ def coherence(
     Example:
       rerank lm-eval coherence --lm codclm.lm --lm rnnlm.lm --permutations 20 test.en
     """
-    from rerank import pipeline
+    from rerank.pipeline.lm_eval.coherence import coherence as coherence_of
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
-        result = pipeline.coherence(lms, text, notices=notices, **options)
+        result = coherence_of(lms, text, notices=notices, **options)
     print_result(result, form)

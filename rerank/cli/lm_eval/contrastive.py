@@ -55,11 +55,11 @@ def contrastive(
     Example:
       rerank lm-eval contrastive --lm codclm.lm --lm rnnlm.lm pronouns.jsonl
     """
-    from rerank import pipeline
+    from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive_of
 
     messages.announce_threads(threads)
     with messages.warnings() as notices:
-        result = pipeline.contrastive(
+        result = contrastive_of(
             lms, files, notices=notices, seed=seed, device=device, threads=threads
         )
     print_result(result, form)

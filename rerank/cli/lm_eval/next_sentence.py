@@ -76,11 +76,12 @@ def next_sentence(
     Example:
       rerank lm-eval next-sentence --lm clstm.lm --lm rnnlm.lm --errors wrong.jsonl test.en
     """
-    from rerank import pipeline
+    from rerank.pipeline.lm_eval.next_sentence import BlockSettings
+    from rerank.pipeline.lm_eval.next_sentence import next_sentence as next_sentence_of
 
     messages.announce_threads(options["threads"])
     names = ("block", "context", "candidates", "blocks", "seed")
-    settings = pipeline.BlockSettings(**{name: options.pop(name) for name in names})
+    settings = BlockSettings(**{name: options.pop(name) for name in names})
     with messages.warnings() as notices:
-        result = pipeline.next_sentence(lms, text, settings, notices=notices, **options)
+        result = next_sentence_of(lms, text, settings, notices=notices, **options)
     print_result(result, form)

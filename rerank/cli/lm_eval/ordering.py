@@ -31,10 +31,10 @@ def ordering(
     Example:
       rerank lm-eval ordering --lm rnnslm.lm --lm hrnnlm.lm --permutations 20 talks.en
     """
-    from rerank import pipeline
+    from rerank.pipeline.lm_eval.coherence import coherence
     from rerank.report.language_models import OrderingReport
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
-        found = pipeline.coherence(lms, text, notices=notices, **options)
+        found = coherence(lms, text, notices=notices, **options)
     print_result(OrderingReport(found), form)

@@ -74,11 +74,12 @@ def pairs(
     Example:
       rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
     """
-    from rerank import pipeline
+    from rerank.commands.lists import Lists
+    from rerank.pipeline.lm_eval.pairs import contrastive_pairs
 
     with messages.warnings() as notices:
-        result = pipeline.contrastive_pairs(
-            pipeline.Lists(kbest, docs, no_docs, **reading),
+        result = contrastive_pairs(
+            Lists(kbest, docs, no_docs, **reading),
             references,
             out,
             word_class=word_class,

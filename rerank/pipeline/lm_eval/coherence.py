@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.run import progress
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.lm_eval.texts import EvaluationText, NamedModels, check_names
-from rerank.pipeline.progress import progress
 from rerank.report.language_models import CoherenceReport, ModelFacts, PermutedDocument
 from rerank.scorers.model_folders import broken_models, open_model, refuse
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.run import progress
 from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.formats.contrastive import GROUPS, ContrastiveItem, read_contrastive
 from rerank.notices import Notices
-from rerank.pipeline.progress import progress
 from rerank.report.language_models import (
     CONDITIONS,
     ContrastiveReport,

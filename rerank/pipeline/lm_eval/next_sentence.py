@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.run import progress
 from rerank.errors import InputError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.formats.side_information import check_files
@@ -26,7 +27,6 @@ from rerank.pipeline.lm_eval.texts import (
     needs_topics,
     with_side,
 )
-from rerank.pipeline.progress import progress
 from rerank.report.language_models import Accuracy, ModelFacts, NextSentenceReport, SelectionModel
 from rerank.scorers.model_folders import broken_models, open_forward_model, refuse
 

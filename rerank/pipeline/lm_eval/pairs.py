@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rerank.commands.document_run import ListRun
+from rerank.commands.lists import Lists
 from rerank.corpus.contrasts import contrast_of
 from rerank.corpus.spelling import nfc_lines
 from rerank.errors import InputError, UsageError
@@ -17,8 +19,6 @@ from rerank.formats.tokens import similar
 from rerank.formats.translations import read_references
 from rerank.metrics.word_classes import ListedWords, english_classes, read_words
 from rerank.notices import Notices
-from rerank.pipeline.kbest_source import KBestSource
-from rerank.pipeline.lists import Lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def contrastive_pairs(
         )
     check_outputs((out,), (*lists.files, *references))
     sentences, found = 0, Counter[str]()
-    with KBestSource.open(lists, notices) as source, atomic(out) as file:
+    with ListRun.open(lists, notices) as source, atomic(out) as file:
         texts = read_references(references, source.documents, notices)
         texts = nfc_lines(texts) if lists.in_nfc else texts
         for name, kbest in source.read():

@@ -1,34 +1,146 @@
-"""Shards of a run as tasks of a Ray cluster, on one machine or many.
+"""A run whose scores are computed by several processes, and which one process finishes.
 
-The machines share a file system: the inputs, the models and the score cache are found at the same
-paths everywhere. A task whose worker is killed is run again by Ray, and finds in the cache what
-the killed one had finished.
+The score cache is what the processes have in common: each puts the scores of its shard of the
+documents into it, and writes nothing else. The run that finishes finds them there, and does what
+a run of one process does. Who starts the processes decides how they wait for each other: the user,
+by `--shard`; `torchrun`, whose first process finishes; or Ray, on one machine or many, which share
+a file system: inputs, models and score cache are found at the same paths everywhere. A task of Ray
+whose worker is killed is run again, and finds in the cache what the killed one had finished.
+
+Shards are dealt by cost, in the same way by every process. The cache finds scores by content:
+shards of other lists, models or options are other entries, and cannot be mixed.
 """
 
 from __future__ import annotations
 
+import heapq
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import numpy as np
+
+from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
 from rerank.files.interrupts import Terminated
-from rerank.notices import Notices
-from rerank.pipeline.shards import Shard
+from rerank.notices import Notices, Printer
+from rerank.torchrun import number_of_processes, others_alive, process_number, sharing_documents
 
 if TYPE_CHECKING:
-    from rerank.pipeline.lists import Lists
-    from rerank.pipeline.sources import Printer
+    from rerank.commands.lists import Lists
 
+T = TypeVar("T")
 LOCAL = "local"
 SHARDS_PER_WORKER = 4  # the last workers wait for a quarter of a share, not for a whole one
 RETRIES = 3  # of a task whose worker was killed
 Done = tuple[list[str], int, str]  # lines about a shard; exit code and message of an error
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several shards: its number, from 1 on, and how many there are."""
+
+    number: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
+    def documents(self, costs: Sequence[int]) -> frozenset[int]:
+        """Numbers of the documents of this shard, from 0 on, given the cost of each document."""
+        return frozenset(deal(costs, self.total)[self.number - 1])
+
+
+def deal(costs: Sequence[int], n: int) -> list[list[int]]:
+    """Documents (numbers from 0) of n shards, longest first, each to the shard of least cost.
+
+    Graham (1969), https://doi.org/10.1137/0117039: the largest sum is at most 4/3 − 1/(3n) of the
+    least possible one. Ties go to the lower document and the lower shard. O(D log(D n)).
+    """
+    shards: list[list[int]] = [[] for _ in range(n)]
+    loads = [(0, shard) for shard in range(n)]
+    for document in sorted(range(len(costs)), key=lambda d: (-costs[d], d)):
+        load, shard = loads[0]
+        shards[shard].append(document)
+        heapq.heapreplace(loads, (load + costs[document], shard))
+    return shards
+
+
+def cost(kbest: KBest, order: int | None) -> int:
+    """Predicted cost of scoring a document: words of its candidates, for each context of theirs.
+
+    At a bounded order above 0, the contexts of a sentence are the candidates of the one before;
+    otherwise their number does not depend on the lists.
+    """
+    words = np.array([len(text.split()) + 1 for text in kbest.texts.to_list()], np.int64)
+    if order:
+        counts = kbest.counts[kbest.counts > 0]
+        contexts = np.array([1, *counts], np.int64)[: len(counts)]
+        words *= np.repeat(contexts, counts)
+    return int(words.sum())
+
+
+Run: TypeAlias = "Callable[[Lists, Notices, Printer, Printer], T]"
+"""A run on lists, with notices and printers of lines and details; with a shard, only scores."""
+
+
+def distributed(
+    run: Run[T], lists: Lists, notices: Notices, announce: Printer, details: Printer
+) -> T | None:
+    """The result of a run that several processes share, where they do.
+
+    None in processes of `torchrun` other than the first, which finishes from the cache. UsageError
+    for processes that cannot share the run, RerankError if one of them ends too early.
+    """
+    scoring, several = lists.scoring, number_of_processes()
+    if several == 1 and scoring.shard is None and scoring.ray is None:
+        return run(lists, notices, announce, details)
+    _check(lists, several)
+    if scoring.ray is not None:
+        lists = replace(lists, scoring=replace(scoring, ray=None))
+        run_shards(run, lists, scoring.ray, announce, details)
+    elif scoring.shard is None:
+        with sharing_documents(lists.files) as group:
+            run(of_shard(lists, Shard(group.rank + 1, several)), Notices(), details, details)
+            details(f"waiting for {several - 1} other processes")
+            with others_alive():
+                group.wait()
+        if process_number() > 0:
+            return None
+        announce(f"scores of {several} processes are in the cache")
+    return run(lists, notices, announce, details)
+
+
+def of_shard(lists: Lists, shard: Shard) -> Lists:
+    """The lists, of which only the documents of a shard are scored."""
+    return replace(lists, scoring=replace(lists.scoring, shard=shard))
+
+
+def _check(lists: Lists, several: int) -> None:
+    """UsageError for options that contradict each other, and without a cache."""
+    scoring = lists.scoring
+    asked = {
+        f"--shard {scoring.shard}": scoring.shard is not None,
+        f"--ray {scoring.ray}": scoring.ray is not None,
+        "torchrun": several > 1,
+    }
+    given = [name for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} both share out the documents; take one")
+    if scoring.no_cache:
+        raise UsageError(
+            f"{given[0]}: the processes hand on their scores by the score cache; leave out "
+            "--no-cache, or name a folder that all of them see with --cache DIR"
+        )
+    if "-" in map(str, lists.files):
+        raise UsageError(
+            f"{given[0]}: several processes cannot share standard input; name files instead of -"
+        )
 
 
 def run_shards(

@@ -82,7 +82,7 @@ def lists_of_systems(
 
     documents: those of the run [default: as `docs` and `no_docs` say, else those that the files
     state]; first_id: of the first sentence; change: makes of each output what is read of it. For
-    faults see `rerank.pipeline.systems.read_outputs`.
+    faults see `rerank.commands.systems.read_outputs`.
     """
     systems = [(name, _reread(path, copies)) for name, path in systems]
     own = documents_of_systems(systems, notices) if documents is None and docs is None else None

@@ -1,0 +1,308 @@
+"""K-best lists of a run: the files that the options name, how they are read, and written back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise, tee
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from rerank.commands.systems import Named as NamedSystem
+from rerank.commands.systems import SystemLists, documents_of_systems, lists_of_systems
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest
+from rerank.corpus.reading import AS_SOURCE, ReadingOptions
+from rerank.corpus.spelling import nfc
+from rerank.errors import InputError, UsageError
+from rerank.files.arrays import IN_MEMORY, ArrayStore
+from rerank.files.lines import count_lines, is_pipe, read_lines, spool
+from rerank.files.paths import FilePath, display, file_of
+from rerank.formats.side_information import NO_FILES, SOURCE, Files, check_files, given_lines
+from rerank.formats.table import (
+    KBestFormat,
+    Survey,
+    annotations_of,
+    check_options,
+    format_of,
+    read_documents,
+    survey_of,
+)
+from rerank.formats.translations import documents_in
+from rerank.notices import Notices
+from rerank.pipeline.models import FLOAT32, LM, PLAIN, SCORER, ModelOptions, Named, Scoring
+
+NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
+LineWriter: TypeAlias = Callable[[Iterable[tuple[int, bytes]]], None]
+"""Takes (sentence, line): sentences count from 0 through all documents, lines have no end."""
+PAIR_SCORES = "pair-scores"
+MISSING_SOURCE = {SOURCE: "--missing source"}  # side information, and what needs it
+PIECE = 2000  # sentences of a document in memory, where sentences are looked at one by one
+SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
+
+
+@dataclass(frozen=True, slots=True)
+class Lists(ReadingOptions):
+    """Input of a run, as the options name it: k-best lists, documents, and what scores them.
+
+    kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
+    lists are made, or (`rerank.commands.systems.ALL`, file) for all of a file.
+    lms: (NAME, folder) of each language model; model_options: of these; scorers: (NAME,
+    ENTRY[:ARGUMENT]) of each scorer of the table and of other packages; score_files: (NAME, file)
+    of scores of other tools, by their kind in `rerank.registry`; side: files of side information
+    for the models, by kind, a line for each source line. drop_unreferenced: leave out sentences
+    that a reference does not have, where references are read.
+    """
+
+    kbest: str | Path
+    docs: FilePath | None = None
+    no_docs: str | None = None
+    systems: tuple[NamedSystem, ...] = ()
+    lms: tuple[Named, ...] = ()
+    model_options: ModelOptions = PLAIN
+    scorers: tuple[tuple[str, str], ...] = ()
+    score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
+    drop_unreferenced: bool = False
+    scoring: Scoring = FLOAT32
+    side: Files = field(default_factory=dict)
+
+    @property
+    def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
+        """(NAME, value) of each scorer, by option."""
+        return {LM: self.lms, **self.score_files, SCORER: self.scorers}
+
+    @property
+    def files(self) -> list[FilePath]:
+        """All files that are read, without the models."""
+        others = [path for named in self.score_files.values() for _, path in named]
+        beside = [path for path in (self.docs, self.kbest_scores) if path is not None]
+        lists = [file_of(path) for _, path in self.systems] if self.systems else [self.kbest]
+        return [*dict.fromkeys(lists), *beside, *self.side.values(), *others]
+
+    @property
+    def name(self) -> str:
+        """What messages call the lists."""
+        return display(self.kbest) if self.kbest else "the list of the systems"
+
+    def check(self) -> None:
+        """UsageError unless there is one kind of input, and for options that it does not use."""
+        if bool(self.kbest) == bool(self.systems):
+            found = "both" if self.kbest else "neither"
+            raise UsageError(
+                f"expected --kbest FILE or --systems NAME=FILE, found {found}; give one of them"
+            )
+        of_a_list = {
+            "--kbest-format": self.kbest_format,
+            "--kbest-scores": self.kbest_scores,
+            "--encoding": not self.encoded.is_plain,
+        }
+        if self.systems and any(of_a_list.values()):
+            option = next(name for name, value in of_a_list.items() if value)
+            raise UsageError(f"{option}: not for the lists of --systems; leave it out")
+        if self.missing == AS_SOURCE and self.score_files.get(PAIR_SCORES):
+            raise UsageError(
+                f"--{PAIR_SCORES}: it has no pairs of the source lines that --missing source takes "
+                "for translations; leave out one of the two options"
+            )
+        check_options(self)
+
+
+def made_lists(
+    lists: Lists, notices: Notices, copies: ExitStack, documents: Documents | None = None
+) -> tuple[Lists, SystemLists | None]:
+    """The lists, those of systems in a temporary file, which is deleted with `copies`.
+
+    documents: of the run [default: those that the options or the files name]. UsageError as
+    `Lists.check`; for faults of systems see `rerank.commands.systems.read_outputs`.
+    """
+    lists.check()
+    if not lists.systems:
+        return lists, None
+    docs, no_docs, first_id = lists.docs, lists.no_docs, lists.first_id
+    made = lists_of_systems(
+        lists.systems,
+        documents,
+        notices,
+        copies,
+        docs=docs,
+        no_docs=no_docs,
+        first_id=first_id,
+        change=nfc if lists.in_nfc else None,
+    )
+    docs = made.docids() if docs is None and no_docs is None else docs
+    return replace(lists, kbest=made.path, kbest_format=made.format, docs=docs), made
+
+
+def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
+    """The lists with a file of the sources in `Lists.side`, if they themselves state all of them.
+
+    A file that an option names stays; copies: deletes temporary files.
+    """
+    if SOURCE in lists.side:
+        return lists
+    if lists.systems:
+        texts = (file_of(path) for _, path in lists.systems)
+        stating = (Path(path) for path in texts if documents_in(path, Notices()))
+        own = next(stating, None)
+        return lists if own is None else replace(lists, side={**lists.side, SOURCE: own})
+    kbest = copies.enter_context(spool(lists.kbest))
+    _, sources = annotations_of(kbest, lists)
+    if sources is None:
+        return replace(lists, kbest=kbest.path)
+    folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
+    copy = Path(folder, f"<sources of {Path(lists.kbest).name}>")
+    copy.write_bytes(b"".join(line + b"\n" for line in sources))
+    return replace(lists, kbest=kbest.path, side={**lists.side, SOURCE: copy})
+
+
+def own_documents(lists: Lists) -> Documents | None:
+    """Documents that the list itself has; None if it has none, or options name others."""
+    if lists.docs is not None or lists.no_docs is not None:
+        return None
+    if lists.systems:
+        return documents_of_systems(lists.systems, Notices())
+    if is_pipe(lists.kbest):
+        return None
+    ids, _ = annotations_of(lists.kbest, lists)
+    return None if ids is None else Documents.from_lines(ids, source=display(lists.kbest))
+
+
+class KBestFile:
+    """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise.
+
+    unreported: notices of readings other than `read`.
+    """
+
+    def __init__(
+        self,
+        path: FilePath,
+        lists: Lists,
+        side: Mapping[str, FilePath] = NO_FILES,
+        unreported: Notices | None = None,
+    ) -> None:
+        self.path, self.lists, self.name = path, lists, display(lists.kbest)
+        self._side, self._unreported = side, unreported
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Figures of the list, counted at the first use."""
+        return survey_of(self.path, self.lists, self._unreported)
+
+    @cached_property
+    def format(self) -> KBestFormat:
+        """The format of the list."""
+        return format_of(self.path, self.lists, self._unreported)
+
+    @cached_property
+    def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
+        """Documents and sources of the sentences, where the list itself has them."""
+        documents, sources = annotations_of(self.path, self.lists, self._unreported)
+        if sources is not None and self.lists.in_nfc:
+            sources = list(map(nfc, sources))
+        return documents, sources
+
+    def documents(self, notices: Notices) -> Documents:
+        """The documents that the options name or, without them, that the list has."""
+        lists = self.lists
+        if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
+            return Documents.from_lines(self.annotations[0], source=self.name)
+        from_source = lists.missing == AS_SOURCE and SOURCE in self._side
+        n_lines = self._lines_of_source if from_source else self.lines_by_id
+        return Documents.chosen(lists.docs, lists.no_docs, n_lines, notices, most=self._most_lines)
+
+    def read(
+        self, documents: Documents, notices: Notices, store: ArrayStore = IN_MEMORY
+    ) -> Iterator[NamedLists]:
+        """(document id, its lists) of each document; where it is too large, in files of a store.
+
+        UsageError if the source lines are to be candidates (`--missing source`) and not given.
+        """
+        side = {
+            kind: given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
+            for kind, path in self._side.items()
+        }
+        if self.lists.in_nfc and SOURCE in side:
+            side[SOURCE] = (list(map(nfc, lines)) for lines in side[SOURCE])
+        sources = None
+        if self.lists.missing == AS_SOURCE:
+            check_files(MISSING_SOURCE, side.keys() & {SOURCE})
+            side[SOURCE], sources = tee(side[SOURCE])
+        lists = self.lists
+        found = read_documents(self.path, documents, notices, lists, store, sources=sources)
+        for name, kbest, *lines in zip(documents.ids, found, *side.values(), strict=True):
+            beside = dict(zip(side, lines, strict=True))
+            yield name, replace(kbest, source=self.name, side=beside)
+
+    def with_annotations(self, kbest: KBest, documents: Documents) -> KBest:
+        """The lists of a document with the document ids and sources that the list itself has.
+
+        Side information that is given has precedence.
+        """
+        places = [documents.line(kbest.first + t) for t in range(len(kbest))]
+        lines = zip(("document", SOURCE), self.annotations, strict=True)
+        found = {kind: [own[place] for place in places] for kind, own in lines if own is not None}
+        return replace(kbest, side={**found, **kbest.side})
+
+    def in_pieces(self, documents: Documents) -> Documents:
+        """Pieces of long documents, to read for work that looks at each sentence alone.
+
+        The documents themselves if none is long, if sentences of the list are not in order, and if
+        sources are read beside them, in which whole documents may be parted.
+        """
+        sizes = (b - a for a, b in pairwise(documents.starts))
+        whole = documents.interleaved or self.lists.missing == AS_SOURCE
+        if max(sizes, default=0) <= PIECE or whole:
+            return documents
+        try:
+            return documents.in_pieces(PIECE) if self.survey.rising else documents
+        except InputError:  # reported where the list is read
+            return documents
+
+    def lines_by_id(self) -> int:
+        """How many source lines there are, from the highest id of the list."""
+        survey = self.survey
+        n_lines = max(0, survey.last_id - self.lists.first_id + 1)
+        if n_lines > SPARSEST * (survey.candidates + 1):
+            raise InputError(
+                f"expected ids without large gaps, found id {survey.last_id} in a list of "
+                f"{survey.candidates} hypotheses; give --docs FILE, a line per source line",
+                source=self.name,
+            )
+        return n_lines
+
+    def _lines_of_source(self) -> int:
+        """How many lines the file of the sources has."""
+        path = self._side[SOURCE]
+        stated = documents_in(path, Notices())
+        return sum(1 for _ in read_lines(path, Notices())) if stated is None else stated.n_lines
+
+    def _most_lines(self) -> int:
+        """Most source lines that are believed of a list of so many lines."""
+        return SPARSEST * (count_lines(self.path) + 1)
+
+
+@contextmanager
+def in_source_order(file: BinaryIO, documents: Documents) -> Iterator[LineWriter]:
+    """A writer of lines to a file, which has all of them when the block ends without an error.
+
+    Lines of one sentence stay in the order in which they are written. Memory: for interleaved
+    documents three numbers a line, otherwise nothing.
+    """
+    if not documents.interleaved:
+        yield lambda lines: file.writelines(line + b"\n" for _, line in lines)
+        return
+    places: list[tuple[int, int, int]] = []  # line of the source, begin and size in the scratch
+    with tempfile.TemporaryFile(prefix="rerank-") as scratch:
+
+        def write(lines: Iterable[tuple[int, bytes]]) -> None:
+            for sentence, line in lines:
+                places.append((documents.line(sentence), scratch.tell(), len(line) + 1))
+                scratch.write(line + b"\n")
+
+        yield write
+        for _, begin, size in sorted(places):
+            scratch.seek(begin)
+            file.write(scratch.read(size))
