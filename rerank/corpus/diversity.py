@@ -16,8 +16,9 @@ from itertools import count
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from rerank.compilation import njit
 
 Tokens: TypeAlias = Sequence[Hashable]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus import LARGEST
 from rerank.formats.number_kernel import Bytes, Floats, Ints, number, skip_blanks
 

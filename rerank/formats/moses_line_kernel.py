@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.columns import SparseColumns
 from rerank.corpus.kbest import KBestRows
 from rerank.formats import sparse_kernel

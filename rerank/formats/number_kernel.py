@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.columns import TextColumn
 
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.columns import SparseColumns
 from rerank.formats.number_kernel import Bytes, Floats, Ints, number
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
 from rerank.corpus.tokenisation import PREFIX, moses_tokenizer
 from rerank.errors import UsageError

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.metrics import Rows, TextMetric
 from rerank.metrics.bleu import Statistics
 from rerank.metrics.ngrams import add_matches, trie

@@ -20,9 +20,9 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
 from rerank.metrics import bleu, chrf
 from rerank.metrics.ngrams import numbered_ngrams

@@ -20,9 +20,9 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
 from rerank.metrics import bleu
 from rerank.metrics.pairwise import PairwiseBleu

@@ -11,8 +11,9 @@ n-grams, whatever the hash.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from rerank.compilation import njit
 
 _KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequence numbered `user`
 FREE = -1

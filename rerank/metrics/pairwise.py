@@ -14,9 +14,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.metrics import bleu, chrf
 from rerank.metrics.consensus import ExpectedUtility, Floats, Integers
 from rerank.metrics.ngrams import numbered_ngrams

@@ -24,9 +24,9 @@ from itertools import count
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.metrics import Rows, TextMetric
 
 Words: TypeAlias = NDArray[np.int64]

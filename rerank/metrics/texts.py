@@ -13,9 +13,9 @@ from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.columns import TextColumn, offsets_of
 from rerank.corpus.kbest import KBest
 from rerank.metrics.ngrams import FREE, GOLDEN

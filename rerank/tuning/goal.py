@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.errors import UsageError
 from rerank.metrics import Metric
 from rerank.metrics.bleu import WIDTH, score

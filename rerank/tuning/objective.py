@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 
 Sums: TypeAlias = NDArray[Any]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.columns import offsets_of
 from rerank.errors import RerankError
 from rerank.files.arrays import IN_MEMORY, ArrayStore

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.errors import RerankError
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.objective import Sums

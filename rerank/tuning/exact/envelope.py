@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.tuning.exact.chain import Affine, CandidateSubset, DocumentChain, Floats, undominated
 from rerank.tuning.exact.paths import Breaks, Trellis, parametric_viterbi
 from rerank.tuning.objective import Sums

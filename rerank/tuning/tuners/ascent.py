@@ -14,9 +14,9 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.tuning.goal import BLEU_GOAL, SearchGoal, SearchLine, Step
 from rerank.tuning.objective import Sums, bleu_of, length_of
 from rerank.tuning.pool import Pool

@@ -18,9 +18,9 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.standardised import StandardisedPool

@@ -16,9 +16,9 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.standardised import StandardisedPool
 

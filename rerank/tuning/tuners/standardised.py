@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rerank.compilation import njit
 from rerank.corpus.columns import runs_of_lists
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.ascent import Optimum
