@@ -229,10 +229,10 @@ WEIGHT_FORMATS: Registry[Any] = Registry(
 )
 MOSES_INI = "moses-ini"  # the format of weights that are written into a moses.ini
 UTILITIES = {  # of minimum Bayes risk
-    "bleu": "rerank.metrics.pairwise:PairwiseBleu",
+    "bleu": "rerank.metrics.consensus:PairwiseBleu",
     "aggregate-bleu": "rerank.metrics.consensus:AggregateBleu",
     "linear-bleu": "rerank.metrics.consensus:LinearBleu",
-    "chrf": "rerank.metrics.pairwise:PairwiseChrf",
+    "chrf": "rerank.metrics.consensus:PairwiseChrf",
     "aggregate-chrf": "rerank.metrics.consensus:AggregateChrf",
 }
 MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")

@@ -107,9 +107,8 @@ def report(options: ReportOptions) -> None:
     """
     from rerank.files.outputs import atomic, check_folder, to_json
     from rerank.pipeline.curves import read_curve
-    from rerank.report.figures import check_matplotlib
+    from rerank.report.figures import check_matplotlib, write_figures
     from rerank.report.page import render
-    from rerank.report.paper_figures import write_figures
 
     page = options.page
     if page.figures is not None:

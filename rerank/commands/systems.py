@@ -5,7 +5,7 @@ for those whose output it is; `votes`, how many these are; its mean sentence BLE
 against the outputs of the other systems (0..100), `consensusbleu` and `consensuschrf`, which is
 minimum Bayes risk under a uniform distribution (Kumar & Byrne 2004,
 https://aclanthology.org/N04-1022) without the candidate's own vote; and `consensusdocbleu`, the
-same for BLEU of the whole document, see `rerank.metrics.document_consensus`.
+same for BLEU of the whole document, see `rerank.metrics.agreement`.
 
 The lists are written to a temporary file, which the commands read as any other: Moses lines, or
 JSON lines where a text holds `|||`. A sentence of K candidates with V different n-grams takes
@@ -142,8 +142,8 @@ def kbest_of(
 
 def _consensus(kbest: KBest, indicators: Floats) -> list[Floats]:
     """Mean sentence BLEU and chrF2 (n,) against outputs of other systems; then document BLEU's."""
-    from rerank.metrics.document_consensus import document_consensus  # numba
-    from rerank.metrics.pairwise import PairwiseBleu, PairwiseChrf, leave_one_out
+    from rerank.metrics.agreement import document_consensus, leave_one_out  # numba
+    from rerank.metrics.consensus import PairwiseBleu, PairwiseChrf
 
     votes = indicators.sum(axis=1)
     spans = [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
-from rerank.metrics.texts import Texts
+from rerank.metrics.ngrams import Texts
 from rerank.registry import METRICS
 from rerank.signature import signature
 

@@ -26,8 +26,17 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.tokenisation import PREFIX, moses_tokenizer
 from rerank.errors import UsageError
 from rerank.metrics import Rows, TextMetric
-from rerank.metrics.ngrams import FREE, add_matches, trie
-from rerank.metrics.texts import Columns, Texts, columns_of, next_word, numbered_words, word_slot
+from rerank.metrics.ngrams import (
+    FREE,
+    Columns,
+    Texts,
+    add_matches,
+    columns_of,
+    next_word,
+    numbered_words,
+    trie,
+    word_slot,
+)
 
 ORDER = 4
 WIDTH = 2 * ORDER + 1

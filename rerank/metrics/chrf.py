@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from rerank.compilation import njit
 from rerank.metrics import Rows, TextMetric
 from rerank.metrics.bleu import Statistics
-from rerank.metrics.ngrams import add_matches, trie
-from rerank.metrics.texts import Bytes, Columns, blank, columns_of
+from rerank.metrics.ngrams import Bytes, Columns, add_matches, blank, columns_of, trie
 
 ORDER = 6
 WIDTH = 3 * ORDER

@@ -1,23 +1,185 @@
-"""Clipped matches of n-grams: those of references in a trie, those of a hypothesis looked up.
+"""Lines of many sentences as they lie in memory, their words and n-grams, by machine code.
 
-Tokens are numbers in 0 … 2³²−1: words, or characters. All of it is compiled, for the compiled
-functions of `rerank.metrics.bleu` and `rerank.metrics.chrf`.
+White space is Unicode's, as Python's `str.split` knows it; all text is UTF-8. Words of a reference
+are numbered sentence by sentence, by comparing their bytes; all words of a hypothesis that no
+reference of its sentence has are one number, since none of their n-grams can match.
 
-The n-grams are the nodes of the trie, kept in one hash table with open addressing: a node is named
-by its slot + 1 (the root is 0) and found by (parent, last token), so that equal keys are equal
-n-grams, whatever the hash.
+Matches of n-grams are clipped: those of references are in a trie, those of a hypothesis are looked
+up. Tokens are numbers in 0 … 2³²−1: words, or characters. The n-grams are the nodes of the trie,
+kept in one hash table with open addressing: a node is named by its slot + 1 (the root is 0) and
+found by (parent, last token), so that equal keys are equal n-grams, whatever the hash.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.compilation import njit
+from rerank.corpus.columns import TextColumn, offsets_of
+from rerank.corpus.kbest import KBest
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
+"""`Texts` for compiled functions."""
 
 _KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequence numbered `user`
 FREE = -1
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
+_PRIME = 1099511628211  # of the 64-bit FNV-1a hash
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """The n lines of T sentences, UTF-8; sentence t has the lines rows[t]:rows[t + 1].
+
+    rows: (T+1,)
+    """
+
+    lines: TextColumn
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, groups: Iterable[Iterable[bytes]]) -> Texts:
+        """The lines of each sentence; UnicodeDecodeError for what is not UTF-8. O(bytes)."""
+        if isinstance(groups, Texts):
+            return groups
+        lines: list[bytes] = []
+        rows = [0]
+        for group in groups:
+            lines.extend(group)
+            rows.append(len(lines))
+        for line in lines:
+            line.decode()
+        return cls(TextColumn.of(lines), np.array(rows))
+
+    @classmethod
+    def of_lists(cls, kbest: KBest) -> Texts:
+        """The candidates of each sentence, an empty line for one without; no text is copied."""
+        counts = np.maximum(kbest.counts, 1)
+        spans = np.zeros((int(counts.sum()), 2), np.int64)
+        spans[np.repeat(kbest.counts > 0, counts)] = kbest.texts.spans
+        return cls(TextColumn(kbest.texts.blob, spans), offsets_of(counts))
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        """The lines of one sentence after another."""
+        lines = iter(self.lines.to_list())
+        return (list(islice(lines, n)) for n in np.diff(self.rows).tolist())
+
+    @property
+    def columns(self) -> Columns:
+        """The bytes, where lines begin and end in them (n, 2), and `rows`."""
+        return np.frombuffer(self.lines.blob, np.uint8), self.lines.spans, self.rows
+
+
+def columns_of(
+    hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+) -> tuple[Columns, Columns, int]:
+    """The columns of hypotheses and of references, and the bytes of the longest line.
+
+    ValueError unless both are of the same sentences, each with a reference.
+    """
+    both = Texts.of(hypotheses), Texts.of(references)
+    n, m = (len(texts.rows) - 1 for texts in both)
+    if n != m:
+        raise ValueError(f"hypotheses of {n} sentences, references of {m}")
+    if not np.diff(both[1].rows).all():
+        raise ValueError("a sentence without a reference")
+    longest = max(int(np.diff(texts.lines.spans).max(initial=0)) for texts in both)
+    return both[0].columns, both[1].columns, longest
+
+
+@njit(cache=True)
+def blank(blob: Bytes, i: int) -> int:
+    """Bytes of the white-space character that begins at blob[i]; 0 if none begins there.
+
+    U+0009–000D, 001C–0020, 0085, 00A0, 1680, 2000–200A, 2028, 2029, 202F, 205F, 3000, which is
+    what `str.split` splits on. Inside a character no other begins, so that any i will do.
+    """
+    first = blob[i]
+    if first < 0x80:
+        return 1 if first == 0x20 or 0x09 <= first <= 0x0D or 0x1C <= first <= 0x1F else 0
+    if first == 0xC2:
+        return 2 if blob[i + 1] in (0x85, 0xA0) else 0
+    if first < 0xE1 or first > 0xE3:
+        return 0
+    second, third = blob[i + 1], blob[i + 2]
+    if first == 0xE1:
+        white = second == 0x9A and third == 0x80
+    elif first == 0xE3:
+        white = second == 0x80 and third == 0x80
+    elif second == 0x80:
+        white = third <= 0x8A or third in (0xA8, 0xA9, 0xAF)
+    else:
+        white = second == 0x81 and third == 0x9F
+    return 3 if white else 0
+
+
+@njit(cache=True)
+def next_word(blob: Bytes, i: int, stop: int) -> tuple[int, int]:
+    """Where the first word at or after i begins and ends; (stop, stop) if there is none."""
+    while i < stop:
+        skipped = blank(blob, i)
+        if skipped == 0:
+            break
+        i += skipped
+    end = i
+    while end < stop and blank(blob, end) == 0:
+        end += 1
+    return i, end
+
+
+@njit(cache=True)
+def word_slot(table: NDArray[np.int64], words: Bytes, word: Bytes) -> int:
+    """Slot of a word among those of `words`, or the free one where it belongs."""
+    code = np.int64(0)
+    for byte in word:
+        code = (code ^ np.int64(byte)) * _PRIME
+    mask = len(table) - 1
+    slot = (code * GOLDEN >> 32) & mask
+    while table[slot, 0] != FREE:
+        begin, end = table[slot]
+        if end - begin == len(word):
+            same = 0
+            while same < len(word) and words[begin + same] == word[same]:
+                same += 1
+            if same == len(word):
+                break
+        slot = (slot + 1) & mask
+    return int(slot)
+
+
+@njit(cache=True)
+def numbered_words(
+    blob: Bytes, spans: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Word numbers (L,) of the lines (R, 2), where each begins in them (R+1,), the words' table.
+
+    The table has where a word first begins and ends; its number is its slot + 1.
+    """
+    room = np.sum(spans[:, 1] - spans[:, 0] + 1) // 2 + len(spans)  # no fewer than the words
+    size = 2
+    while size < 2 * room:  # at most half full
+        size *= 2
+    table = np.full((size, 2), FREE)
+    ids, starts = np.empty(room, np.int64), np.zeros(len(spans) + 1, np.int64)
+    n = 0
+    for r in range(len(spans)):
+        begin, end = next_word(blob, spans[r, 0], spans[r, 1])
+        while begin < end:
+            slot = word_slot(table, blob, blob[begin:end])
+            if table[slot, 0] == FREE:
+                table[slot, 0], table[slot, 1] = begin, end
+            ids[n] = slot + 1
+            n += 1
+            begin, end = next_word(blob, end, spans[r, 1])
+        starts[r + 1] = n
+    return ids[:n], starts, table
 
 
 @njit(cache=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from rerank.report import charts
 from rerank.report.evaluation import NAMES
 from rerank.report.explanation import word_runs
 from rerank.report.run_report import RunReport
@@ -24,6 +25,8 @@ _INVISIBLE = re.compile(
     "[\0-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff]"
 )
+LEFT, WIDTH, HEIGHT = 70.0, 1000.0, 240.0  # labels stand left of LEFT
+LABEL = 16.0  # height of a label
 
 
 def visible(text: str) -> str:
@@ -43,7 +46,7 @@ def render(report: RunReport) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(visible=visible, signed=_signed, figure=_figure, p=p_value)
-    environment.globals.update(runs=_runs, names=NAMES, sign=charts.sign)
+    environment.globals.update(runs=_runs, names=NAMES, sign=sign)
     folder = files("rerank.report") / "html"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
@@ -61,15 +64,15 @@ def _drawn(report: RunReport) -> dict[str, Any]:
     """The charts of documents and features."""
     documents = report.documents
     gains = [one.gain for one in documents]
-    circles = charts.points(
+    circles = points(
         [one.baseline_bleu for one in documents], gains, [one.sentences for one in documents]
     )
     features = report.explanation.ranked()
     means = [one.added / max(1, report.explanation.changed) for _, one in features]
     return {
-        "gains": charts.bars(gains),
+        "gains": bars(gains),
         "scatter": circles,
-        "features": list(zip(features, means, charts.shares(means), strict=True)),
+        "features": list(zip(features, means, shares(means), strict=True)),
     }
 
 
@@ -101,3 +104,114 @@ def _signed(value: float | None, digits: int = 2) -> str:
 
 def _figure(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+# Geometry of the charts: what is drawn where, in the units of an SVG's view box
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle; index: of its value; positive, negative or neither: `sign`."""
+
+    index: int
+    x: float
+    y: float
+    width: float
+    height: float
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPoint:
+    """A circle; index: of its document."""
+
+    index: int
+    x: float
+    y: float
+    radius: float
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where zero is, and labelled ticks: (place, label)."""
+
+    zero: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+def bars(values: Sequence[float]) -> tuple[list[Bar], Axis]:
+    """Vertical bars of values from the largest to the smallest, up or down from a zero line."""
+    top, bottom = _range(values)
+    step = (WIDTH - LEFT) / max(1, len(values))
+    axis = _axis(bottom, top)
+    found = []
+    ranked = sorted(range(len(values)), key=lambda i: (-values[i], i))
+    for place, i in enumerate(ranked):
+        size = max(abs(_height(values[i], bottom, top) - axis.zero), 0.5)
+        x, y = LEFT + (place + 0.1) * step, axis.zero - size * (values[i] > 0)
+        found.append(Bar(i, _r(x), _r(y), _r(0.8 * step), _r(size), sign(values[i])))
+    return found, axis
+
+
+def points(
+    xs: Sequence[float], ys: Sequence[float], sizes: Sequence[int]
+) -> tuple[list[ChartPoint], Axis, tuple[tuple[float, str], ...]]:
+    """Circles at (x, y), their areas as sizes; the vertical axis, and ticks of the other one."""
+    top, bottom = _range(ys)
+    low, high = min(xs, default=0.0), max(xs, default=1.0)
+    span = (high - low) or 1.0
+    largest = max(sizes, default=1)
+    found = [
+        ChartPoint(
+            i,
+            _r(LEFT + 10 + (WIDTH - LEFT - 20) * (x - low) / span),
+            _r(_height(y, bottom, top)),
+            _r(max(2.0, 10 * (size / largest) ** 0.5)),
+            sign(y),
+        )
+        for i, (x, y, size) in enumerate(zip(xs, ys, sizes, strict=True))
+    ]
+    ticks = ((LEFT + 10, f"{low:.1f}"), (WIDTH - 20, f"{high:.1f}"))
+    return found, _axis(bottom, top), ticks
+
+
+def shares(values: Sequence[float]) -> list[float]:
+    """Lengths from 0 to 100 of bars of values, the largest of which is full."""
+    largest = max((abs(value) for value in values), default=0.0) or 1.0
+    return [_r(100 * abs(value) / largest) for value in values]
+
+
+def sign(value: float) -> str:
+    """`up`, `down` or `same`."""
+    return "up" if value > 0 else "down" if value < 0 else "same"
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """Largest and smallest value, zero included, and a little space."""
+    top, bottom = max(0.0, *values, 0.0), min(0.0, *values, 0.0)
+    space = 0.08 * ((top - bottom) or 1.0)
+    return top + space, bottom - space
+
+
+def _height(value: float, bottom: float, top: float) -> float:
+    return HEIGHT * (top - value) / (top - bottom)
+
+
+def _axis(bottom: float, top: float) -> Axis:
+    inner = (bottom + top) / 2
+    values = [top - 0.08 * (top - bottom), 0.0, bottom + 0.08 * (top - bottom)]
+    if abs(inner) > (top - bottom) / 4:
+        values.append(inner)
+    zero = _height(0.0, bottom, top)
+    heights = {value: _height(value, bottom, top) for value in values}
+    ticks = tuple(
+        (_r(height), f"{value:+.2f}" if value else "0")
+        for value, height in heights.items()
+        if not value or abs(height - zero) > LABEL
+    )
+    return Axis(_r(zero), ticks)
+
+
+def _r(value: float) -> float:
+    return round(value, 2)
