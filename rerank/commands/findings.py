@@ -23,10 +23,10 @@ from rerank.corpus.spelling import nfc
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import BLANK
+from rerank.formats.decoder_lists import NamedFeatures
 from rerank.formats.moses import Moses
-from rerank.formats.named_features import NamedFeatures
 from rerank.formats.table import opened
+from rerank.formats.tokens import BLANK
 from rerank.notices import Notice, Notices
 
 PLACES = 5  # lines named in a finding

@@ -18,7 +18,7 @@ from rerank.formats.further_columns import (
     further_columns,
     with_columns,
 )
-from rerank.formats.jsonl import kept_keys, lines_with_keys
+from rerank.formats.json_lists import kept_keys, lines_with_keys
 from rerank.formats.moses import moses_lines
 from rerank.formats.table import lines_of
 from rerank.notices import Notices

@@ -19,9 +19,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rerank.corpus.kbest import MAX_ID, KBestRows
+import numpy as np
+
+from rerank.corpus.kbest import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
-from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat, by_sentence, sentence_id
+from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder, sentence_id
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 
@@ -32,6 +34,7 @@ NO_TOKENS = (
 _TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
 _KNOWN = frozenset(b"STHDPAIECWO")
 _LN2 = math.log(2)
+_SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
 
 
 @dataclass(slots=True)
@@ -64,7 +67,56 @@ class Fairseq(ReadOnlyFormat):
         self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
     ) -> Iterator[KBestRows]:
         """The hypotheses by sentence id, each sentence's in the order of the file."""
-        return by_sentence(_chunks(lines, notices, source, clip), notices, source=source)
+        chunks = super().read(lines, notices, source=source, clip=clip)
+        return _by_sentence(chunks, notices, source)
+
+    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+        """Add the hypotheses in the order of the file."""
+        last: _Hypothesis | None = None
+        broken = False  # whether the current hypothesis has an error
+        counted = -1  # sentence of lines without ids, of old versions of fairseq-interactive
+        with_tokens: bool | None = None
+        for number, line in enumerate(lines, 1):
+            found.line = number
+            tag = _TAG.match(line)
+            if tag is None or tag[1][0] not in _KNOWN:
+                if line.strip():
+                    found.note(LOG_LINE)
+                continue
+            kind, fields = tag[1], line[tag.end() :].split(b"\t")
+            if kind in b"SO" and not tag[2]:
+                counted += 1
+            if kind not in b"HDP":
+                continue
+            if kind == b"H" and last is not None:
+                with_tokens = _add(found, last, with_tokens)
+                found.line = number
+            try:
+                sentence = sentence_id(tag[2]) if tag[2] else max(counted, 0)
+                if kind == b"H":
+                    if len(fields) < 2:
+                        raise InputError(
+                            f"expected H-ID, score and text with TABs, found {shown(line)}"
+                        )
+                    score = found.number(fields[0], "the score") * _LN2
+                    last = _Hypothesis(sentence, number, b"\t".join(fields[1:]), score)
+                    broken = False
+                elif not broken:
+                    if last is None or last.sentence != sentence:
+                        raise InputError(
+                            f"expected H-{sentence} before its other lines, found {shown(line)}"
+                        )
+                    if kind == b"D":
+                        last.text = b"\t".join(fields[1:])
+                    else:
+                        values = [found.number(token, "a token") for token in fields[0].split()]
+                        last.log_prob = math.fsum(values) * _LN2
+            except InputError as fault:
+                found.refuse(fault)
+                last, broken = None, True
+            yield
+        if last is not None:
+            _add(found, last, with_tokens)
 
     def beside(
         self, lines: Iterable[bytes], notices: Notices, *, source: str
@@ -74,7 +126,11 @@ class Fairseq(ReadOnlyFormat):
             tag = _TAG.match(line)
             if tag and tag[1] in (b"S", b"H") and tag[2]:
                 text = line[tag.end() :] if tag[1] == b"S" else None
-                yield _sentence(tag[2], source, number), None, text
+                try:
+                    sentence = sentence_id(tag[2])
+                except InputError as fault:
+                    raise InputError(str(fault), source=source, line=number) from None
+                yield sentence, None, text
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The highest id of a source, which may have no hypotheses; -1 if there is none."""
@@ -91,115 +147,58 @@ class Fairseq(ReadOnlyFormat):
         return last
 
 
-def _chunks(
-    lines: Iterable[bytes], notices: Notices, source: str, clip: float | None
-) -> Iterator[KBestRows]:
-    """The hypotheses in the order of the file."""
-    found = Hypotheses(notices, source, clip)
-    last: _Hypothesis | None = None
-    broken = False  # whether the current hypothesis has an error
-    counted = -1  # sentence of lines without ids, of old versions of fairseq-interactive
-    with_tokens: bool | None = None
-    for number, line in enumerate(lines, 1):
-        tag = _TAG.match(line)
-        if tag is None or tag[1][0] not in _KNOWN:
-            if line.strip():
-                notices.add(LOG_LINE, source=source, line=number)
-            continue
-        kind, fields = tag[1], line[tag.end() :].split(b"\t")
-        if kind in b"SO" and not tag[2]:
-            counted += 1
-        if kind not in b"HDP":
-            continue
-        if kind == b"H" and last is not None:
-            try:
-                with_tokens = _add(found, last, with_tokens, notices, source)
-            except InputError as fault:
-                notices.refuse(fault)
-        found.at(number)
-        try:
-            sentence = _sentence(tag[2], source, number) if tag[2] else max(counted, 0)
-            if kind == b"H":
-                last, broken = _hypothesis(found, sentence, number, line, fields), False
-            elif not broken:
-                _complete(found, last, sentence, kind, line, fields)
-        except InputError as fault:
-            notices.refuse(fault)
-            last, broken = None, True
-        if found.full:
-            yield found.rows()
-    try:
-        if last is not None:
-            _add(found, last, with_tokens, notices, source)
-    except InputError as fault:
-        notices.refuse(fault)
-    if len(found):
-        yield found.rows()
+def _add(found: RowBuilder, one: _Hypothesis, with_tokens: bool | None) -> bool | None:
+    """Add a hypothesis all of whose lines are read.
 
-
-def _hypothesis(
-    found: Hypotheses, sentence: int, number: int, line: bytes, fields: Sequence[bytes]
-) -> _Hypothesis:
-    """The hypothesis of an H- line with these fields after its tag."""
-    if len(fields) < 2:
-        raise found.fault(f"expected H-ID, score and text with TABs, found {shown(line)}")
-    score = _number(found, fields[0], "the score")
-    return _Hypothesis(sentence, number, b"\t".join(fields[1:]), score * _LN2)
-
-
-def _complete(
-    found: Hypotheses,
-    last: _Hypothesis | None,
-    sentence: int,
-    kind: bytes,
-    line: bytes,
-    fields: Sequence[bytes],
-) -> None:
-    """Add the text of a D- line or the scores of a P- line to the hypothesis before it."""
-    if last is None or last.sentence != sentence:
-        raise found.fault(f"expected H-{sentence} before its other lines, found {shown(line)}")
-    if kind == b"D":
-        last.text = b"\t".join(fields[1:])
-    else:
-        values = [_number(found, token, "a token") for token in fields[0].split()]
-        last.log_prob = math.fsum(values) * _LN2
-
-
-def _add(
-    found: Hypotheses,
-    one: _Hypothesis,
-    with_tokens: bool | None,
-    notices: Notices,
-    source: str,
-) -> bool:
-    """Add a hypothesis all of whose lines are read; whether it has those of its tokens."""
-    found.at(one.line)
+    with_tokens: whether those before it have lines of their tokens, None for the first one; what
+    is returned is the same for the next one.
+    """
+    found.line = one.line
     has = one.log_prob is not None
     if with_tokens is not None and has != with_tokens:
-        raise found.fault(
+        fault = found.fault(
             f"expected {'a' if with_tokens else 'no'} P- line as for the first hypothesis, found "
             f"{'one' if has else 'none'}; is the output cut off?"
         )
+        found.refuse(fault)
+        return with_tokens
     if one.log_prob is not None:
         values = [one.log_prob, one.score]
         found.add(one.sentence, one.text, ("logprob", "score"), values, total=one.score)
     else:
-        notices.add(NO_TOKENS, source=source, line=one.line)
+        found.note(NO_TOKENS)
         found.add(one.sentence, one.text, ("score",), [one.score], total=one.score)
     return has
 
 
-def _number(found: Hypotheses, token: bytes, what: str) -> float:
-    """A number of the current line."""
-    try:
-        return found.number(token, what)
-    except InputError as fault:
-        raise found.fault(str(fault)) from None
+def _by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> Iterator[KBestRows]:
+    """The rows sorted by sentence id.
 
-
-def _sentence(token: bytes, source: str, line: int) -> int:
-    """The id of a tag."""
-    try:
-        return sentence_id(token)
-    except InputError as fault:
-        raise InputError(str(fault), source=source, line=line) from None
+    All of them are in memory, at most 1 GiB of texts: `InputError` for more.
+    """
+    pieces: list[KBestRows] = []
+    size = 0
+    for chunk in chunks:
+        pieces.append(chunk)
+        size += len(chunk.lines.blob)
+        if size > _SORTED:
+            raise InputError(
+                "expected at most 1 GiB of hypotheses, which have to be sorted by sentence, "
+                "found more; decode fewer sentences per file",
+                source=source,
+                line=int(chunk.file_lines[-1]),
+            )
+    if not pieces:
+        return
+    ids = np.concatenate([piece.sentences for piece in pieces])
+    falls = np.flatnonzero(np.diff(ids) < 0)
+    if not len(falls):
+        yield from pieces
+        return
+    rows = concatenate(pieces)
+    notices.add(
+        "sentences in the order of batches, sorted by id",
+        source=source,
+        line=int(rows.file_lines[falls[0] + 1]),
+    )
+    yield rows.take(np.argsort(ids, kind="stable"))

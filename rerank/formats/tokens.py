@@ -13,6 +13,7 @@ from rerank.corpus import LARGEST
 from rerank.errors import InputError, RerankError
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+BLANK = "blank line, skipped"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 _SHOWN = 60  # bytes of a token in a message

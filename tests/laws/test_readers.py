@@ -1,6 +1,6 @@
 """Compiled readers of k-best lists: what they give is what Python gives, bit for bit.
 
-A list is read by machine code if it is long or the code is loaded already; lines that the code
+Machine code reads Moses lists that are long, or all once it is loaded; lines that it, or msgspec,
 does not take are read by the general reader. `split` and `float` are the truth for common lines.
 """
 
@@ -8,9 +8,11 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -18,8 +20,9 @@ from hypothesis import strategies as st
 from support.world import Outcome, World
 
 from rerank.formats.number_kernel import read_numbers
+from rerank.formats.row_builder import RowBuilder
 
-KERNELS = {"moses": "rerank.formats.moses_line_kernel", "jsonl": "rerank.formats.jsonl_kernel"}
+KERNEL = "rerank.formats.moses_line_kernel"
 COMMANDS = {"moses": "--to jsonl --no-docs one", "jsonl": "--to moses --no-docs one"}
 in_world = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -32,11 +35,12 @@ def read(world: World, name: str, lines: Sequence[bytes], *, compiled: bool = Tr
     world.write("list", b"".join(line + b"\n" for line in lines))
     with pytest.MonkeyPatch.context() as patch:
         if compiled:
-            import_module(KERNELS[name])
+            import_module(KERNEL)
         else:
-            patch.delitem(sys.modules, KERNELS[name], raising=False)
+            patch.delitem(sys.modules, KERNEL, raising=False)
+            patch.setattr(msgspec.json, "decode", partial(msgspec.convert, type=int))
         found = world.run(f"convert --kbest list --kbest-format {name} {COMMANDS[name]}")
-        assert compiled or KERNELS[name] not in sys.modules  # no compiler for a short list
+        assert compiled or KERNEL not in sys.modules  # no compiler for a short list
     out = found.stdout
     if name == "jsonl":  # Python reads the whole number -0 of JSON as 0
         out = re.sub(rb"(?<= )-0(\.0)?(?= |\n)", b"0", out)
@@ -99,7 +103,7 @@ DIALECTS = [
 
 def left_to_python(world: World, lines: Sequence[bytes], patch: pytest.MonkeyPatch) -> int:
     """How many lines the compiled reader leaves to the grammar in Python."""
-    kernel, left = import_module(KERNELS["moses"]), list[int]()
+    kernel, left = import_module(KERNEL), list[int]()
     read_common = kernel.read_common
 
     def counted(rows: object, layout: object, done: Any) -> object:
@@ -342,19 +346,17 @@ def test_a_fault_on_the_first_line_is_reported_there(line: bytes, world: World) 
         ('{"text": "a", "score": -1.5, "more": 1}', 0),
     ],
 )
-def test_lines_of_one_form_are_read_by_machine_code(
+def test_candidates_of_one_form_are_added_a_sentence_at_a_time(
     candidate: str, taken: int, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python decodes the first of them alone, which names the features."""
-    kernel, counts = import_module(KERNELS["jsonl"]), list[int]()
-    read_candidates = kernel.read_candidates
+    """Those of the first sentence are added one by one, since the first names the features."""
+    counts, extend = list[int](), RowBuilder.extend
 
-    def counted(*given: Any) -> Any:
-        found = read_candidates(*given)
-        counts.extend(found.counts.tolist())
-        return found
+    def counted(*given: Any) -> None:
+        counts.append(len(given[2]))
+        extend(*given)
 
-    monkeypatch.setattr(kernel, "read_candidates", counted)
+    monkeypatch.setattr(RowBuilder, "extend", counted)
     read(world, "jsonl", [f'{{"candidates": [{candidate}, {candidate}]}}'.encode()] * 50)
     assert counts == [2] * 2 * taken  # it is read twice
 

@@ -7,6 +7,7 @@ digits. `tm_pt_0` is read as `tmpt0`.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,34 +18,32 @@ from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
 from rerank.corpus.columns import Label, SparseColumns, TextColumn
-from rerank.corpus.kbest import MAX_ID, KBest, KBestRows, concatenate
+from rerank.corpus.kbest import MAX_ID, KBest, KBestRows
 from rerank.errors import InputError
 from rerank.formats.moses import Moses
-from rerank.formats.tokens import Number, list_number, plain_name, shown
+from rerank.formats.tokens import BLANK, Number, list_number, plain_name, shown
 from rerank.notices import Notices
 
 RENAMED = "feature renamed to letters and digits"
 CLIPPED = "infinite number, clipped"
-_CHUNK = 1 << 20  # bytes of texts, or numbers, of a chunk
-_SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
-_BLANK = 32
+_CHUNK = 1 << 20  # bytes of texts, and numbers, of a chunk
 _ID = re.compile(rb"[0-9]{1,10}")
 
 
-class Hypotheses:
+class RowBuilder:
     """Collects the hypotheses of a file; its first one sets the features of all.
 
     clip: magnitude to read for an infinite number, which is otherwise an error.
     """
 
     def __init__(self, notices: Notices, source: str, clip: float | None) -> None:
-        self._notices, self._source, self._clip = notices, source, clip
-        self._line = 1
+        self.notices, self.source, self._clip = notices, source, clip
+        self.line = 1  # of the file, of which errors and hypotheses are
         self._first_line = 0
-        self._names: tuple[str, ...] | None = None
+        self.names: tuple[str, ...] | None = None  # of the values of the first hypothesis
         self._labels: tuple[Label, ...] = ()
         self._count = 0
-        self.number: Number = list_number(clip, partial(self._note, CLIPPED))
+        self.number: Number = list_number(clip, partial(self.note, CLIPPED))
         self._clear()
 
     def _clear(self) -> None:
@@ -52,10 +51,11 @@ class Hypotheses:
         self._sizes: list[int] = []
         self._lines: list[int] = []
         self._sentences: list[int] = []
-        self._values: list[float] = []
+        self._values: list[float] = []  # of the hypotheses that `_dense` does not have yet
+        self._dense: list[NDArray[np.float64]] = []
         self._totals: list[float | None] = []
         self._sparse: list[Mapping[str, float]] = []
-        self._bytes = 0
+        self._size = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -63,15 +63,19 @@ class Hypotheses:
     @property
     def full(self) -> bool:
         """Whether a chunk has been collected, which `rows` hands over."""
-        return self._bytes > _CHUNK or max(len(self._values), len(self._entries)) > _CHUNK
+        return self._size > _CHUNK
 
-    def fault(self, message: str) -> InputError:
-        """The error about the current line."""
-        return InputError(message, source=self._source, line=self._line)
+    def fault(self, message: str, line: int | None = None) -> InputError:
+        """The error about a line, by default the current one."""
+        return InputError(message, source=self.source, line=line or self.line)
 
-    def at(self, line: int) -> None:
-        """Errors and hypotheses from now on are of this line of the file."""
-        self._line = line
+    def note(self, kind: str, *, line: int | None = None, count: int = 1) -> None:
+        """Count a warning of a line, by default the current one."""
+        self.notices.add(kind, source=self.source, line=line or self.line, count=count)
+
+    def refuse(self, fault: InputError) -> None:
+        """Refuse an entry, with the current line if the error has no place."""
+        self.notices.refuse(fault if fault.line else self.fault(str(fault)))
 
     def add(
         self,
@@ -89,23 +93,48 @@ class Hypotheses:
         names: of each value, equal for the values of a label, which stand side by side; kept: bytes
         for the format's `write`.
         """
-        if names != self._names:
+        if names != self.names:
             values = self._in_order(names, values)
         text = text.strip(b" ")
         self._entries.append(text + kept)
         self._sizes.append(len(text))
-        self._lines.append(self._line)
+        self._lines.append(self.line)
         self._sentences.append(sentence)
         self._values += values
         self._totals.append(total)
-        self._count += 1
         self._sparse.append(sparse or {})
-        self._bytes += len(text) + len(kept)
+        self._size += len(text) + len(kept) + 1 + len(values)
+
+    def extend(
+        self,
+        sentence: int,
+        texts: Sequence[bytes],
+        dense: NDArray[np.float64],
+        totals: Sequence[float | None],
+        kept: bytes,
+    ) -> None:
+        """Add n hypotheses of the current line with the features of the first one of the file.
+
+        texts: without blanks around them; dense: (n, F) finite numbers, as are the totals (n,);
+        kept: bytes for the format's `write`, of the first of them.
+        """
+        self._pack()
+        n = len(texts)
+        self._entries += texts
+        self._entries[-n] += kept
+        self._sizes += map(len, texts)
+        self._lines += [self.line] * n
+        self._sentences += [sentence] * n
+        self._dense.append(dense)
+        self._totals += totals
+        self._sparse += [{}] * n
+        self._size += sum(self._sizes[-n:]) + len(kept) + n + dense.size
 
     def rows(self) -> KBestRows:
         """The hypotheses since the last call, as columns."""
+        self._pack()
         n = len(self._entries)
-        width = sum(label.width for label in self._labels)
+        self._count += n
         lines = TextColumn.of(self._entries)
         starts = lines.spans[:, 0]
         rows = KBestRows(
@@ -114,63 +143,22 @@ class Hypotheses:
             text_spans=np.stack([starts, starts + np.array(self._sizes, np.int64)], axis=1),
             line_numbers=np.arange(self._count - n + 1, self._count + 1),
             sentences=np.array(self._sentences, np.int64),
-            dense=self._numbers(self._values, max(1, width)).reshape(n, width),
+            dense=np.concatenate(self._dense),
             totals=self._all_totals(),
-            sparse=SparseColumns.of(
-                [
-                    {name: self._checked(v, name, line) for name, v in found.items()}
-                    for found, line in zip(self._sparse, self._lines, strict=True)
-                ]
-            ),
+            sparse=self._all_sparse(),
             places=np.array(self._lines, np.int64),
         )
         self._clear()
         return rows
 
-    @property
-    def empty(self) -> bool:
-        """Whether no hypothesis was added yet, so that features are not known."""
-        return self._names is None
-
-    def has(self, names: tuple[str, ...]) -> bool:
-        """Whether the first hypothesis has these values in the order of its labels."""
-        return names == self._names
-
-    def with_columns(
-        self,
-        lines: TextColumn,
-        text_spans: NDArray[np.int64],
-        places: NDArray[np.int64],
-        sentences: NDArray[np.int64],
-        dense: NDArray[np.float64],
-        totals: NDArray[np.float64],
-    ) -> KBestRows:
-        """Further hypotheses with the features of the first one, already in columns (n, …).
-
-        Numbers are finite; hypotheses that were added one by one have been handed over.
-        """
-        n = len(lines)
-        self._count += n
-        return KBestRows(
-            labels=self._labels,
-            lines=lines,
-            text_spans=text_spans,
-            line_numbers=np.arange(self._count - n + 1, self._count + 1),
-            sentences=sentences,
-            dense=dense,
-            totals=totals,
-            sparse=SparseColumns.empty(n),
-            places=places,
-        )
-
     # Features
 
     def _in_order(self, names: tuple[str, ...], values: Sequence[float]) -> Sequence[float]:
         """Values in the order of the labels, which the first hypothesis sets."""
-        if self._names is None:
+        if self.names is None:
             self._set_labels(names)
             return values
-        expected, found = Counter(self._names), Counter(names)
+        expected, found = Counter(self.names), Counter(names)
         if expected != found:
             faults = [
                 f"{name} has {found[name]} instead of {expected[name]}"
@@ -178,7 +166,7 @@ class Hypotheses:
                 if found[name] != expected[name]
             ]
             raise self.fault(
-                f"expected {len(self._names)} feature values as the first hypothesis has (line "
+                f"expected {len(self.names)} feature values as the first hypothesis has (line "
                 f"{self._first_line}), found {len(names)}: {', '.join(faults[:5])}"
             )
         rank = {name: i for i, name in enumerate(expected)}
@@ -187,7 +175,12 @@ class Hypotheses:
     def _set_labels(self, names: tuple[str, ...]) -> None:
         """Labels of the features of the first hypothesis."""
         widths = Counter(names)
-        plain = {name: self._plain(name) for name in widths}
+        plain = {name: plain_name(name) for name in widths}
+        for name, clean in plain.items():
+            if not clean:
+                raise self.fault(
+                    f"expected a feature name with letters or digits, found {shown(name.encode())}"
+                )
         for clean, n in Counter(plain.values()).items():
             if n > 1:
                 same = [name for name, other in plain.items() if other == clean]
@@ -197,57 +190,67 @@ class Hypotheses:
                 )
         renamed = [f"{name} → {clean}" for name, clean in plain.items() if name != clean]
         if renamed:
-            self._notices.add(RENAMED, source=self._source, line=self._line, names=renamed)
-        self._names, self._first_line = names, self._line
+            self.notices.add(RENAMED, source=self.source, line=self.line, names=renamed)
+        self.names, self._first_line = names, self.line
         self._labels = tuple(
             Label(clean, widths[name], "" if clean == name else name)
             for name, clean in plain.items()
         )
 
-    def _plain(self, name: str) -> str:
-        """The name in letters and digits."""
-        plain = plain_name(name)
-        if not plain:
-            raise self.fault(
-                f"expected a feature name with letters or digits, found {shown(name.encode())}"
-            )
-        return plain
-
     # Numbers
 
-    def _numbers(self, values: list[float], width: int) -> NDArray[np.float64]:
-        """The values as an array; InputError for one that is no number or not finite."""
+    def _pack(self) -> None:
+        """Move the values of hypotheses that were added one by one into an array."""
+        lines = self._lines[sum(map(len, self._dense)) :]
+        if lines or not self._dense:
+            names = [label.name for label in self._labels for _ in range(label.width)]
+            dense = self._numbers(self._values, names, lines).reshape(len(lines), len(names))
+            self._dense.append(dense)
+            self._values = []
+
+    def _numbers(
+        self, values: Sequence[float], names: Sequence[str], lines: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Rows of values of these names; InputError for one that is no finite number."""
         if set(map(type, values)) <= {float, int}:
             try:
                 found = np.array(values, np.float64)
             except OverflowError:
                 found = np.array([np.inf])
-            if not len(found) or bool((np.abs(found) <= LARGEST).all()):
+            if bool((np.abs(found) <= LARGEST).all()):
                 return found
-        names = [label.name for label in self._labels for _ in range(label.width)] or ["total"]
         return np.array(
             [
-                self._checked(value, names[i % width], self._lines[i // width])
+                self._checked(value, names[i % len(names)], lines[i // len(names)])
                 for i, value in enumerate(values)
             ]
         )
 
     def _all_totals(self) -> NDArray[np.float64]:
         """The totals, NaN where there is none."""
-        if not any(total is not None for total in self._totals):
-            return np.full(len(self._totals), np.nan)
-        return np.array(
+        given = [i for i, total in enumerate(self._totals) if total is not None]
+        totals = np.full(len(self._totals), np.nan)
+        values = [total for total in self._totals if total is not None]
+        totals[given] = self._numbers(values, ["the total"], [self._lines[i] for i in given])
+        return totals
+
+    def _all_sparse(self) -> SparseColumns:
+        """The sparse features, checked."""
+        if not any(self._sparse):
+            return SparseColumns.empty(len(self._sparse))
+        return SparseColumns.of(
             [
-                np.nan if total is None else self._checked(total, "the total", line)
-                for total, line in zip(self._totals, self._lines, strict=True)
+                {name: self._checked(value, name, line) for name, value in found.items()}
+                for found, line in zip(self._sparse, self._lines, strict=True)
             ]
         )
 
     def _checked(self, value: object, name: str, line: int) -> float:
-        """A value as a finite number."""
-        self._line = line
+        """A value of a line as a finite number."""
         if type(value) not in (float, int):
-            self._notices.refuse(self.fault(f"expected a number for {name}, found {value!r:.60}"))
+            self.notices.refuse(
+                self.fault(f"expected a number for {name}, found {value!r:.60}", line)
+            )
             return 0.0
         try:
             number = float(value)  # type: ignore[arg-type]
@@ -257,18 +260,34 @@ class Hypotheses:
             return number
         if self._clip is None or np.isnan(number):
             cure = "" if np.isnan(number) else "; give --clip-inf -1e4 to read infinities as ±1e4"
-            self._notices.refuse(
-                self.fault(f"expected a finite number for {name}, found {number}{cure}")
+            self.notices.refuse(
+                self.fault(f"expected a finite number for {name}, found {number}{cure}", line)
             )
             return 0.0
-        self._note(CLIPPED)
+        self.note(CLIPPED, line=line)
         return -abs(self._clip) if number < 0 else abs(self._clip)
 
-    def _note(self, kind: str) -> None:
-        self._notices.add(kind, source=self._source, line=self._line)
+
+class CollectedFormat(ABC):
+    """A format whose hypotheses are added one by one, or a sentence at a time."""
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[KBestRows]:
+        """The hypotheses in the order of the file."""
+        found = RowBuilder(notices, source, clip)
+        for _ in self.added(found, lines):
+            if found.full:
+                yield found.rows()
+        if len(found):
+            yield found.rows()
+
+    @abstractmethod
+    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+        """Add the hypotheses of a file; what is yielded after each step does not matter."""
 
 
-class ReadOnlyFormat:
+class ReadOnlyFormat(CollectedFormat):
     """A format that is read, but not written: its lists are written as Moses lists."""
 
     def write(
@@ -285,18 +304,24 @@ class ReadOnlyFormat:
         return Moses().write(bare, names, values, totals, first_id=first_id)
 
 
-def stripped(blob: bytes, spans: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Spans (n, 2) without the blanks at the ends of their texts."""
-    content = np.frombuffer(blob, np.uint8)
-    new = spans.copy()
-    starts, stops = spans.T
-    some = np.flatnonzero(starts < stops)
-    ends = (content[starts[some]] == _BLANK) | (content[stops[some] - 1] == _BLANK)
-    for row in some[ends].tolist():
-        start, stop = spans[row].tolist()
-        text = blob[start:stop].lstrip(b" ")
-        new[row] = stop - len(text), stop - len(text) + len(text.rstrip(b" "))
-    return new
+class LineFormat(ReadOnlyFormat):
+    """A format with a hypothesis on each line that is not blank."""
+
+    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+        """Add the hypotheses of a file."""
+        for found.line, line in enumerate(lines, 1):
+            if not line.strip():
+                found.note(BLANK)
+                continue
+            try:
+                self.add(found, line)
+            except InputError as fault:
+                found.refuse(fault)
+            yield
+
+    @abstractmethod
+    def add(self, found: RowBuilder, line: bytes) -> None:
+        """Add the hypothesis of a line."""
 
 
 def sentence_id(token: bytes) -> int:
@@ -304,38 +329,3 @@ def sentence_id(token: bytes) -> int:
     if _ID.fullmatch(token) is None or int(token) > MAX_ID:
         raise InputError(f"expected a sentence id (digits 0-9, below 2^31), found {shown(token)}")
     return int(token)
-
-
-def by_sentence(
-    chunks: Iterable[KBestRows], notices: Notices, *, source: str
-) -> Iterator[KBestRows]:
-    """The rows sorted by sentence id, for formats whose lists come in another order.
-
-    All of them are in memory, at most 1 GiB of texts: `InputError` for more.
-    """
-    pieces: list[KBestRows] = []
-    size = 0
-    for chunk in chunks:
-        pieces.append(chunk)
-        size += len(chunk.lines.blob)
-        if size > _SORTED:
-            raise InputError(
-                "expected at most 1 GiB of hypotheses, which have to be sorted by sentence, "
-                "found more; decode fewer sentences per file",
-                source=source,
-                line=int(chunk.file_lines[-1]),
-            )
-    if not pieces:
-        return
-    ids = np.concatenate([piece.sentences for piece in pieces])
-    falls = np.flatnonzero(np.diff(ids) < 0)
-    if not len(falls):
-        yield from pieces
-        return
-    rows = concatenate(pieces)
-    notices.add(
-        "sentences in the order of batches, sorted by id",
-        source=source,
-        line=int(rows.file_lines[falls[0] + 1]),
-    )
-    yield rows.take(np.argsort(ids, kind="stable"))
