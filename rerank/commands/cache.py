@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from rerank.commands.run import CACHE_HELP, form_option, print_result
+from rerank.files.paths import display
 from rerank.files.terminal import show
-from rerank.options import Command, option, record
+from rerank.options import Command, option, part, record
 from rerank.values import FOLDER
-
-
-@record
-class InfoOptions:
-    """Options of `rerank cache info`."""
-
-    cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR")
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
 
 
 @record
@@ -25,6 +20,42 @@ class ClearOptions:
     """Options of `rerank cache clear`."""
 
     cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR")
+
+
+@record
+class InfoOptions:
+    """Options of `rerank cache info`."""
+
+    folder: ClearOptions = part(ClearOptions)
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheContent:
+    """Content of a cache: shards and bytes in all, and as (group, shards, bytes) for each group."""
+
+    folder: Path
+    shards: int
+    bytes: int
+    limit: int
+    groups: tuple[tuple[str, int, int], ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """The report for machines."""
+        return {
+            "schema": 1,
+            "folder": str(self.folder),
+            "shards": self.shards,
+            "bytes": self.bytes,
+            "limit": self.limit,
+            "groups": [{"group": g, "shards": n, "bytes": size} for g, n, size in self.groups],
+        }
+
+    def to_text(self) -> str:
+        """The report for people: a line for the cache, then one for each group."""
+        whole = _amount(self.shards, self.bytes)
+        lines = [f"{display(self.folder)}: {whole} of at most {self.limit / 1e9:,.1f} GB"]
+        return "\n".join([*lines, *(f"{g}: {_amount(n, size)}" for g, n, size in self.groups)])
 
 
 def info(options: InfoOptions) -> None:
@@ -35,10 +66,15 @@ def info(options: InfoOptions) -> None:
     Example:
       rerank cache info --format json
     """
-    from rerank.files.cache import cache_folder
-    from rerank.files.cache import info as read
+    from rerank.files.cache import cache_folder, cache_limit, shards_of
 
-    print_result(read(cache_folder(options.cache)), options.form)
+    folder = cache_folder(options.folder.cache)
+    sizes: dict[str, list[int]] = {}
+    for shard in shards_of(folder):
+        sizes.setdefault(shard.path.parent.name, []).append(shard.size)
+    groups = tuple((group, len(found), sum(found)) for group, found in sorted(sizes.items()))
+    shards, size = sum(n for _, n, _ in groups), sum(size for _, _, size in groups)
+    print_result(CacheContent(folder, shards, size, cache_limit(), groups), options.form)
 
 
 def clear(options: ClearOptions) -> None:
@@ -47,12 +83,20 @@ def clear(options: ClearOptions) -> None:
     Example:
       rerank cache clear --cache scores
     """
-    from rerank.files.cache import cache_folder
-    from rerank.files.cache import clear as remove
-    from rerank.files.paths import display
+    from rerank.files.cache import abandoned, cache_folder, groups_of, shards_of
 
-    chosen = cache_folder(options.cache)
-    show(f"removed {remove(chosen) / 1e6:,.1f} MB of scores from {display(chosen)}")
+    folder, removed = cache_folder(options.cache), 0
+    for file in [*shards_of(folder), *abandoned(folder)]:
+        file.path.unlink(missing_ok=True)
+        removed += file.size
+    for group in groups_of(folder):
+        with suppress(OSError):  # not empty
+            group.rmdir()
+    show(f"removed {removed / 1e6:,.1f} MB of scores from {display(folder)}")
+
+
+def _amount(shards: int, size: int) -> str:
+    return f"{shards:,} shard{'' if shards == 1 else 's'}, {size / 1e6:,.1f} MB"
 
 
 COMMAND = click.Group(

@@ -2,10 +2,10 @@
 
 Arrays that were put are returned unchanged, or not at all. A shard is
 `<folder>/<group>/<name>.scores`, both hex digests: arrays as safetensors, then the SHA-256 of
-schema, group, name and these. One that is incomplete, damaged or foreign is a cache miss; if the
-cache cannot be written, the run goes on without it. Processes share a folder without locks: shards
-are renamed into place, and the last writer wins. Files with other names and targets of links are
-never touched.
+schema, group, name and these. It may come from anybody: unless every byte is as expected, it is a
+cache miss. If the cache cannot be written, the run goes on without it. Processes share a folder
+without locks: shards are renamed into place, and the last writer wins. Files with other names and
+targets of links are never touched.
 """
 
 from __future__ import annotations
@@ -32,11 +32,147 @@ from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.notices import Notices
 
+_DAMAGED = "damaged score cache shard, computed again"
+_TOO_LARGE = "document with more scores than the cache may hold, not kept; raise RERANK_CACHE_GB"
+
 _DIGEST = re.compile("[0-9a-f]{16,64}")
 _SHARD = re.compile(r"[0-9a-f]{16,64}\.scores")
 # temporary files of `outputs.atomic`: the first 50 characters of the name, process, random digits
 _ASIDE = re.compile(r"\.[0-9a-f]{16,50}[.a-z]{0,7}\.\d+\.[0-9a-f]{8}\.tmp")
 _STALE_SECONDS = 3600
+
+_SCHEMA = "rerank score cache 1"  # a new number makes older shards misses
+_DIGEST_BYTES = 32
+_DTYPES = {
+    name: np.dtype(code)
+    for name, code in (
+        ("F64", "<f8"),
+        ("F32", "<f4"),
+        ("I64", "<i8"),
+        ("I32", "<i4"),
+        ("I16", "<i2"),
+        ("I8", "i1"),
+        ("U8", "u1"),
+    )
+}
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+class Cache:
+    """Arrays by group (digest of the scorer) and name (digest of the texts), in hex digits.
+
+    folder: made when the first shard is written. limit: bytes of all shards together.
+    writable: whether no shard has failed to be written; saved: shards written; hits, misses: calls
+    of `get` that found, or did not find, a shard.
+    """
+
+    def __init__(self, folder: Path, notices: Notices, limit: int) -> None:
+        self.folder = folder
+        self.limit = limit
+        self.hits = self.misses = self.saved = 0
+        self.notices = notices
+        self.writable = True
+        # at least the bytes of all shards; they are counted when it seems too much
+        self._total: float = math.inf
+
+    def get(self, group: str, name: str) -> dict[str, NDArray[Any]] | None:
+        """Arrays as they were put, read-only views of one buffer; None is a cache miss.
+
+        A shard that is damaged or unreadable is a miss with a warning. O(bytes).
+        """
+        path = self._path(group, name)
+        arrays = self._read(path, group, name)
+        if arrays is None:
+            self.misses += 1
+            return None
+        self.hits += 1
+        with suppress(OSError):
+            os.utime(path)  # its recency, for eviction
+        return arrays
+
+    def put(self, group: str, name: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
+        """Write arrays; whether they are on disk now.
+
+        arrays: of any shape, int8 to int64, uint8, float32 or float64. After the first system
+        error, which is a warning, nothing more is written. When the shards exceed the limit, the
+        least recently used ones are deleted, never this one.
+        """
+        path = self._path(group, name)
+        if not self.writable:
+            return False
+        data = packed(group, name, arrays)
+        if len(data) > self.limit:
+            self.notices.add(_TOO_LARGE, source=display(path))
+            return False
+        before = _inode(path)
+        try:
+            self._write(path, data)
+            if self._total > self.limit:
+                self._trim(path)
+        except (RerankError, OSError) as fault:
+            self.writable = False
+            reason = str(fault)
+            if isinstance(fault, OSError):
+                where = f"{display(fault.filename)}: " if fault.filename else ""
+                reason = where + (fault.strerror or str(fault)).lower()
+            self.notices.add(f"score cache not written: {reason}")
+            return False
+        except BaseException:  # a signal, perhaps after the shard was renamed into place
+            self.saved += _inode(path) not in (None, before)
+            raise
+        self.saved += 1
+        return True
+
+    def remove(self, group: str, name: str) -> None:
+        """Delete the arrays of a name, if there are any."""
+        with suppress(OSError):
+            self._path(group, name).unlink()
+
+    def _path(self, group: str, name: str) -> Path:
+        return self.folder / group / f"{name}.scores"
+
+    def _read(self, path: Path, group: str, name: str) -> dict[str, NDArray[Any]] | None:
+        size = _size_of(path)
+        if size is None or size > self.limit:  # bounds the memory for a foreign file
+            return None
+        try:  # read, never mapped: a file that is cut off under a map is a SIGBUS
+            arrays = unpacked(group, name, path.read_bytes())
+        except FileNotFoundError:  # removed by another process
+            return None
+        except OSError:
+            arrays = None
+        if arrays is None:
+            self.notices.add(_DAMAGED, source=display(path))
+        return arrays
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        if _size_of(path) is None:
+            with suppress(OSError):  # a link or a pipe, which `atomic` would write through
+                path.unlink()
+        with atomic(path) as file:
+            file.write(data)
+        self._total += len(data)
+
+    def _trim(self, kept: Path) -> None:
+        """Delete the oldest shards until 90% of the limit is left, if they exceed the limit.
+
+        The remaining 10% lets many shards be added before the folder is read again.
+        """
+        for file in abandoned(self.folder):
+            with suppress(OSError):
+                file.path.unlink()
+        shards = sorted(shards_of(self.folder), key=lambda shard: shard.used)
+        self._total = sum(shard.size for shard in shards)
+        goal = self.limit if self._total <= self.limit else self.limit * 9 // 10
+        for shard in shards:
+            if self._total <= goal:
+                break
+            if shard.path != kept:
+                with suppress(OSError):
+                    shard.path.unlink(missing_ok=True)
+                    self._total -= shard.size
 
 
 # Location and limit
@@ -76,76 +212,11 @@ def cache_limit() -> int:
     return int(limit)
 
 
-# Report and clearing
-
-
-@dataclass(frozen=True, slots=True)
-class Info:
-    """Content of a cache: shards and bytes in all, and as (group, shards, bytes) for each group."""
-
-    folder: Path
-    shards: int
-    bytes: int
-    limit: int
-    groups: tuple[tuple[str, int, int], ...]
-
-    def to_dict(self) -> dict[str, object]:
-        """The report for machines."""
-        return {
-            "schema": 1,
-            "folder": str(self.folder),
-            "shards": self.shards,
-            "bytes": self.bytes,
-            "limit": self.limit,
-            "groups": [{"group": g, "shards": n, "bytes": size} for g, n, size in self.groups],
-        }
-
-    def to_text(self) -> str:
-        """The report for people: a line for the cache, then one for each group."""
-        whole = _amount(self.shards, self.bytes)
-        lines = [f"{display(self.folder)}: {whole} of at most {self.limit / 1e9:,.1f} GB"]
-        return "\n".join([*lines, *(f"{g}: {_amount(n, size)}" for g, n, size in self.groups)])
-
-
-def info(folder: Path) -> Info:
-    """Content of a cache; empty if there is no folder."""
-    sizes: dict[str, list[int]] = {}
-    for shard in shards_of(folder):
-        sizes.setdefault(shard.path.parent.name, []).append(shard.size)
-    groups = tuple((group, len(found), sum(found)) for group, found in sorted(sizes.items()))
-    shards, size = sum(n for _, n, _ in groups), sum(size for _, _, size in groups)
-    return Info(folder, shards, size, cache_limit(), groups)
-
-
-def clear(folder: Path) -> int:
-    """Delete all shards, abandoned temporary files and then empty groups; the bytes freed.
-
-    Other files in the folder and targets of links stay.
-    """
-    removed = 0
-    for file in [*shards_of(folder), *abandoned(folder)]:
-        file.path.unlink(missing_ok=True)
-        removed += file.size
-    for group in _groups(folder):
-        with suppress(OSError):  # not empty
-            group.rmdir()
-    return removed
-
-
-def _amount(shards: int, size: int) -> str:
-    return f"{shards:,} shard{'' if shards == 1 else 's'}, {size / 1e6:,.1f} MB"
-
-
 # Files of the cache
 
 
-def shard_path(folder: Path, group: str, name: str) -> Path:
-    """The file of a shard; group, name: digests, as `_DIGEST` has them."""
-    return folder / group / f"{name}.scores"
-
-
 @dataclass(frozen=True, slots=True)
-class File:
+class CacheFile:
     """A file of the cache: size in bytes, time of last use in ns since the epoch."""
 
     path: Path
@@ -153,35 +224,34 @@ class File:
     used: int
 
 
-def shards_of(folder: Path) -> Iterator[File]:
+def shards_of(folder: Path) -> Iterator[CacheFile]:
     """All shards of a folder; none if there is no folder."""
     return _files(folder, _SHARD)
 
 
-def _files(folder: Path, pattern: re.Pattern[str]) -> Iterator[File]:
-    """Files of groups whose names match, without links and files that vanish meanwhile."""
-    for group in _groups(folder):
-        for entry in _entries(group):
-            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                yield File(Path(entry.path), status.st_size, status.st_mtime_ns)
-
-
-def abandoned(folder: Path) -> Iterator[File]:
+def abandoned(folder: Path) -> Iterator[CacheFile]:
     """Temporary files that are over an hour old, whose writers must be dead."""
     oldest = time.time_ns() - _STALE_SECONDS * 10**9
     return (file for file in _files(folder, _ASIDE) if file.used < oldest)
 
 
-def _groups(folder: Path) -> list[Path]:
+def groups_of(folder: Path) -> list[Path]:
+    """The folders of groups."""
     return [
         Path(entry.path)
         for entry in _entries(folder)
         if _DIGEST.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
     ]
+
+
+def _files(folder: Path, pattern: re.Pattern[str]) -> Iterator[CacheFile]:
+    """Files of groups whose names match, without links and files that vanish meanwhile."""
+    for group in groups_of(folder):
+        for entry in _entries(group):
+            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    yield CacheFile(Path(entry.path), status.st_size, status.st_mtime_ns)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -192,7 +262,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def size_of(path: Path) -> int | None:
+def _size_of(path: Path) -> int | None:
     """Bytes of a file; None if it does not exist, or is a link, a folder or a pipe."""
     try:
         status = os.lstat(path)
@@ -201,21 +271,15 @@ def size_of(path: Path) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-_SCHEMA = "rerank score cache 1"  # a new number makes older shards misses
-_DIGEST_BYTES = 32
-_DTYPES = {
-    name: np.dtype(code)
-    for name, code in (
-        ("F64", "<f8"),
-        ("F32", "<f4"),
-        ("I64", "<i8"),
-        ("I32", "<i4"),
-        ("I16", "<i2"),
-        ("I8", "i1"),
-        ("U8", "u1"),
-    )
-}
-_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+def _inode(path: Path) -> int | None:
+    """Inode of a file, which differs from that of a file it has replaced; None for no file."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
+
+
+# Bytes of a shard
 
 
 def packed(group: str, name: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -228,165 +292,29 @@ def packed(group: str, name: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def unpacked(group: str, name: str, data: bytes) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a shard, as read-only views of it; None if it is damaged or foreign."""
+    """The arrays of a shard, as read-only views of it; None if it is damaged or foreign.
+
+    safetensors' own reader would copy them.
+    """
     payload = memoryview(data)[:-_DIGEST_BYTES]
     if data[-_DIGEST_BYTES:] != _digest(group, name, payload):
         return None
+    start = end = 8 + int.from_bytes(payload[:8], "little")
+    arrays: dict[str, NDArray[Any]] = {}
     try:
-        return _arrays(payload)
+        for key, entry in json.loads(str(payload[8:start], "utf-8")).items():
+            shape, dtype = tuple(entry["shape"]), _DTYPES[entry["dtype"]]
+            array: NDArray[Any] = np.ndarray(shape, dtype, payload, end)
+            begin, end = end - start, end + array.nbytes
+            if entry["data_offsets"] != [begin, end - start] or not array.flags.aligned:
+                return None
+            arrays[key] = array
     except _MALFORMED:
         return None
+    return arrays if end == len(payload) else None
 
 
 def _digest(group: str, name: str, payload: bytes | memoryview) -> bytes:
     sha256 = hashlib.sha256(f"{_SCHEMA}\n{group}\n{name}\n".encode())
     sha256.update(payload)
     return sha256.digest()
-
-
-def _arrays(payload: memoryview) -> dict[str, NDArray[Any]]:
-    """Arrays in safetensors bytes, as views; an exception of `_MALFORMED` if these are invalid.
-
-    safetensors' own reader would copy them.
-    """
-    start = end = 8 + int.from_bytes(payload[:8], "little")
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, entry in json.loads(str(payload[8:start], "utf-8")).items():
-        shape, dtype = tuple(entry["shape"]), _DTYPES[entry["dtype"]]
-        array: NDArray[Any] = np.ndarray(shape, dtype, payload, end)
-        begin, end = end - start, end + array.nbytes
-        if entry["data_offsets"] != [begin, end - start] or not array.flags.aligned:
-            raise ValueError
-        arrays[name] = array
-    if end != len(payload):
-        raise ValueError
-    return arrays
-
-
-_DAMAGED = "damaged score cache shard, computed again"
-_TOO_LARGE = "document with more scores than the cache may hold, not kept; raise RERANK_CACHE_GB"
-
-
-class Cache:
-    """Arrays by group (digest of the scorer) and name (digest of the texts), in hex digits.
-
-    folder: made when the first shard is written. limit: bytes of all shards together.
-    writable: whether no shard has failed to be written; saved: shards written; hits, misses: calls
-    of `get` that found, or did not find, a shard.
-    """
-
-    def __init__(self, folder: Path, notices: Notices, limit: int) -> None:
-        self.folder = folder
-        self.limit = limit
-        self.hits = self.misses = self.saved = 0
-        self.notices = notices
-        self.writable = True
-        # at least the bytes of all shards; they are counted when it seems too much
-        self._total: float = math.inf
-
-    def get(self, group: str, name: str) -> dict[str, NDArray[Any]] | None:
-        """Arrays as they were put, read-only views of one buffer; None is a cache miss.
-
-        A shard that is damaged or unreadable is a miss with a warning. O(bytes).
-        """
-        path = shard_path(self.folder, group, name)
-        arrays = self._read(path, group, name)
-        if arrays is None:
-            self.misses += 1
-            return None
-        self.hits += 1
-        with suppress(OSError):
-            os.utime(path)  # its recency, for eviction
-        return arrays
-
-    def put(self, group: str, name: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
-        """Write arrays; whether they are on disk now.
-
-        arrays: of any shape, int8 to int64, uint8, float32 or float64. After the first system
-        error, which is a warning, nothing more is written. When the shards exceed the limit, the
-        least recently used ones are deleted, never this one.
-        """
-        path = shard_path(self.folder, group, name)
-        if not self.writable:
-            return False
-        data = packed(group, name, arrays)
-        if len(data) > self.limit:
-            self.notices.add(_TOO_LARGE, source=display(path))
-            return False
-        before = _identity(path)
-        try:
-            self._write(path, data)
-            if self._total > self.limit:
-                self._trim(path)
-        except (RerankError, OSError) as fault:
-            self.writable = False
-            self.notices.add(f"score cache not written: {_reason(fault)}")
-            return False
-        except BaseException:  # a signal, perhaps after the shard was renamed into place
-            self.saved += _identity(path) not in (None, before)
-            raise
-        self.saved += 1
-        return True
-
-    def remove(self, group: str, name: str) -> None:
-        """Delete the arrays of a name, if there are any."""
-        with suppress(OSError):
-            shard_path(self.folder, group, name).unlink()
-
-    def _read(self, path: Path, group: str, name: str) -> dict[str, NDArray[Any]] | None:
-        size = size_of(path)
-        if size is None or size > self.limit:  # bounds the memory for a foreign file
-            return None
-        try:  # read, never mapped: a file that is cut off under a map is a SIGBUS
-            arrays = unpacked(group, name, path.read_bytes())
-        except FileNotFoundError:  # removed by another process
-            return None
-        except OSError:
-            arrays = None
-        if arrays is None:
-            self.notices.add(_DAMAGED, source=display(path))
-        return arrays
-
-    def _write(self, path: Path, data: bytes) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        if size_of(path) is None:
-            with suppress(OSError):  # a link or a pipe, which `atomic` would write through
-                path.unlink()
-        with atomic(path) as file:
-            file.write(data)
-        self._total += len(data)
-
-    def _trim(self, kept: Path) -> None:
-        """Delete the oldest shards until 90% of the limit is left, if they exceed the limit.
-
-        The remaining 10% lets many shards be added before the folder is read again.
-        """
-        for file in abandoned(self.folder):
-            with suppress(OSError):
-                file.path.unlink()
-        shards = sorted(shards_of(self.folder), key=lambda shard: shard.used)
-        self._total = sum(shard.size for shard in shards)
-        goal = self.limit if self._total <= self.limit else self.limit * 9 // 10
-        for shard in shards:
-            if self._total <= goal:
-                break
-            if shard.path != kept:
-                with suppress(OSError):
-                    shard.path.unlink(missing_ok=True)
-                    self._total -= shard.size
-
-
-def _identity(path: Path) -> int | None:
-    """Inode of a file, which differs from that of a file it has replaced; None for no file."""
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return None
-
-
-def _reason(fault: RerankError | OSError) -> str:
-    if isinstance(fault, RerankError):
-        return str(fault)
-    name = f"{display(fault.filename)}: " if fault.filename else ""
-    return name + (fault.strerror or str(fault)).lower()
