@@ -13,6 +13,7 @@ import numpy as np
 
 from lm.vocabulary import SPECIAL, Vocabulary
 from rerank.corpus.documents import Documents
+from rerank.formats.documents.table import documents_of_file
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
 
@@ -78,7 +79,7 @@ class Text:
         notices = Notices()
         documents = Documents.one(1 << 20)
         if docids is not None:
-            documents = Documents.from_file(data / docids, notices)
+            documents = documents_of_file(data / docids, notices)
         lists: list[Words] = []
         first: list[bool] = []
         for document in read_documents(data / file, documents, notices):

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from rerank.corpus.documents import Documents
 from rerank.corpus.reading import ReadingOptions
+from rerank.formats.documents.table import documents_of_file
 from rerank.formats.table import read_documents
 from rerank.formats.translations import read_references
 from rerank.metrics import TextMetric
@@ -38,7 +38,7 @@ METRICS: tuple[tuple[str, TextMetric, Any], ...] = (
 
 def lists(folder: Path, sentences: int, top: int | None) -> tuple[Lines, Lines]:
     """Candidates and references of the first sentences."""
-    documents = Documents.from_file(folder / "test.docids", Notices())
+    documents = documents_of_file(folder / "test.docids", Notices())
     references = read_references([folder / "test.en"], documents.n_lines, Notices())
     found: Lines = []
     options = ReadingOptions(top=top)

@@ -24,6 +24,7 @@ from complete_part import complete_part
 
 from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_BLEU
 from rerank.corpus.documents import Documents
+from rerank.formats.documents.table import documents_of_file
 from rerank.notices import Notices
 
 RERANK = [sys.executable, "-m", "rerank"]
@@ -135,7 +136,7 @@ def halves_of_xml(xml: Path, work: Path, name: str) -> tuple[Half, Half]:
 def halves_of_nmt(data: Path, work: Path) -> tuple[Half, Half]:
     """Every other talk of TED tst2010, translated by five neural systems."""
     folder = data / "ted-zh-en"
-    documents = Documents.from_file(folder / "tst2010.docids", Notices())
+    documents = documents_of_file(folder / "tst2010.docids", Notices())
     found = []
     for half in (0, 1):
         kept = [d % 2 == half for d in _owners(documents)]

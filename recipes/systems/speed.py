@@ -59,9 +59,9 @@ def main() -> None:
     for named in (ted, wmt):
         documents = documents_of_systems(named, Notices())
         if documents is None:
-            from rerank.corpus.documents import Documents
+            from rerank.formats.documents.table import documents_of_file
 
-            documents = Documents.from_file(folder / "tst2010.docids", Notices())
+            documents = documents_of_file(folder / "tst2010.docids", Notices())
         outputs = read_outputs(named, documents, Notices())
         texts, m = sentences(outputs), len(outputs.names)
         row = f"{ours(texts, m):.3f} | {pairs(list(islice(texts, 40))):.1f}"

@@ -21,9 +21,9 @@ from lm.scoring import ScoringEngine, after
 from lm.sentences import Rows
 from lm.trie import Candidates
 from rerank.commands.run import progress
-from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
+from rerank.formats.documents.table import documents_of_file
 from rerank.formats.moses import append_features
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
@@ -35,7 +35,7 @@ def main(condition: str, model: str, kbest: str, docids: str, reference: str, ou
     scorer, context = ScoringEngine.of(saved.model), saved.model.context
     name, encode = Path(model).name, saved.vocabulary.encode
     notices = Notices()
-    documents = Documents.from_file(docids, notices)
+    documents = documents_of_file(docids, notices)
     references = [encode(line.split()) for line in read_lines(reference, notices)]
     start = context.start(1).detach()
 

@@ -373,9 +373,9 @@ def _clean(
     """
     from rerank.commands.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
     from rerank.commands.lists import KBestFile
+    from rerank.corpus.documents import DocumentFile
     from rerank.files.outputs import atomic_all
     from rerank.files.paths import display
-    from rerank.formats.documents.table import DocumentFile
 
     file = KBestFile(read.kbest, read, unreported=Findings())
     documents, _ = _documents(file, references, Findings())

@@ -18,6 +18,7 @@ from rerank.values import FILE, FOLDER, Pair
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
+    from rerank.formats.documents.table import documents_of_file
 
 INDEX = "documents.tsv"
 
@@ -45,7 +46,6 @@ def export(options: ExportOptions) -> None:
     Example:
       rerank export --docs test.docids --out documents ours=test.out ref=test.en
     """
-    from rerank.corpus.documents import Documents
     from rerank.files.lines import InputFiles
     from rerank.files.paths import display
     from rerank.formats.translations import read_translation
@@ -54,7 +54,7 @@ def export(options: ExportOptions) -> None:
     _check(target, [name for name, _ in texts])
     with options.messages.warnings() as notices:
         inputs = InputFiles([docs, *(path for _, path in texts)])
-        documents = Documents.from_file(docs, notices)
+        documents = documents_of_file(docs, notices)
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
         new = scratch / "new"  # with the permissions of a folder that is made, not a temporary one

@@ -21,6 +21,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, is_pipe, read_lines, spool
 from rerank.files.paths import FilePath, display, file_of
+from rerank.formats.documents.table import chosen_documents
 from rerank.formats.side_information import NO_FILES, SOURCE, Files, check_files, given_lines
 from rerank.formats.table import (
     KBestFormat,
@@ -211,7 +212,7 @@ class KBestFile:
             return Documents.from_lines(self.annotations[0], source=self.name)
         from_source = lists.missing == AS_SOURCE and SOURCE in self._side
         n_lines = self._lines_of_source if from_source else self.lines_by_id
-        return Documents.chosen(lists.docs, lists.no_docs, n_lines, notices, most=self._most_lines)
+        return chosen_documents(lists.docs, lists.no_docs, n_lines, notices, most=self._most_lines)
 
     def read(
         self, documents: Documents, notices: Notices, store: ArrayStore = IN_MEMORY

@@ -32,6 +32,7 @@ from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines, spool
 from rerank.files.paths import FilePath, display, file_and_name
+from rerank.formats.documents.table import chosen_documents
 from rerank.formats.table import lines_of
 from rerank.formats.translations import Translation, documents_in, read_systems, read_texts_of
 from rerank.notices import Notices
@@ -90,7 +91,7 @@ def lists_of_systems(
         documents = own if no_docs is None else None
     if documents is None:
         n_lines = partial(count_sentences, systems) if own is None else partial(int, own.n_lines)
-        documents = Documents.chosen(docs, no_docs, n_lines, notices)
+        documents = chosen_documents(docs, no_docs, n_lines, notices)
     # segments are matched by the names that the files have, whatever --no-docs makes of them
     outputs = read_outputs(systems, documents if own is None else own, notices)
     outputs = replace(outputs, documents=documents)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
+    from rerank.formats.documents.table import documents_of_file
     from rerank.pipeline.recipe import Recipe
 
 NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
@@ -195,9 +196,8 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
 
     docs: as beside k-best lists, with a line for each line of the text.
     """
-    from rerank.corpus.documents import Documents
 
-    found = Documents.from_file(docs, notices)
+    found = documents_of_file(docs, notices)
     if found.n_lines != n_lines:
         raise InputError(
             f"expected {found.n_lines:,} lines, one for each line of {display(docs)}, "

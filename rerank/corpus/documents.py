@@ -6,13 +6,14 @@ files are matched by these names, never by the order of the lines.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice, pairwise
 from typing import Literal, TypeAlias, TypeVar
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError
 from rerank.files.paths import FilePath
 from rerank.notices import Notices
 
@@ -52,19 +53,6 @@ class Documents:
             raise ValueError("expected the number of lines of the files together with the lines")
 
     @classmethod
-    def from_file(
-        cls, path: FilePath, notices: Notices, *, most: Callable[[], int] | None = None
-    ) -> Documents:
-        """Documents of a file in one of the formats of `rerank.registry.DOCUMENT_FORMATS`.
-
-        most: number of ids that can be needed, which is asked for if there are many; InputError
-        for more of them, before they are read.
-        """
-        from rerank.formats.documents.table import read_documents
-
-        return read_documents(path, notices, most=most).documents
-
-    @classmethod
     def from_lines(
         cls,
         lines: Iterable[bytes],
@@ -79,46 +67,31 @@ class Documents:
         where the command has no option for it. may_be_sizes: whether messages name the format
         `sizes` where the ids look like it.
         """
-        if interleaved:
-            found = cls._interleaved(lines, source)
-            return replace(found, cure=_sizes_cure(found.ids)) if may_be_sizes else found
-        option = "" if interleaved is None else ", or give --allow-interleaved"
-        starts: dict[str, int] = {}
-        current, n = None, 0
-        for n, line in enumerate(lines, 1):
-            name = _id(line, source, n)
-            if name == current:
-                continue
-            if name in starts:
-                sizes = _sizes_cure(starts) if may_be_sizes else ""
+        found: dict[str, list[int]] = {}  # lines of each document
+        current = None
+        for n, line in enumerate(lines):
+            name = _id(line, source, n + 1)
+            if name != current and name in found and not interleaved:
+                option = "" if interleaved is None else ", or give --allow-interleaved"
+                sizes = _sizes_cure(found) if may_be_sizes else ""
                 raise InputError(
                     f"expected each document in one run of lines, but {shown_id(name)}, which "
-                    f"began on line {starts[name] + 1}, continues here; "
+                    f"began on line {found[name][0] + 1}, continues here; "
                     f"{sizes and f'{sizes}; otherwise '}give these lines another id, or sort "
                     f"source, references and lists by document{option}",
                     source=source,
-                    line=n,
+                    line=n + 1,
                 )
-            starts[name] = n - 1
+            found.setdefault(name, []).append(n)
             current = name
-        if not starts:
-            raise InputError("expected one document id per source line, found none", source=source)
-        cure = _sizes_cure(starts) if may_be_sizes else ""
-        return cls(tuple(starts), (*starts.values(), n), cure=cure)
-
-    @classmethod
-    def _interleaved(cls, lines: Iterable[bytes], source: str) -> Documents:
-        """Documents of ids, with the lines of each put together in the order of the file."""
-        found: dict[str, list[int]] = {}
-        for n, line in enumerate(lines, 1):
-            found.setdefault(_id(line, source, n), []).append(n - 1)
         if not found:
             raise InputError("expected one document id per source line, found none", source=source)
-        order = tuple(chain.from_iterable(found.values()))
+        cure = _sizes_cure(found) if may_be_sizes else ""
         starts = (0, *accumulate(map(len, found.values())))
+        order = tuple(chain.from_iterable(found.values()))
         if order == tuple(range(len(order))):
-            return cls(tuple(found), starts)
-        return cls(tuple(found), starts, order, len(order))
+            return cls(tuple(found), starts, cure=cure)
+        return cls(tuple(found), starts, order, len(order), cure=cure)
 
     @classmethod
     def each(cls, n: int) -> Documents:
@@ -129,30 +102,6 @@ class Documents:
     def one(cls, n: int) -> Documents:
         """All n lines as one document."""
         return cls(("all",), (0, n))
-
-    @classmethod
-    def chosen(
-        cls,
-        docs: FilePath | None,
-        no_docs: str | None,
-        count_lines: Callable[[], int],
-        notices: Notices,
-        *,
-        most: Callable[[], int] | None = None,
-    ) -> Documents:
-        """Documents as the options say, of which exactly one must be given (`UsageError`)."""
-        if docs is not None and no_docs is None:
-            return cls.from_file(docs, notices, most=most)
-        if docs is None and no_docs == "each":
-            return cls.each(count_lines())
-        if docs is None and no_docs == "one":
-            return cls.one(count_lines())
-        raise UsageError(
-            "expected one of --docs FILE (a document id per source line, or another format of "
-            "`rerank list document-formats`), --no-docs each (every "
-            "line a document) and --no-docs one (all lines one document), found "
-            f"{'none' if docs is None else 'both'}; give one"
-        )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -285,6 +234,27 @@ Lines: TypeAlias = Sequence[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentFile(os.PathLike[str]):
+    """Path of a document file with its format and its field, where the user says them.
+
+    path: of the file; format_name: of its format [default: by content]; field: number from 1 of
+    the field that is the document id, or in JSON its key; allow_interleaved: whether lines of a
+    document may stand apart.
+    """
+
+    path: FilePath
+    format_name: str | None = None
+    field: str | None = None
+    allow_interleaved: bool | None = None
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationSet:
     """What a file says of S segments: their documents and, by role and name, their texts.
 
@@ -314,11 +284,6 @@ class EvaluationSet:
         )
 
 
-@dataclass(slots=True)
-class _Text:
-    lines: dict[Segment, bytes] = field(default_factory=dict)
-
-
 class EvaluationSetBuilder:
     """Collects the segments of a file into an `EvaluationSet`.
 
@@ -328,14 +293,14 @@ class EvaluationSetBuilder:
 
     def __init__(self, source: str, *, sort_key: Callable[[str], int] | None = None) -> None:
         self._source, self._sort_key = source, sort_key
-        self._texts: dict[Role, dict[str, _Text]] = {}
+        self._texts: dict[Role, dict[str, dict[Segment, bytes]]] = {}
         self._documents: dict[str, dict[str, None]] = {}  # ids of the segments, in order
 
     def add(
         self, role: Role, name: str, segment: Segment, text: bytes, *, line: int | None = None
     ) -> None:
         """One segment of a text; InputError if the text has it already."""
-        lines = self._texts.setdefault(role, {}).setdefault(name, _Text()).lines
+        lines = self._texts.setdefault(role, {}).setdefault(name, {})
         document, number = segment
         if segment in lines:
             raise InputError(
@@ -351,7 +316,7 @@ class EvaluationSetBuilder:
     def finish(self, notices: Notices) -> EvaluationSet:
         """The set; segments that a source lacks are left out, with a notice."""
         sources = self._texts.get("source", {})
-        known: set[Segment] = set().union(*(text.lines for text in sources.values()))
+        known: set[Segment] = set().union(*sources.values())
         segments: list[Segment] = []
         starts = [0]
         ids = []
@@ -378,7 +343,7 @@ class EvaluationSetBuilder:
             self._source,
             Documents(tuple(ids), tuple(starts), segments=tuple(number for _, number in segments)),
             {
-                role: {name: [text.lines.get(s) for s in segments] for name, text in texts.items()}
+                role: {name: [text.get(s) for s in segments] for name, text in texts.items()}
                 for role, texts in self._texts.items()
             },
         )

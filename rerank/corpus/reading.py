@@ -157,7 +157,7 @@ class DocumentOptions:
     @property
     def file(self) -> FilePath | None:
         """The file of documents, with what is said of it."""
-        from rerank.formats.documents.table import DocumentFile
+        from rerank.corpus.documents import DocumentFile
 
         said = self.docs_field, self.docs_format, self.allow_interleaved
         if self.docs is None or said == (None, None, None):

@@ -35,7 +35,7 @@ from rerank.formats.documents.sacrebleu_sets import (
     cached_source,
 )
 from rerank.formats.documents.separated_text import without_separators
-from rerank.formats.documents.table import read_texts
+from rerank.formats.documents.table import chosen_documents, read_texts
 from rerank.notices import Notices
 
 MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
@@ -268,13 +268,13 @@ def read_with_documents(
     elif docs is None:
         texts = read_reference_texts(references, None, notices)
         n_lines = len(texts[0].lines)
-        documents = Documents.chosen(None, no_docs, lambda: n_lines, notices)
+        documents = chosen_documents(None, no_docs, lambda: n_lines, notices)
         return matched(texts, documents, notices, drop=drop)
     else:
         most = None if own is None else partial(int, _SPARSEST * own.n_lines)
         if own is None and references and not _is_pipe(references):
             most = partial(count_lines, references[0])
-        documents = Documents.chosen(docs, no_docs, int, notices, most=most)
+        documents = chosen_documents(docs, no_docs, int, notices, most=most)
     texts = read_reference_texts(references, documents, notices, model=model)
     return matched(texts, documents, notices, drop=drop)
 

@@ -15,12 +15,12 @@ from rerank.commands.distribution import distributed
 from rerank.commands.document_run import LinearModel, ListRun, choose_search
 from rerank.commands.lists import LineWriter, Lists, in_source_order
 from rerank.commands.trace import Trace, trace_lines
+from rerank.corpus.documents import DocumentFile
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.errors import UsageError
 from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic_all, check_outputs, nowhere, to_json
 from rerank.files.paths import display
-from rerank.formats.documents.table import DocumentFile
 from rerank.formats.trace import Choice
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, Printer, PythonWarnings, log

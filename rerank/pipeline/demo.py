@@ -21,6 +21,7 @@ from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic, check_folder, write_json
+from rerank.formats.documents.table import documents_of_file
 from rerank.formats.table import read_documents
 from rerank.formats.trace import Choice, read_trace
 from rerank.notices import Notices, Printer
@@ -238,7 +239,7 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     Sentence p of the new set is sentence `order[p]` of the original. The document ids stay.
     """
     notices = Notices()
-    documents = Documents.from_file(original.docs, notices)
+    documents = documents_of_file(original.docs, notices)
     rng = np.random.default_rng(seed)
     spans = map(documents.span, range(len(documents)))
     order = np.concatenate([start + rng.permutation(stop - start) for start, stop in spans])

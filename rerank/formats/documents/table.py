@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Protocol
 
-from rerank.corpus.documents import Documents, EvaluationSet
+from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
@@ -67,32 +67,13 @@ class DocumentFormat(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentFile(os.PathLike[str]):
-    """Path of a document file with its format and its field, where the user says them.
-
-    path: of the file; format_name: in `DOCUMENT_FORMATS` [default: by content]; field,
-    allow_interleaved: as in `ReadingChoices`.
-    """
-
-    path: FilePath
-    format_name: str | None = None
-    field: str | None = None
-    allow_interleaved: bool | None = None
-
-    def __fspath__(self) -> str:
-        return os.fspath(self.path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-
 def read_documents(
     path: FilePath, notices: Notices, *, most: Callable[[], int] | None = None
 ) -> EvaluationSet:
     """The documents of a file in any of the formats, and the texts that it holds.
 
-    most: number of sentences that can be needed; see `Documents.from_file`. InputError for more.
+    most: number of sentences that can be needed, which is asked for if there are many;
+    InputError for more, before they are read.
     """
     file = path if isinstance(path, DocumentFile) else DocumentFile(path)
     source = display(path)
@@ -116,6 +97,35 @@ def read_documents(
         )
     choices = ReadingChoices(file.field, file.allow_interleaved, most)
     return known.read(lines, notices, source=source, choices=choices)
+
+
+def documents_of_file(
+    path: FilePath, notices: Notices, *, most: Callable[[], int] | None = None
+) -> Documents:
+    """The documents of a file in any of the formats; most: see `read_documents`."""
+    return read_documents(path, notices, most=most).documents
+
+
+def chosen_documents(
+    docs: FilePath | None,
+    no_docs: str | None,
+    count_lines: Callable[[], int],
+    notices: Notices,
+    *,
+    most: Callable[[], int] | None = None,
+) -> Documents:
+    """Documents as the options say, of which exactly one must be given (`UsageError`)."""
+    if docs is not None and no_docs is None:
+        return documents_of_file(docs, notices, most=most)
+    if docs is None and no_docs == "each":
+        return Documents.each(count_lines())
+    if docs is None and no_docs == "one":
+        return Documents.one(count_lines())
+    raise UsageError(
+        "expected one of --docs FILE (a document id per source line, or another format of "
+        "`rerank list document-formats`), --no-docs each (every line a document) and --no-docs one "
+        f"(all lines one document), found {'none' if docs is None else 'both'}; give one"
+    )
 
 
 def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
