@@ -101,12 +101,18 @@ class _Grouping:
         for rows in chunks:
             self.no_rows = rows.take(np.zeros(0, np.int64))
             self.has_totals = not np.isnan(rows.totals[0])
-            rows = self._of_sentences(self._of_source(rows))
+            rows = self._of_source(rows)
             owners = np.searchsorted(starts, self._numbers(rows), side="right") - 1
             if in_order:
                 before = np.maximum.accumulate(np.append(latest, owners))
-                latest = int(before[-1])
-                rows, owners = self._without_returns(rows, owners, owners < before[:-1])
+                latest, returned = int(before[-1]), owners < before[:-1]
+                self._refuse(
+                    "expected ids of this document or a later one, found {id} (interleaved ids); "
+                    "sort the list with: sort -s -t'|' -k1,1n",
+                    rows,
+                    returned,
+                )
+                rows, owners = rows.where(~returned), owners[~returned]
             if not len(rows):
                 continue
             for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(owners)) + 1):
@@ -133,11 +139,17 @@ class _Grouping:
         start, stop = self.documents.span(d)
         counts = np.zeros(stop - start, np.int64)
         pieces, size, files = list[KBestRows](), 0, None
+        whole = self.limit > self.top
         for part in parts:
             ranks = _ranks(self._numbers(part) - start, counts)
-            self._check_k(part, ranks)
-            kept = np.flatnonzero(ranks < self.limit)
-            part = part if len(kept) == len(part) else part.take(kept)
+            cure = "leave out --diverse" if whole else "give --top to keep the first ones"
+            self._refuse(
+                f"expected at most {self.options.max_k} hypotheses of a sentence, found more of "
+                f"sentence {{id}}; {cure}, or raise --max-k",
+                part,
+                (ranks == self.options.max_k) & (ranks < self.limit),
+            )
+            part = part.where(ranks < self.limit)
             size += part.nbytes
             if files is None and not self.store.has_room(2 * size):  # once more when it is joined
                 files = self.store
@@ -180,71 +192,35 @@ class _Grouping:
             )
 
     def _of_source(self, rows: KBestRows) -> KBestRows:
-        """The rows; `InputError` at an id outside the range of the source sentences."""
-        n = self.documents.n_read
+        """The rows of sentences; `InputError` at an id outside the range of the source lines."""
+        n, first_id = self.documents.n_read, self.options.first_id
         self.lowest_id = min(self.lowest_id, int(rows.sentences.min()))
-        places = rows.sentences - self.options.first_id
-        wrong = np.flatnonzero((places < 0) | (places >= n))
-        if not len(wrong):
-            return rows
-        sentence, place = int(rows.sentences[wrong[0]]), int(places[wrong[0]])
-        message = f"expected ids from {self.options.first_id} on, found {sentence}"
-        if place >= n:
+        places = rows.sentences - first_id
+        wrong = (places < 0) | (places >= n)
+        message = f"expected ids from {first_id} on, found {{id}}"
+        if len(beyond := places[wrong]) and (place := int(beyond[0])) >= n:
             cure = self.documents.cure or "is it the list of another source?"
-            if self.options.first_id == 0 and self.lowest_id == 1 and place == n == places.max():
+            if first_id == 0 and self.lowest_id == 1 and place == n == places.max():
                 cure = "ids look 1-based; use --first-id 1"
-            message = (
-                f"expected ids of {n} source lines, found id {sentence}, "
-                f"which needs {place + 1}; {cure}"
-            )
+            needed = f"found id {{id}}, which needs {place + 1}"
+            message = f"expected ids of {n} source lines, {needed}; {cure}"
         self._refuse(message, rows, wrong)
-        return rows.take(np.flatnonzero((places >= 0) & (places < n)))
-
-    def _of_sentences(self, rows: KBestRows) -> KBestRows:
-        """The rows of lines that are sentences of the documents."""
-        if not self.documents.n_left_out:
-            return rows
-        kept = np.flatnonzero(self._numbers(rows) >= 0)
-        return rows if len(kept) == len(rows) else rows.take(kept)
+        rows = rows.where(~wrong)
+        return rows.where(self._numbers(rows) >= 0) if self.documents.n_left_out else rows
 
     def _numbers(self, rows: KBestRows) -> NDArray[np.int64]:
         """Numbers (n,) of the sentences of rows, from 0; -1 where the documents have none."""
         lines = rows.sentences - self.options.first_id
         return lines if self.numbers is None else self.numbers[lines]
 
-    def _without_returns(
-        self, rows: KBestRows, owners: NDArray[np.int64], returned: NDArray[np.bool_]
-    ) -> tuple[KBestRows, NDArray[np.int64]]:
-        """The rows and their documents; `InputError` at a row of an earlier document."""
-        wrong = np.flatnonzero(returned)
-        if len(wrong):
-            self._refuse(
-                f"expected ids of this document or a later one, found {rows.sentences[wrong[0]]} "
-                "(interleaved ids); sort the list with: sort -s -t'|' -k1,1n",
-                rows,
-                wrong,
-            )
-            kept = np.flatnonzero(~returned)
-            rows, owners = rows.take(kept), owners[kept]
-        return rows, owners
-
-    def _check_k(self, rows: KBestRows, ranks: NDArray[np.int64]) -> None:
-        """`InputError` at the first candidate of a sentence after its `max_k` first ones."""
-        wrong = np.flatnonzero((ranks == self.options.max_k) & (ranks < self.limit))
-        if len(wrong):
-            whole = self.limit > self.top
-            cure = "leave out --diverse" if whole else "give --top to keep the first ones"
-            self._refuse(
-                f"expected at most {self.options.max_k} hypotheses of a sentence, found more of "
-                f"sentence {rows.sentences[wrong[0]]}; {cure}, or raise --max-k",
-                rows,
-                wrong,
-            )
-
-    def _refuse(self, message: str, rows: KBestRows, wrong: NDArray[np.int64]) -> None:
-        """Refuse the wrong rows, with the line of the first."""
-        line = int(rows.file_lines[wrong[0]])
-        self.notices.refuse(InputError(message, source=self.source, line=line), count=len(wrong))
+    def _refuse(self, message: str, rows: KBestRows, wrong: NDArray[np.bool_]) -> None:
+        """Refuse the wrong rows, if there are any; `{id}` in the message is that of the first."""
+        if not wrong.any():
+            return
+        row = int(wrong.argmax())
+        message = message.replace("{id}", str(rows.sentences[row]))
+        fault = InputError(message, source=self.source, line=int(rows.file_lines[row]))
+        self.notices.refuse(fault, count=int(wrong.sum()))
 
     def _sorted(self, rows: KBestRows) -> KBestRows:
         """The rows sorted by sentence, within a sentence in the order of the file."""

@@ -77,6 +77,10 @@ class KBestRows:
             sparse=self.sparse.take(rows),
         )
 
+    def where(self, kept: NDArray[np.bool_]) -> KBestRows:
+        """The rows (n,) that are kept."""
+        return self if kept.all() else self.take(np.flatnonzero(kept))
+
     def in_order(self, order: NDArray[np.int64], store: ArrayStore | None = None) -> KBestRows:
         """All rows in another order; no bytes of lines are copied. With a store, in its files."""
 

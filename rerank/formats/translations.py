@@ -9,7 +9,7 @@ in its cache.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
@@ -17,7 +17,6 @@ from typing import Literal
 
 from rerank.corpus.documents import (
     Documents,
-    EvaluationSet,
     Lines,
     Role,
     aligned,
@@ -67,7 +66,17 @@ def read_translation(
     if len(found) > 1:
         names = ", ".join(text.name for text in found[:30])
         raise UsageError(f"{display(path)}: expected one {role}, found {len(found)}; give {names}")
-    return _filled(found[0], notices)
+    text = found[0]
+    missing = sum(line is None for line in text.lines)
+    if missing and missing == len(text.lines):
+        raise InputError(
+            "expected segments of these documents, found none; is it the file of another test set?",
+            source=text.name,
+        )
+    if missing:
+        kind = "segment without translation, read as an empty one"
+        notices.add(kind, source=text.name, count=missing)
+    return [line or b"" for line in text.lines]
 
 
 def read_texts_of(
@@ -97,13 +106,15 @@ def read_texts_of(
         return [_plain(path, target, notices, model=model)]
     texts = found.text(role, name)
     several = len(texts) > 1 or name is not None
-    return [
-        Translation(
-            f"{display(file)}#{shown_name(one).strip(chr(39))}" if several else display(file),
-            _fitted(lines, found, target, model),
-        )
-        for one, lines in texts.items()
-    ]
+    fitted: list[Translation] = []
+    for one, lines in texts.items():
+        if isinstance(target, Documents):
+            lines = aligned(lines, found, target)
+        elif target is not None:
+            check_length(lines, target, source=found.file, model=model)
+        shown = f"#{shown_name(one).strip(chr(39))}" if several else ""
+        fitted.append(Translation(f"{display(file)}{shown}", lines))
+    return fitted
 
 
 def read_systems(
@@ -203,31 +214,6 @@ def _plain(
     return Translation(display(path), documents.in_order(lines))
 
 
-def _fitted(
-    lines: Lines, found: EvaluationSet, target: Documents | int | None, model: str
-) -> Lines:
-    """The lines of a text for the sentences of a target."""
-    if isinstance(target, Documents):
-        return aligned(lines, found, target)
-    if target is not None:
-        check_length(lines, target, source=found.file, model=model)
-    return lines
-
-
-def _filled(text: Translation, notices: Notices) -> list[bytes]:
-    """The lines, with empty ones for missing segments."""
-    missing = sum(line is None for line in text.lines)
-    if missing and missing == len(text.lines):
-        raise InputError(
-            "expected segments of these documents, found none; is it the file of another test set?",
-            source=text.name,
-        )
-    if missing:
-        kind = "segment without translation, read as an empty one"
-        notices.add(kind, source=text.name, count=missing)
-    return [line or b"" for line in text.lines]
-
-
 def _cached(name: str, text: str | None, role: Role) -> list[str]:
     """Files of a test set of sacrebleu."""
     if role == "reference":
@@ -256,7 +242,8 @@ def read_with_documents(
     number of sentences is that of the document file or, without one, of the first reference. drop:
     see `matched`.
     """
-    own = documents_in(references[0], notices) if references and not _is_pipe(references) else None
+    first = None if not references or is_pipe(file_of(references[0])) else references[0]
+    own = None if first is None else documents_in(first, notices)
     if own is not None and no_docs is not None:
         raise UsageError(
             f"--no-docs {no_docs}: {display(references[0])} says what the documents are; leave it "
@@ -272,8 +259,8 @@ def read_with_documents(
         return matched(texts, documents, notices, drop=drop)
     else:
         most = None if own is None else partial(int, _SPARSEST * own.n_lines)
-        if own is None and references and not _is_pipe(references):
-            most = partial(count_lines, references[0])
+        if own is None and first is not None:
+            most = partial(count_lines, first)
         documents = chosen_documents(docs, no_docs, int, notices, most=most)
     texts = read_reference_texts(references, documents, notices, model=model)
     return matched(texts, documents, notices, drop=drop)
@@ -292,7 +279,8 @@ def matched(
     the command has no option for it. InputError if no sentence is left.
     """
     if drop and texts:
-        kept = [all(line is not None for line in row) for row in _rows(texts)]
+        rows = zip(*(text.lines for text in texts), strict=True)
+        kept = [None not in row for row in rows]
         if not any(kept):
             raise InputError(
                 f"expected references of these {len(kept)} sentences, found none that is complete; "
@@ -375,10 +363,6 @@ def complete(
     return [list(sentence) for sentence in zip(*columns, strict=True)]
 
 
-def _rows(texts: Sequence[Translation]) -> Iterator[tuple[bytes | None, ...]]:
-    return zip(*(text.lines for text in texts), strict=True)
-
-
 def _place(documents: Documents | None, t: int) -> str:
     """Where a sentence is, for a message."""
     if documents is None:
@@ -387,10 +371,6 @@ def _place(documents: Documents | None, t: int) -> str:
     n = t - documents.starts[d] + 1
     number = documents.segments[t] if documents.segments else str(n)
     return f"is segment {number} of document {shown_id(documents.ids[d])}"
-
-
-def _is_pipe(references: Sequence[FilePath]) -> bool:
-    return is_pipe(file_of(references[0]))
 
 
 def note_identity(
@@ -410,22 +390,23 @@ def _note_mixed_references(
     names: Sequence[str], files: Sequence[Sequence[bytes]], notices: Notices
 ) -> None:
     """Add a notice for each reference file with Moses' escapes, if another one has none."""
-    escapes = [_escapes(lines) for lines in files]
+    escapes = [
+        [
+            (n, found[0].decode())
+            for n, line in enumerate(lines, 1)
+            if (found := ESCAPE.findall(line))
+        ]
+        for lines in files
+    ]
     if all(escapes):
         return
     for name, found in zip(names, escapes, strict=True):
         if found:
-            (first, (escape, *_)), *rest = found.items()
+            line, escape = found[0]
             notices.add(
                 f"mixed escaping: this reference contains {escape} and similar, another one does "
                 f"not; unescape it with Moses' {UNESCAPE}",
                 source=name,
-                line=first + 1,
-                count=1 + len(rest),
+                line=line,
+                count=len(found),
             )
-
-
-def _escapes(lines: Iterable[bytes]) -> dict[int, list[str]]:
-    """The escapes of each line that has one, by index of the line."""
-    found = enumerate(map(ESCAPE.findall, lines))
-    return {place: [one.decode() for one in escapes] for place, escapes in found if escapes}
