@@ -196,7 +196,6 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
 
     docs: as beside k-best lists, with a line for each line of the text.
     """
-
     found = documents_of_file(docs, notices)
     if found.n_lines != n_lines:
         raise InputError(
