@@ -9,7 +9,7 @@ as well (order 1). So along a direction each path is a line, and there are ∏ K
 
 A candidate is dominated if no best path takes it, in any context. In any context candidate k adds
 between lower(k) and upper(k) to the score: its own score, the means of its pairs, and their least
-or greatest deviation (`Couplings`). If upper(k) < lower(k′) for some k′ of the same sentence, a
+or greatest deviation (`DocumentChain`). If upper(k) < lower(k′) for some k′ of the same sentence, a
 path through k gains by k′. Along a direction lower is concave and upper convex in the step, so on
 an interval their chords are bounds: k is dominated if its chord lies below the chord of a k′
 everywhere, or below the higher one of two such chords. This costs O(n) for each interval, while the
@@ -52,6 +52,13 @@ class DocumentChain:
     contextual: (C,) int64, which features look at the candidate before
     pairs: for each of them all its values (Σ K_{t−1} K_t,), float32 or float64, finite
     (RerankError for scores that are not)
+
+    Bounds on how much the neighbouring candidates change what a candidate adds to the score: pairs
+    are split as p[j, k] = mean of column k + (mean of row j − mean of all) + r[j, k]. What
+    candidate k of sentence t adds, as against another one of t in the same surroundings, is
+    centre[k] (means where k is the column, and where it is the row in sentence t+1) and two r.
+    centre: (C, n); low ≤ 0 ≤ high: (C, n), bounds on the sum of the two r
+    pair_squares: (C,) summed squared distances of pairs from the mean of their matrix
     """
 
     offsets: NDArray[np.int64]
@@ -60,14 +67,24 @@ class DocumentChain:
     statistics: Sums
     contextual: NDArray[np.int64]
     pairs: tuple[Floats, ...]
-    couplings: Couplings = field(init=False, repr=False)
+    centre: NDArray[np.float64] = field(init=False, repr=False)
+    low: NDArray[np.float64] = field(init=False, repr=False)
+    high: NDArray[np.float64] = field(init=False, repr=False)
+    pair_squares: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         static = np.setdiff1d(np.arange(len(self.columns)), self.contextual)
         sums = [self.fixed, *(self.columns[f] for f in static), *self.pairs]
         if not all(np.isfinite(values).all() for values in sums):
             raise RerankError(NOT_FINITE)
-        object.__setattr__(self, "couplings", Couplings.of(self.offsets, self.pairs))
+        centre, low, high = np.zeros((3, len(self.pairs), int(self.offsets[-1])))
+        squares = [
+            _couplings(self.offsets, flat, centre[c], low[c], high[c])
+            for c, flat in enumerate(self.pairs)
+        ]
+        made = {"centre": centre, "low": low, "high": high, "pair_squares": np.array(squares)}
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, document: DocumentFeatures, statistics: Sums) -> DocumentChain:
@@ -108,7 +125,7 @@ class DocumentChain:
             away = column - np.repeat(column[self.offsets[:-1]], sizes)  # equal values: 0
             mean = np.add.reduceat(away, self.offsets[:-1]) / sizes
             squares[f] = ((away - np.repeat(mean, sizes)) ** 2).sum()
-        squares[self.contextual] = self.couplings.squares
+        squares[self.contextual] = self.pair_squares
         return squares
 
 
@@ -128,34 +145,6 @@ def flattened(matrices: Sequence[Floats]) -> Floats:
         first = (begin - base.ctypes.data) // base.itemsize
         return base[first : first + sum(m.size for m in matrices)]
     return np.concatenate([m.reshape(-1) for m in matrices])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Couplings:
-    """Bounds on how much the neighbouring candidates change what a candidate adds to the score.
-
-    Pairs are split as p[j, k] = mean of column k + (mean of row j − mean of all) + r[j, k]. What
-    candidate k of sentence t adds, as against another one of t in the same surroundings, is
-    centre[k] (means where k is the column, and where it is the row in sentence t+1) and two r.
-
-    centre: (C, n); low ≤ 0 ≤ high: (C, n), bounds on the sum of the two r
-    squares: (C,) summed squared distances of pairs from the mean of their matrix
-    """
-
-    centre: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    squares: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, offsets: NDArray[np.int64], pairs: Sequence[Floats]) -> Couplings:
-        """Couplings of each feature's pairs. O(C Σ K_{t−1} K_t)."""
-        shape = (len(pairs), int(offsets[-1]))
-        centre, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        squares = np.array(
-            [_couplings(offsets, flat, centre[c], low[c], high[c]) for c, flat in enumerate(pairs)]
-        )
-        return cls(centre, low, high, squares)
 
 
 @njit(cache=True, nogil=True)
@@ -234,8 +223,7 @@ def undominated(
     candidates one stays; of equal ones all do. O(m C) for m candidates.
     """
     rows, offsets = np.empty_like(candidates.rows), np.zeros_like(candidates.offsets)
-    couplings = chain.couplings
-    ranges = (couplings.centre, couplings.low, couplings.high)
+    ranges = (chain.centre, chain.low, chain.high)
     _undominated(candidates, unary, pair, ranges, box, (rows, offsets))
     return CandidateSubset(rows[: offsets[-1]], offsets)
 

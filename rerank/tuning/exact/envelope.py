@@ -71,7 +71,7 @@ def document_envelope(
     for box, candidates in boxes:
         trellis = gathered(chain, unary, pair, candidates)
         found.append(parametric_viterbi(trellis, *box, most))
-        most -= len(found[-1].steps)
+        most -= found[-1].number
         if most < 0:
             break
     return _assembled(found, boxes)
@@ -169,12 +169,9 @@ def _assembled(
         turned = np.flatnonzero(entered != path)  # no more than rounding can turn
         parts.append((np.full(len(turned), start), turned, entered[turned]))
         order = np.argsort(breaks.steps, kind="stable")  # of one sentence they are in order
-        sizes = np.diff(breaks.starts)[order]
-        places = np.repeat(breaks.starts[order] - np.cumsum(sizes) + sizes, sizes)
-        places += np.arange(len(places))
-        sentences = breaks.sentences[places]
-        rows = candidates.rows[begins[sentences] + breaks.choices[places]]
-        parts.append((np.repeat(breaks.steps[order], sizes), sentences, rows))
+        sentences = breaks.sentences[order]
+        rows = candidates.rows[begins[sentences] + breaks.choices[order]]
+        parts.append((breaks.steps[order], sentences, rows))
         for _, at, chosen in parts[-2:]:
             path[at] = chosen  # numpy: of equal places the last one counts
     steps, sentences, rows = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -164,16 +164,16 @@ class Breaks(NamedTuple):
     """Where the best path changes, and to which candidates.
 
     first: (T,) choices at the lower end
-    steps: (m,) ascending for each sentence, not altogether
-    starts: (m+1,), what break i changes is starts[i]:starts[i+1] of sentences (x,), choices (x,)
-    complete: whether these are all breaks; False where there are more than the limit
+    steps, sentences, choices: (x,) changes, those of one of the m breaks together; of each
+    sentence, not altogether, with ascending steps
+    number: m; complete: whether these are all breaks; False where there are more than the limit
     """
 
     first: Ints
     steps: Floats
-    starts: Ints
     sentences: Ints
     choices: Ints
+    number: int
     complete: bool
 
 
@@ -185,7 +185,7 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
     take (`decoders.problem`), as far as sums are exact. O(Σ m_{t-1} m_t) for each of one or two
     searches a break, m: candidates of a block alive around it; two over all pairs come before.
     """
-    lists = [0.0], [0], [0], [0]  # a first item says the type
+    steps, sentences, choices, number = [0.0], [0], [0], 0  # a first item says the type
     whole = whole_block(trellis, lo, hi)
     scale = 0.0
     for side in range(1 if lo == hi else 2):
@@ -194,7 +194,7 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
         scale = max(scale, path_size(trellis, whole, whole.ends[side]))
     near = _NEAR * scale
     waiting = [whole]
-    while lo < hi and len(waiting) and len(lists[0]) <= most:
+    while lo < hi and len(waiting) and number < most:
         block = waiting.pop()
         c, slack = _crossing(trellis, block)
         if slack < 0:
@@ -215,37 +215,19 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
                 waiting.append(_half(left, found, c, 1))
                 waiting.append(_half(left, found, c, 0))  # next: breaks come in order
                 continue
-        _record(left, c, lists)
-    return _breaks(whole.paths[0], lists, lo == hi or len(waiting) == 0)
-
-
-@njit(cache=True, nogil=True)
-def _record(
-    block: Block, step: float, lists: tuple[list[float], list[int], list[int], list[int]]
-) -> None:
-    """Append a break between the two paths of a block to steps, starts, sentences, choices."""
-    steps, starts, sentences, choices = lists
-    for i in range(len(block.begins) - 1):
-        if block.paths[0, i] != block.paths[1, i]:
-            sentences.append(block.first + i)
-            choices.append(block.paths[1, i])
-    steps.append(step)
-    starts.append(len(sentences) - 1)
-
-
-@njit(cache=True, nogil=True)
-def _breaks(
-    first: Ints, lists: tuple[list[float], list[int], list[int], list[int]], complete: bool
-) -> Breaks:
-    """Lists, whose first items only say the type, as arrays."""
-    steps, starts, sentences, choices = lists
+        number += 1
+        for i in range(len(left.begins) - 1):
+            if left.paths[0, i] != left.paths[1, i]:
+                steps.append(c)
+                sentences.append(left.first + i)
+                choices.append(left.paths[1, i])
     return Breaks(
-        first,
+        whole.paths[0],
         np.array(steps)[1:],
-        np.array(starts),
         np.array(sentences)[1:],
         np.array(choices)[1:],
-        complete,
+        number,
+        lo == hi or len(waiting) == 0,
     )
 
 

@@ -191,12 +191,15 @@ class Axes:
     def _of(cls, pool: Pool) -> Axes:
         pool = replace(pool, statistics=_narrow(pool))
         columns = pool.features.T  # shared with the pool, if it is stored by columns
-        varying = [f for f, column in enumerate(columns) if _varies(pool.offsets, column)]
+        found = [SearchDirection.of(pool, column) for column in columns]
+        varying = [f for f, direction in enumerate(found) if direction.spread > 0]
         if len(varying) < len(columns) or not columns.flags.c_contiguous:
             every, columns = columns, pool.store.large((len(varying), columns.shape[1]), np.float64)
             for column, feature in zip(columns, varying, strict=True):
                 column[:] = every[feature]
-        directions = tuple(SearchDirection.of(pool, column) for column in columns)
+        directions = tuple(
+            replace(found[f], slopes=own) for f, own in zip(varying, columns, strict=True)
+        )
         return cls(pool, np.array(varying, dtype=np.int64), columns, directions)
 
     @property
@@ -229,16 +232,6 @@ def _narrow(pool: Pool) -> Sums:
             found[...] = statistics
             return found
     return statistics
-
-
-@njit(cache=True, nogil=True)
-def _varies(offsets: NDArray[np.int64], column: NDArray[np.float64]) -> bool:
-    """Whether a column (n,) has two values in some list."""
-    for s in range(len(offsets) - 1):
-        for row in range(offsets[s] + 1, offsets[s + 1]):
-            if column[row] != column[offsets[s]]:
-                return True
-    return False
 
 
 class PoolPoint(Point):
