@@ -156,12 +156,15 @@ def type_of(one: Field[Any]) -> click.ParamType[Any]:
     return Real(*one.metadata["range"], above=one.metadata.get("above", False))
 
 
-def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
+def of_dataclass(
+    kind: type, *, common: Collection[str] = (), only: Collection[str] = ()
+) -> type[Given]:
     """A record of those fields of a plain dataclass whose metadata have a `help`.
 
     Their other metadata: `choices`, names; or `range`, the least and the greatest number, and
     `above`, whether the least one itself is not possible; neither for a flag; `flag` if it is not
-    that of the field's name. common: names of the options that `--help` shows.
+    that of the field's name. common: names of the options that `--help` shows; only: of the fields
+    that are options, if not all are.
     """
     found = {
         one.name: option(
@@ -172,7 +175,7 @@ def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
             rare=one.name not in common,
         )
         for one in fields(kind)
-        if "help" in one.metadata
+        if "help" in one.metadata and (not only or one.name in only)
     }
     return given(kind.__name__, found)
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.notices import Notices
-from rerank.pipeline.ngram_models import NGramRecipe, train_ngram
+from rerank.commands.train_ngram import TrainNgramOptions, train_ngram
+from rerank.options import settings_of
 
 VOCABULARY = 30_000
 PLACES, ALTERNATIVES = 8, 3  # places with alternatives, the draft's own included
@@ -201,8 +201,9 @@ def generate(
                 number += 1
     (out / "docids").write_text("".join(names), encoding="utf-8")
     _write_weights(out / "weights.json", made.weights)
-    model = NGramRecipe(order=3, discount_fallback=True)
-    train_ngram(model, out / "lm.txt", out / "lm.arpa", notices=Notices())
+    files = {"train": str(out / "lm.txt"), "out": str(out / "lm.arpa")}
+    own = {"order": 3, "discount_fallback": True, "quiet": True}
+    train_ngram(settings_of(TrainNgramOptions, **files, **own))
     (out / "lm.txt").unlink()
 
 

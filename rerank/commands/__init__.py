@@ -78,11 +78,7 @@ _CLI = {  # addresses in rerank.cli of the commands whose options are not record
     "tune-moses": "moses_tuning:tune_moses",
     "tune-mbr": "mbr_tuning:tune_mbr",
     "ablate": "ablation:ablate",
-    "train-lm": "training:train_lm",
-    "train-ngram": "ngram_models:train_ngram",
-    "perplexity": "perplexity:perplexity",
     "lm-eval": "lm_eval:lm_eval",
-    "list": "listing:list_group",
 }
 
 
@@ -98,7 +94,8 @@ class _Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         _refuse_shadowing()
-        address = f"rerank.commands.{cmd_name.replace('-', '_')}:COMMAND"
+        module = "list_parts" if cmd_name == "list" else cmd_name.replace("-", "_")
+        address = f"rerank.commands.{module}:COMMAND"
         if cmd_name in _CLI:
             address = f"rerank.cli.{_CLI[cmd_name]}"
         found: click.Command = attribute(address)

@@ -106,7 +106,7 @@ def report(options: ReportOptions) -> None:
         --docs test.docids --ref test.en --out report.html
     """
     from rerank.files.outputs import atomic, check_folder, to_json
-    from rerank.pipeline.curves import read_curve
+    from rerank.formats.learning_curve import read_curve
     from rerank.report.figures import check_matplotlib, write_figures
     from rerank.report.page import render
 

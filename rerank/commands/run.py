@@ -75,7 +75,9 @@ class ListFiles:
         return Lists(self.kbest, docs, no_docs, systems, **asdict(self.reading), **more)
 
 
-def side_option(kind: str, of: str = "source line", *, prefix: str = "", also: str = "") -> Any:
+def side_option(
+    kind: str, of: str = "source line", *, prefix: str = "", also: str = "", rare: bool = False
+) -> Any:
     """A field for the file of a kind of side information: `--KIND`, after a prefix.
 
     of: what has a line in the file; also: what else the file is for.
@@ -85,6 +87,7 @@ def side_option(kind: str, of: str = "source line", *, prefix: str = "", also: s
         f"--{prefix}{kind}",
         type=FILE,
         default=None,
+        rare=rare,
     )
 
 

@@ -9,13 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from rerank.commands.run import side_option
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.side_information import Files, sentence_number
 from rerank.notices import Notices
+from rerank.options import Given, given, option, record
+from rerank.registry import SIDE_INFORMATION
+from rerank.values import MOST_LINES, TEXT, Whole
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
@@ -23,16 +28,103 @@ if TYPE_CHECKING:
     from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
-    from rerank.formats.documents.table import documents_of_file
-    from rerank.pipeline.recipe import Recipe
+    from rerank.formats.side_information import Files
 
 NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
-_PARTED = {
+_PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
     "blank": "part documents with blank lines",
     "equals": "close documents with lines that begin with =",
     "paragraphs": "part documents with blank lines, and paragraphs with lines that are <p>",
 }
+
+
+def documents_option(*, rare: bool = False) -> Any:
+    """`--documents`: the field of a record for what parts the documents of its texts."""
+    return option(
+        "What parts documents: blank lines; or lines whose first character is =, which close one, "
+        "as in the data files of Ji et al. 2016 (a blank line is an empty sentence there); or both "
+        "blank lines and lines that are <p>, so that every paragraph is a document, as for the "
+        "contextual LSTMs (clstm-paraseg and others).",
+        type=click.Choice(tuple(_PARTED)),
+        default="blank",
+        rare=rare,
+    )
+
+
+def side_files(of: str, prefix: str = "") -> type[Given]:
+    """A record of the files of side information beside a text, of names after a prefix.
+
+    of: what has a line in the files.
+    """
+    kinds = {
+        f"{prefix}{kind}".replace("-", "_"): side_option(
+            kind, of, prefix=prefix, rare=kind != "source"
+        )
+        for kind in SIDE_INFORMATION
+    }
+    return given("SideFiles", kinds)
+
+
+@record
+class TextOptions:
+    """How a text becomes the training data of a language model.
+
+    documents: a name of `lm.corpus.DOCUMENTS`. vocabulary, source_vocabulary: the most words, None
+    for all, and for as many as `vocabulary`.
+    """
+
+    documents: str = documents_option(rare=True)
+    unknown: str | None = option(
+        "Word of the texts that stands for all unknown words, as <unk> always does; UNK in the "
+        "data files of Ji et al. 2016.",
+        type=TEXT,
+        default=None,
+        metavar="WORD",
+        rare=True,
+    )
+    longest: int | None = option(
+        "Leave sentences of more than N words out of training, also as context of the next ones; "
+        "validation has all [default: keep all].",
+        type=Whole(),
+        default=None,
+        rare=True,
+    )
+    across_documents: bool = option(
+        "Let contexts cross the ends of documents: each text is one stream, the training text in "
+        "4 x --streams stretches.",
+        default=False,
+        rare=True,
+    )
+    passages: int | None = option(
+        "Cut documents into passages of N sentences, a shorter rest left out, and predict only the "
+        "last sentence of each, given the others: training for the choice of next sentences, as in "
+        "Ghosh et al. 2016 with N = 4. Perplexities are of the last sentences [default: predict "
+        "all sentences of whole documents].",
+        type=Whole(2),
+        default=None,
+        rare=True,
+    )
+    vocabulary: int | None = option(
+        "Vocabulary size: the most frequent words of the training text [default: 10000].",
+        "--vocab",
+        type=Whole(most=MOST_LINES),
+        default=None,
+    )
+    min_count: int | None = option(
+        "Number of times that a word of the vocabulary is in the training text [default: 1].",
+        "--vocab-min-count",
+        type=Whole(most=MOST_LINES),
+        default=None,
+        rare=True,
+    )
+    source_vocabulary: int | None = option(
+        "Vocabulary size of the source sentences [default: that of --vocab].",
+        "--source-vocab",
+        type=Whole(most=MOST_LINES),
+        default=None,
+        rare=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,49 +159,53 @@ class TrainingTexts:
 
 
 def training_texts(
-    recipe: Recipe,
+    options: TextOptions,
     train: TextFiles,
     valid: TextFiles,
     notices: Notices,
+    *,
     known: Mapping[str, Vocabulary] = NOTHING,
+    streams: int = 1,
+    backward: bool | None = None,
+    reverse_documents: bool | None = None,
 ) -> TrainingTexts:
-    """The texts of a run; of side information, the vocabulary has up to `source_vocabulary` words.
+    """The texts of a run in the order in which its model reads them.
 
-    known: vocabularies of kinds of side information that are not made from the training text.
-    InputError for files that do not fit each other.
+    known: vocabularies of kinds of side information that are not made from the training text;
+    streams: documents read in parallel. InputError for files that do not fit each other.
     """
     from lm.corpus import encode, in_reading_order, intern, renumber
 
-    words, raw = intern(read_lines(train.text, notices), recipe.documents)
+    words, raw = intern(read_lines(train.text, notices), options.documents)
     check_text(raw, train.text, notices)
-    vocabulary = _vocabulary(recipe, words, raw, train.text)
-    held_out = encode(read_lines(valid.text, notices), vocabulary, recipe.documents)
+    vocabulary = _vocabulary(options, words, raw, train.text)
+    held_out = encode(read_lines(valid.text, notices), vocabulary, options.documents)
     check_text(held_out, valid.text, notices)
-    if raw.n_documents == 1 and not recipe.across_documents:
+    if raw.n_documents == 1 and not options.across_documents:
         notices.add(
-            f"training text is one document; {_PARTED[recipe.documents]}",
+            f"training text is one document; {_PARTED[options.documents]}",
             source=display(train.text),
         )
-    side, own = _side_information(recipe, train, raw, notices, known)
-    name, others = display(valid.text), (recipe.documents, notices)
+    side, own = _side_information(options, train, raw, notices, known)
+    name, others = display(valid.text), (options.documents, notices)
     beside = encoded(valid.side, side, held_out, name, *others)
     corpus = replace(renumber(raw, words, vocabulary), side=own)
     held_out = replace(held_out, side=beside)
-    if recipe.longest is not None:
-        corpus = corpus.without_longer(recipe.longest)
+    if options.longest is not None:
+        corpus = corpus.without_longer(options.longest)
         if not corpus.n_sentences:
             raise UsageError(
-                f"--longest {recipe.longest}: all sentences of the training text have more words; "
+                f"--longest {options.longest}: all sentences of the training text have more words; "
                 "choose a larger number"
             )
-    if recipe.across_documents:
-        stretches = (recipe.streams or 1) * STRETCHES
+    if options.across_documents:
+        stretches = streams * STRETCHES
         corpus, held_out = corpus.in_stretches(stretches), held_out.in_stretches(1)
-    if recipe.passages is not None:
-        corpus = _in_passages(corpus, recipe.passages, train.text)
-        held_out = _in_passages(held_out, recipe.passages, valid.text)
+    if options.passages is not None:
+        corpus = _in_passages(corpus, options.passages, train.text)
+        held_out = _in_passages(held_out, options.passages, valid.text)
     corpus, held_out = (
-        in_reading_order(one, backward=recipe.backward, reverse_documents=recipe.reverse_documents)
+        in_reading_order(one, backward=backward, reverse_documents=reverse_documents)
         for one in (corpus, held_out)  # after stretches, which are read in this order, too
     )
     return TrainingTexts(corpus, held_out, vocabulary, side)
@@ -126,19 +222,21 @@ def _in_passages(corpus: Corpus, size: int, path: str | Path) -> Corpus:
     return found
 
 
-def _vocabulary(recipe: Recipe, words: list[bytes], raw: Corpus, path: str | Path) -> Vocabulary:
+def _vocabulary(
+    options: TextOptions, words: list[bytes], raw: Corpus, path: str | Path
+) -> Vocabulary:
     """The vocabulary of an interned training text."""
     from lm.corpus import build_vocabulary
 
-    unknown = None if recipe.unknown is None else recipe.unknown.encode()
+    unknown = None if options.unknown is None else options.unknown.encode()
     if unknown is not None and unknown not in words:
         raise InputError(
-            f"expected the word {recipe.unknown!r} of --unknown in the training text, found none; "
+            f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
             "correct it, or leave it out",
             source=display(path),
         )
-    least = recipe.min_count or 1
-    size = recipe.vocabulary or len(words)
+    least = options.min_count or 1
+    size = options.vocabulary or len(words)
     vocabulary = build_vocabulary(words, raw, size, least=least, unknown=unknown)
     if not vocabulary.words:
         raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
@@ -146,7 +244,7 @@ def _vocabulary(recipe: Recipe, words: list[bytes], raw: Corpus, path: str | Pat
 
 
 def _side_information(
-    recipe: Recipe,
+    options: TextOptions,
     train: TextFiles,
     raw: Corpus,
     notices: Notices,
@@ -161,11 +259,11 @@ def _side_information(
     for kind, path in train.side.items():
         name = display(train.text)
         if kind in NUMBERS:
-            beside = raw, name, recipe.documents, notices
+            beside = raw, name, options.documents, notices
             texts[kind] = numbered(path, *beside)
             continue
-        words, text = interned(path, kind, raw, name, recipe.documents, notices)
-        size = recipe.source_vocabulary or recipe.vocabulary or len(words)
+        words, text = interned(path, kind, raw, name, options.documents, notices)
+        size = options.source_vocabulary or options.vocabulary or len(words)
         most = len(words) if kind in LABELS else size
         corpus = Corpus(text.tokens, text.sentences, raw.documents)
         vocabularies[kind] = known.get(kind) or build_vocabulary(words, corpus, most)
@@ -196,6 +294,8 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
 
     docs: as beside k-best lists, with a line for each line of the text.
     """
+    from rerank.formats.documents.table import documents_of_file
+
     found = documents_of_file(docs, notices)
     if found.n_lines != n_lines:
         raise InputError(
@@ -242,6 +342,7 @@ def numbered(
 
     from lm.corpus import DOCUMENTS, Corpus
     from lm.side_information import SentenceNumbers
+    from rerank.formats.side_information import sentence_number
 
     found: list[list[tuple[int, list[bytes]]]] = [[]]
     for n, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):

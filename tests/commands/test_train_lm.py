@@ -403,7 +403,7 @@ def test_passages_are_measured_by_their_last_sentences(world: World) -> None:
 
 def test_the_help_says_the_values_of_the_strong_recipe(world: World) -> None:
     flags = {"min_count": "vocab-min-count", "vocabulary": "vocab", "initialisation": "init"}
-    text = world.ok("train-lm --help").out
+    text = world.ok("train-lm --help-all").out
     for name, value in STRONG.items():
         flag = flags.get(name, name.replace("_", "-"))
         pattern = rf"^  --{flag}[ /].*?\[default:\s+([^;\]]*)"

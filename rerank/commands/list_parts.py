@@ -1,0 +1,312 @@
+"""`rerank list`: the models, scorers, decoders, metrics and formats that there are.
+
+Rows of built-in members come from light tables; entry points of other packages are listed by
+name and package, and not loaded. Only counting the parameters of models needs torch.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rerank.commands.run import SEARCH, SEARCH_NAMES, form_option
+from rerank.files.terminal import say, show
+from rerank.options import Command, Given, of_dataclass, option, part, record
+from rerank.registry import (
+    DECODERS,
+    DOCUMENT_FORMATS,
+    FORMATS,
+    METRICS,
+    MODELS,
+    SCORE_FILES,
+    SCORERS,
+    Registry,
+    attribute,
+    package,
+)
+from rerank.values import MOST_LINES, Whole
+
+if TYPE_CHECKING:
+    from decoders.table import Decoder
+    from lm.composition import Composition
+
+Row = dict[str, object]
+LABELS_COUNTED = 8  # kinds of labels for which parameters are counted
+_HIDDEN = frozenset({"rng", "n_best", "start"})  # arguments whose options have other names
+_SIZES = ("embed", "hidden", "layers", "recurrence", "tied")  # that decide numbers of parameters
+_HELP = {
+    "scorers": "Show the scorers and the option of each.",
+    "decoders": "Show the decoders of --search: orders served, where exact, cost, options, source.",
+    "metrics": "Show the metrics of --objective.",
+    "formats": "Show the formats of k-best lists, which are recognised by their first lines.",
+    "document-formats": "Show the formats of --docs, which are recognised by their content.",
+}
+
+
+@record
+class ListOptions:
+    """Options of `rerank list KIND`."""
+
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+
+
+@record
+class ModelListOptions:
+    """Options of `rerank list models`; the sizes and their defaults are those of `train-lm`."""
+
+    vocabulary: int | None = option(
+        "Vocabulary size: the most frequent words of the training text [default: 10000].",
+        "--vocab",
+        type=Whole(most=MOST_LINES),
+        default=None,
+    )
+    sizes: Given = part(of_dataclass(attribute("lm.config:Config"), only=_SIZES, common=_SIZES))
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+
+
+def list_models(options: ModelListOptions) -> None:
+    """Show the models of train-lm, and their numbers of parameters for given sizes.
+
+    Example:
+      rerank list models
+      rerank list models --embed 96 --hidden 96 --untied --format json
+    """
+    from lm.training.settings import STRONG
+
+    sizes: dict[str, Any] = {name: STRONG[name] for name in (*_SIZES, "vocabulary")}
+    sizes |= options.sizes.values()
+    sizes["vocabulary"] = options.vocabulary or sizes["vocabulary"]
+    layers = f"{sizes['layers']} {sizes['recurrence']} layer{'s' if sizes['layers'] > 1 else ''}"
+    note = (
+        f"number of parameters: with embed {sizes['embed']:,}, hidden {sizes['hidden']:,}, "
+        f"{layers}, {'tied' if sizes['tied'] else 'untied'} output layer, "
+        f"{sizes['vocabulary']:,} words and <unk>, <s>, </s>"
+    )
+    _print([_counted(row, sizes) for row in _members("models")], options.form, note)
+
+
+def _listing(kind: str) -> Command:
+    """The command that shows the members of a kind."""
+
+    def show_members(options: ListOptions) -> None:
+        _print(_members(kind), options.form)
+
+    example = f"Example:\n  rerank list {kind}\n  rerank list {kind} --format json"
+    show_members.__doc__ = f"{_HELP[kind]}\n\n{example}"
+    return Command(kind, ListOptions, show_members)
+
+
+COMMAND = click.Group(
+    "list",
+    commands=[Command("models", ModelListOptions, list_models), *map(_listing, _HELP)],
+    help="Show what there is to choose from: built in, and from installed packages.",
+)
+
+
+def _members(kind: str) -> list[Row]:
+    """The members of a kind, built-in ones first; names that packages use in vain are told."""
+    registry, rows = _KINDS[kind]
+    builtin: list[Row] = [{**row, "package": None} for row in rows()]
+    names = {row["name"] for row in builtin}
+    others: list[Row] = [
+        {"name": name, "package": package(point), "address": point.value}
+        for name, point in registry.plugins().items()
+        if name not in names
+    ]
+    for warning in registry.clashes():
+        say(f"warning: {warning}")
+    return [*builtin, *others]
+
+
+def _print(rows: Sequence[Row], form: str, note: str = "") -> None:
+    """Print rows as JSON; or each name, and below it what is known of it, then a note."""
+    if form == "json":
+        show(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    width = min(100, shutil.get_terminal_size().columns)
+    shown = [
+        {key: value for key, value in row.items() if not isinstance(value, dict)}
+        | (settings if isinstance(settings := row.get("settings"), dict) else {})
+        for row in rows
+    ]
+    margin = max((len(key) for row in shown for key in row), default=0) + 4
+    lines: list[str] = []
+    for row in shown:
+        lines.append(str(row["name"]))
+        for key, value in row.items():
+            if key == "name" or value in (None, ""):
+                continue
+            lines += wrap(
+                _plain(value),
+                width,
+                initial_indent=f"  {key:<{margin - 2}}",
+                subsequent_indent=" " * margin,
+                break_on_hyphens=False,
+            )
+    show("\n".join([*lines, *(["", *wrap(note, width)] if note else [])]))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return " ".join(value) if isinstance(value, list) else str(value)
+
+
+def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
+    """The row of a model with its number of parameters, which takes no memory to count.
+
+    sizes: given ones; vocabulary: words without `<unk>`, `<s>` and `</s>`. Where the equations of a
+    model decide a size, that is counted and told; a model that has none of these sizes, or a
+    family of models, has no number, but the reason. Models of other packages are not loaded.
+    """
+    if row["package"] is not None:
+        return row
+    from lm.composition import load
+    from lm.model import Config, DocumentLM, n_parameters
+    from lm.side_information import KINDS, LABELS, information_of
+    from lm.vocabulary import SPECIAL
+
+    name = str(row["name"])
+    composition = MODELS.builtin.get(name)  # None of a family
+    own = sizes if composition is None else composition.adapted(sizes)
+    words = sizes["vocabulary"]
+    needed = information_of(load(composition.context)) if composition else ()
+    beside: dict[str, Any] = {
+        KINDS[kind]: len(SPECIAL) + (LABELS_COUNTED if kind in LABELS else words)
+        for kind in needed
+        if kind in KINDS
+    }
+    try:
+        config = Config(name, **{**own, **beside, "vocabulary": words + len(SPECIAL)})
+        model = DocumentLM.without_memory(config, MODELS.builtin)
+    except ValueError as fault:
+        return {**row, "number of parameters": None, "not counted": str(fault)}
+    changed = [
+        f"{size} {'its own' if value is None else value}"
+        for size, value in own.items()
+        if value != sizes[size]
+    ]
+    changed += [f"{name.replace('_', ' ')} {n:,}" for name, n in beside.items()]
+    told = {"number of parameters": n_parameters(model), "counted with": ", ".join(changed)}
+    return {**row, **told, "sizes": own}
+
+
+def _flags(row: Decoder) -> list[str]:
+    """The options of the shell that a decoder uses."""
+    seed = ["--seed"] if row.takes("seed") else []
+    several = ["--n-best"] if row.takes("n_best") else []
+    return [*(SEARCH_NAMES[name] for name in row.options if name not in _HIDDEN), *seed, *several]
+
+
+def _decoders() -> Iterable[Row]:
+    for row in DECODERS.builtin.values():
+        yield {
+            "name": row.name,
+            "orders": row.orders,
+            "exact on": row.exact_orders,
+            "cost": row.cost,
+            "options": _flags(row),
+            "settings": {
+                name: key.text for name, key in SEARCH.keys.items() if row.takes(key.field)
+            },
+            "source": row.source,
+        }
+
+
+def _metrics() -> Iterable[Row]:
+    for name, address in METRICS.builtin.items():
+        yield {"name": name, "option": f"--objective {name}", "address": address}
+
+
+def _scorers() -> Iterable[Row]:
+    help = (
+        "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
+        "language model of Hugging Face, as feature NAME."
+    )
+    yield {"name": "lm", "option": "--lm NAME=DIR", "description": help}
+    for name, kind in SCORE_FILES.items():
+        yield {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+    yield {
+        "name": "consistency",
+        "option": "--scorer NAME=consistency[:IGNORED]",
+        "description": "Lexical consistency: minus the number of translations that a candidate "
+        "gives to source words with another translation in the document so far, by the alignments "
+        "or segmentations of the list; needs --source. IGNORED: a file of source words that do "
+        "not count.",
+    }
+    yield {
+        "name": "document-cache",
+        "option": "--scorer NAME=document-cache[:SHARE]",
+        "description": "Words that the document has had before: the log-probability of a "
+        "candidate's words under the unigram of the document so far, of weight SHARE [default "
+        "0.5] beside a uniform distribution, less that without it. --document-cache interpolates "
+        "a language model instead.",
+    }
+
+
+def _models() -> Iterable[Row]:
+    models: Mapping[str, Composition] = {**MODELS.builtin, **MODELS.families}
+    for name, model in models.items():
+        unknown = "N" if name in MODELS.families else "unbounded"
+        order = unknown if model.order is None else model.order
+        yield {
+            "name": name,
+            "order": order if model.causal else f"{order}, given the next sentence, too: sweeps",
+            "exact decoders": [row.name for row in DECODERS.builtin.values() if _exact(row, model)],
+            "context": str(model.context).partition(":")[2],
+            "fusion": _part(model.fusion, "fusion", model),
+            "head": _part(model.head, "head", model),
+            "source": model.source,
+            "parameters": model.parameters,
+        }
+
+
+def _part(part: object, option: str, model: Composition) -> str:
+    """Name of a part, and the option that replaces it."""
+    name = str(part).partition(":")[2]
+    return name if model.fixed else f"{name} (others: train-lm --{option})"
+
+
+def _exact(decoder: Decoder, model: Composition) -> bool:
+    """Whether a decoder is exact for a model, or for all models of a family of finite order."""
+    order = model.order
+    if not (model.causal or decoder.acausal):
+        return False
+    return decoder.exact(order if order is None or isinstance(order, int) else 10**6)
+
+
+def _formats() -> Iterable[Row]:
+    for name in FORMATS.builtin:
+        known = FORMATS[name]()
+        yield {
+            "name": name,
+            "description": known.description,
+            "suffixes": list(known.suffixes),
+            "example": known.example.decode(),
+        }
+
+
+def _document_formats() -> Iterable[Row]:
+    for name in DOCUMENT_FORMATS.builtin:
+        known = DOCUMENT_FORMATS[name]()
+        yield {
+            "name": name,
+            "description": known.description,
+            "texts": "with texts" if known.has_texts else "documents only",
+            "example": known.example.decode(),
+        }
+
+
+_KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
+    "models": (MODELS, _models),
+    "scorers": (SCORERS, _scorers),
+    "decoders": (DECODERS, _decoders),
+    "metrics": (METRICS, _metrics),
+    "formats": (FORMATS, _formats),
+    "document-formats": (DOCUMENT_FORMATS, _document_formats),
+}

@@ -1,0 +1,250 @@
+"""`rerank perplexity`: how well a language model predicts a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
+from rerank.commands.texts import (
+    TextFiles,
+    check_shape,
+    check_text,
+    documents_option,
+    encoded_text,
+    side_files,
+)
+from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.lines import read_lines
+from rerank.files.outputs import check_outputs
+from rerank.files.paths import FilePath, display
+from rerank.notices import Notices
+from rerank.options import Command, Given, argument, option, part, record
+from rerank.torchrun import number_of_processes, others_alive, process_number, sharing_documents
+from rerank.values import FILE, FOLDER, PART
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lm.corpus import Corpus
+    from lm.evaluation import Perplexity, Share
+
+_END = b"</s>"
+
+
+@record
+class PerplexityOptions:
+    """Options of `rerank perplexity`."""
+
+    text: str = argument("TEXT", type=FILE)
+    lm: Path | None = option(LM_HELP, type=FOLDER, default=None, metavar="DIR")
+    ngram: str | None = option(
+        "In place of --lm: n-gram language model in ARPA format, made by train-ngram, lmplz or "
+        "SRILM, for example --ngram model.arpa.gz.",
+        type=FILE,
+        default=None,
+    )
+    side: Given = part(side_files("line of TEXT, blank where that is blank"))
+    across_documents: bool = option("Let contexts cross the ends of documents.", default=False)
+    documents: str = documents_option()
+    document_cache: float | None = option(
+        "Interpolate the model with a document cache, the unigram of the document so far, of "
+        "weight SHARE, for example 0.1.",
+        type=PART,
+        default=None,
+        metavar="SHARE",
+    )
+    duplicate_last_word: bool = option(
+        "Read and count the last word of each sentence twice, as the published program of Ji et "
+        "al. 2016 does: only to compare with their figures.",
+        default=False,
+        rare=True,
+    )
+    per_document: bool = option(
+        "Print the figures of each document, too; documents count from 0.", default=False
+    )
+    tags: str | None = option(
+        "A file beside TEXT with a tag for each word, such as its part of speech: print the "
+        "figures of the words of each tag, and of </s>, too.",
+        type=FILE,
+        default=None,
+    )
+    form: str = form_option(
+        "text",
+        "json",
+        "tsv",
+        help="Output as text, as JSON, or as TSV; the latter two with all digits.",
+    )
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+    def check(self) -> None:
+        """UsageError for no model, an option that an n-gram model does not have, or two tables."""
+        if self.ngram is not None:
+            others = {
+                "lm": self.lm,
+                **self.side.values(),
+                "across-documents": self.across_documents,
+                "document-cache": self.document_cache,
+                "duplicate-last-word": self.duplicate_last_word,
+                "tags": self.tags,
+                "device": self.machine.device != "auto",
+                "threads": self.machine.threads,
+            }
+            for name in (name for name, value in others.items() if value not in (None, False)):
+                raise UsageError(
+                    f"--{name}: not for the n-gram model of --ngram; leave one of them out"
+                )
+        elif self.lm is None:
+            raise UsageError("expected --lm DIR or --ngram FILE, found neither; give one of them")
+        if self.form == "tsv" and self.tags and self.per_document:
+            raise UsageError("--format tsv: one table; leave out --tags or --per-document")
+
+
+def perplexity(options: PerplexityOptions) -> None:
+    """Compute the perplexity of TEXT under a language model.
+
+    TEXT has one sentence per line, and by default a blank line between documents; - is standard
+    input.
+
+    Example:
+      rerank perplexity --lm codclm.lm valid.en --format json
+    """
+    from rerank.report.perplexity import PerplexityReport
+
+    options.messages.announce_threads(options.machine.threads)
+    with options.messages.warnings() as notices:
+        measure = _of_ngrams if options.lm is None else _of_model
+        found = measure(options, notices)
+    if process_number() == 0:
+        given = tuple(options.side.values())
+        print_result(PerplexityReport(found, options.duplicate_last_word, given), options.form)
+
+
+COMMAND = Command("perplexity", PerplexityOptions, perplexity)
+
+
+def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
+    """The figures of the text under the n-gram model of an ARPA file."""
+    from lm.corpus import encode
+    from lm.evaluation import perplexity_of_ngrams
+    from lm.ngrams import NGramError
+    from rerank.formats.arpa import read_ngrams
+
+    ngram, text = str(options.ngram), options.text
+    check_outputs((), (ngram, text))
+    model = read_ngrams(ngram, notices)
+    corpus = encode(read_lines(text, notices), model.vocabulary, options.documents)
+    check_text(corpus, text, notices)
+    try:
+        return perplexity_of_ngrams(model, corpus, per_document=options.per_document)
+    except NGramError as fault:
+        raise RerankError(f"{display(ngram)}: {fault}") from None
+
+
+def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
+    """The figures of the text under a trained model; each process of `torchrun` gets all."""
+    from lm import evaluation
+    from lm.corpus import with_last_words_twice
+    from lm.document_cache import WithDocumentCache
+    from lm.side_information import information_of
+    from rerank.formats.side_information import check_files
+    from rerank.scorers.model_folders import broken_models, open_model
+
+    lm, machine, documents = Path(options.lm or ""), options.machine, options.documents
+    saved = open_model(lm, machine.device, machine.threads)
+    files = TextFiles(options.text, options.side.values())
+    needed = information_of(saved.model.context, training=False)
+    check_files(dict.fromkeys(needed, str(lm)), files.side)
+    columns = [encoded_text(files, saved.vocabulary, saved.side, notices, documents)]
+    names: list[str] = []
+    if options.tags is not None:
+        name = display(options.text)
+        tagged, names = _read_tags(options.tags, columns[0], name, documents, notices)
+        columns.append(tagged)
+    across = options.across_documents
+    columns = [saved.in_reading_order(one, across_documents=across) for one in columns]
+    if options.duplicate_last_word:
+        if saved.model.config.backward:
+            raise UsageError(
+                f"--duplicate-last-word: {lm} reads sentences from right to left; leave it out"
+            )
+        columns = [with_last_words_twice(column) for column in columns]
+    model = saved.model
+    if options.document_cache is not None:
+        model = WithDocumentCache(model, options.document_cache)
+    per_document = options.per_document
+    measure = evaluation.perplexity_by_document if per_document else evaluation.perplexity
+    corpus, *others = columns
+    tags = evaluation.Tags(others[0].tokens.astype("int64"), names) if others else None
+    read = (*files.all, *([] if options.tags is None else [options.tags]))
+    with broken_models(lm), _share(read) as share:
+        return measure(model, corpus, tags=tags, share=share)
+
+
+@contextmanager
+def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
+    """The documents that this process reads, among those of `torchrun`.
+
+    RerankError if another process ends before its documents are read.
+    """
+    from lm.evaluation import ALL, Share
+
+    if number_of_processes() == 1:
+        yield ALL
+        return
+    with sharing_documents(files) as group:
+
+        def add(tensor: Tensor) -> None:
+            with others_alive("the same command begins again"):
+                group.wait()
+                group.add(tensor)
+
+        yield Share(group.rank, group.number, add)
+
+
+def _read_tags(
+    path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
+) -> tuple[Corpus, list[str]]:
+    """The corpus with ids of tags in place of its words, and the names of the tags.
+
+    beside: the text, of this name in messages. InputError with file and line unless each sentence
+    has a tag for each word, and for the tag `</s>`, which is that of the ends of sentences.
+    """
+    import numpy as np
+
+    from lm.corpus import DOCUMENTS, Corpus
+
+    source = display(path)
+    lengths = np.diff(beside.sentences).tolist()
+    index: dict[bytes, int] = {}
+    ids: list[int] = []
+    sizes, bounds = [0], [0]
+    for line, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):
+        if words is None:
+            bounds.append(len(sizes) - 1)
+            continue
+        i = len(sizes) - 1
+        if i < len(lengths) and len(words) != lengths[i]:
+            raise InputError(
+                f"expected {lengths[i]} tags, one for each word of sentence {i + 1} of {name}, "
+                f"found {len(words)}; write them on its line, with spaces between them",
+                source=source,
+                line=line,
+            )
+        if _END in words:
+            raise InputError(
+                "expected tags of words, found </s>, which stands for the ends of sentences; give "
+                "it another name",
+                source=source,
+                line=line,
+            )
+        ids += [index.setdefault(word, len(index)) for word in words]
+        sizes.append(len(words))
+    offsets, bounds = np.cumsum(sizes), [*bounds, len(sizes) - 1]
+    found = Corpus(np.array(ids, dtype=np.int32), offsets, np.unique(bounds))
+    check_shape(found, beside, name, path)
+    return replace(beside, tokens=found.tokens), [tag.decode() for tag in index]

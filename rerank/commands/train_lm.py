@@ -1,0 +1,665 @@
+"""`rerank train-lm`: the training of a document language model."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rerank.commands.run import Machine, Messages, progress
+from rerank.commands.texts import TextFiles, TextOptions, TrainingTexts, side_files, training_texts
+from rerank.errors import RerankError, StoppedEarly, UsageError
+from rerank.files.interrupts import Interrupts
+from rerank.files.lines import InputFiles, digest
+from rerank.files.outputs import check_folder, check_outputs
+from rerank.formats.learning_curve import LearningCurve
+from rerank.notices import Notices
+from rerank.options import Command, Given, of_dataclass, option, part, record
+from rerank.registry import MODELS, attribute
+from rerank.torchrun import processes
+from rerank.values import FILE, FOLDER, MemberName
+from rerank.version import __version__
+
+if TYPE_CHECKING:
+    import torch
+    from _typeshed import DataclassInstance
+
+    from lm.checkpoint import SavedModel
+    from lm.config import Config
+    from lm.model import DocumentLM
+    from lm.training.processes import Processes
+    from lm.training.settings import Settings
+    from lm.training.trainer import Report, Trainer
+
+SAVE_SECONDS = 300.0
+TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
+AVERAGING_BYTES = 4  # for each parameter: its average
+EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what installs them
+WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
+_LEAVE_OUT = "leave the option out"
+_OF_RECIPES = ("vocabulary", "min_count", "longest")  # options of texts that recipes have, too
+
+
+@record
+class TrainingFiles:
+    """The texts of a training, the files beside them, and what is written."""
+
+    train: str = option(
+        "Training text: one sentence per line, documents parted as --documents says.", type=FILE
+    )
+    side: Given = part(side_files("line of --train, blank where that is blank"))
+    valid: str = option("Validation text in the same format.", type=FILE)
+    valid_side: Given = part(side_files("line of --valid", "valid-"))
+    out: Path = option("New folder for the model.", type=FOLDER, metavar="DIR")
+    resume: bool = option("Continue the interrupted training in --out.", default=False)
+    curve: str | None = option(
+        "New file for the learning curve: tab-separated figures of every validation. --resume "
+        "extends it.",
+        type=FILE,
+        default=None,
+        rare=True,
+    )
+
+    @property
+    def texts(self) -> tuple[TextFiles, TextFiles]:
+        """The training and the validation text with the files beside them."""
+        beside = self.valid_side.values().items()
+        valid = {name.removeprefix("valid_"): file for name, file in beside}
+        return TextFiles(self.train, self.side.values()), TextFiles(self.valid, valid)
+
+
+@record
+class ModelChoice:
+    """Which model is trained, and where its values and its source side begin."""
+
+    model: str = option(
+        "Language model; `rerank list models` shows what each is, and its number of parameters.",
+        type=MemberName(MODELS),
+    )
+    recipe: str = option(
+        "Defaults of the options for the model and its training: strong for use, shown here; "
+        "paper is the training of the model's own paper, code that of its authors' program. The "
+        "run prints what it uses.",
+        type=click.Choice(["strong", "paper", "code"]),
+        default="strong",
+    )
+    size: str | None = option(
+        "Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
+        "large 512, 1024, 2 [default: those of --recipe].",
+        type=click.Choice(["small", "medium", "large"]),
+        default=None,
+        rare=True,
+    )
+    source_lm: Path | None = option(
+        "A dclm trained on source text alone, of the same sizes and parts: the source side of a "
+        "bilingual model begins with its embeddings, encoder and recurrence, and has its "
+        "vocabulary [default: begin with random weights].",
+        type=FOLDER,
+        default=None,
+        metavar="DIR",
+        rare=True,
+    )
+
+
+_SHAPE = of_dataclass(attribute("lm.config:Config"), common={"embed", "hidden", "layers"})
+_TRAINING = of_dataclass(
+    attribute("lm.training.settings:Settings"), common={"epochs", "minutes", "seed"}
+)
+
+
+@record
+class TrainLmOptions:
+    """Options of `rerank train-lm`.
+
+    shape, training: fields of `lm.config.Config` and `lm.training.settings.Settings`; those that
+    are not given have the value of the recipe.
+    """
+
+    files: TrainingFiles = part(TrainingFiles, "Data and output")
+    texts: TextOptions = part(TextOptions, "Data and output")
+    choice: ModelChoice = part(ModelChoice, "Model")
+    shape: Given = part(_SHAPE, "Model")
+    training: Given = part(_TRAINING, "Training")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values of fields of `Config` and `Settings` that are given."""
+        return {**self.shape.values(), **self.training.values()}
+
+    def completed(self) -> dict[str, Any]:
+        """The given values, and those of the recipe, for the family of the model, for all others.
+
+        The values of a size go before those of the recipe, and what the equations of the model
+        decide before both.
+        """
+        from lm.training.settings import SIZES, recipe
+
+        name, model = self.choice.recipe, MODELS.named(self.choice.model)
+        try:
+            values = recipe(name, model.recipe)
+        except ValueError as fault:
+            raise UsageError(
+                f"--recipe {name} --model {self.choice.model}: {fault}; choose one of these"
+            ) from None
+        if self.choice.size is not None:
+            values = {**values, **SIZES[self.choice.size]._asdict()}
+        texts = {name: getattr(self.texts, name) for name in _OF_RECIPES}
+        given = self.given | {name: value for name, value in texts.items() if value is not None}
+        return {**model.adapted({**values, **given}), **given}
+
+    def check_for(self, model: DocumentLM, levels: str) -> None:
+        """UsageError for an option that was given, but that this model cannot use.
+
+        levels: of the completed options.
+        """
+        from lm.side_information import NUMBERS, information_of
+
+        given, name, context = self.given, self.choice.model, model.context
+        given["passages"] = self.texts.passages
+        auxiliary = bool(context.auxiliary_parameters())
+        numbers = "".join([kind for kind in information_of(context) if kind in NUMBERS][:1])
+        turned = given.get("reverse_documents")
+        of_passages = (
+            "the last sentence of a passage is predicted from those before it in its document, "
+            "which --{} does not read so; leave one of them out"
+        )
+        rules = (  # whether it holds, the option that is of no use then, and why
+            (self.texts.across_documents, "passages", of_passages.format("across-documents")),
+            (turned, "passages", of_passages.format("reverse-documents")),
+            (
+                not model.head.sampled,
+                "negatives",
+                f"the head of this model is trained on all words; {_LEAVE_OUT}",
+            ),
+            (
+                not model.head.predicts_end,
+                "backward",
+                f"{name} predicts bags of words, which have no order; {_LEAVE_OUT}",
+            ),
+            (
+                numbers,
+                "reverse_documents",
+                f"{name} needs --{numbers}, whose numbers count sentences from the first one; "
+                f"{_LEAVE_OUT}",
+            ),
+            (
+                not model.fusion.uses_context,
+                "reverse_documents",
+                f"{name} reads no context, so that the order of sentences does not matter; "
+                f"{_LEAVE_OUT}",
+            ),
+            *(
+                (not model.recurrence.width, noise, f"{name} has no states of words; {_LEAVE_OUT}")
+                for noise in WORD_NOISE
+            ),
+            (model.order == 0, "context_noise", f"{name} reads no target context; {_LEAVE_OUT}"),
+            (not auxiliary, "levels", f"this model has no sentence level; {_LEAVE_OUT}"),
+            (
+                given.get("levels") == "two-step" and context.training_information,
+                "levels",
+                f"{name} predicts words and relations from one sentence level; choose together or "
+                "separate",
+            ),
+            (
+                not auxiliary,
+                "auxiliary_weight",
+                f"{name} is trained by the loss of the words alone; {_LEAVE_OUT}",
+            ),
+            (
+                levels == "two-step",
+                "auxiliary_weight",
+                f"with --levels two-step the losses are not added; {_LEAVE_OUT}",
+            ),
+        )
+        for holds, field, fault in rules:
+            value = given.get(field)
+            if holds and value:
+                shown = f" {value:g}" if isinstance(value, float) else f" {value}"
+                flag = f"--{field.replace('_', '-')}{'' if value is True else shown}"
+                raise UsageError(f"{flag}: {fault}")
+
+
+def train_lm(options: TrainLmOptions) -> Report | None:
+    """Train a document language model.
+
+    Example:
+      rerank train-lm --model codclm --train train.en.gz --valid valid.en --out codclm.lm
+    """
+    options.messages.announce_threads(options.machine.threads)
+    with options.messages.warnings() as notices:
+        last = _trained(options, notices)
+    if last is not None:
+        options.messages.announce(f"model written to {options.files.out}")
+    return last
+
+
+COMMAND = Command("train-lm", TrainLmOptions, train_lm)
+
+
+def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
+    """Train a model into the folder `out`, which holds that of the best validation.
+
+    The last validation's report; None where the run to be resumed is finished: what repeats a
+    command after a kill may come late. Interrupted runs (SIGINT, SIGTERM, a closed terminal) save
+    their state and raise StoppedEarly; `resume` goes on from there. Under `torchrun` several
+    processes share the work of every update, and the first one writes, reports and announces.
+    Memory: 4 bytes a word of the training text, plus the model.
+    """
+    from lm.composition import load
+    from lm.side_information import information_of
+    from lm.training.state import load_training
+    from rerank.formats.side_information import check_files
+    from rerank.scorers.model_folders import choose_device, valid_files
+
+    files, name = options.files, options.choice.model
+    out, state = files.out, files.out / "resume"
+    _check_folder(out, files.resume)
+    values = options.completed()
+    chosen: dict[str, Any] = {name: values.get(name) for name in _OF_RECIPES}
+    options = replace(options, texts=replace(options.texts, **chosen))
+    context = load(MODELS[name].context)
+    train, valid = files.texts
+    check_files(dict.fromkeys(information_of(context), name), train.side)
+    of_scores = information_of(context, training=False)
+    check_files(dict.fromkeys(of_scores, name), valid.side, "valid-")
+    read = (*train.all, *valid.all)
+    inputs = InputFiles(read)
+    rows = LearningCurve(files.curve) if files.curve else None
+    check_outputs((files.curve,) if files.curve else (), read)
+    resume = files.resume and (state / "state.json").exists()
+    if not resume:
+        _check_packages(name, context)
+    chosen_device = choose_device(options.machine.device, options.machine.threads)
+    with processes(chosen_device, read) as (device, group):
+        _check_model(options, values, device)
+        of_source = _source_model(options, values)
+        texts = training_texts(
+            options.texts,
+            train,
+            valid,
+            notices,
+            known={} if of_source is None else {"source": of_source.vocabulary},
+            streams=values["streams"],
+            backward=values.get("backward"),
+            reverse_documents=values.get("reverse_documents"),
+        )
+        trainer = _trainer(options, values, texts, device, group, of_source, fresh=not resume)
+        if resume:
+            with valid_files():
+                load_training(state, trainer)
+            if rows:
+                rows.resume(trainer.progress.update, notices)
+        announce = options.messages.announce if group.rank == 0 else lambda line: None
+        announce(_described(options, values, trainer, device))
+        about = _about(options, trainer, {"train": train.text, "valid": valid.text, **train.side})
+        if of_source is not None:
+            about["source_lm"] = of_source.digest
+        inputs.check()
+        group.any(False)  # none makes the folder before all have found it fit
+        last: Report | None = None
+        for last in _validations(trainer, out, texts, about, rows):
+            announce(_row(last))
+    if last is None:
+        announce(f"{out}: this run is finished; nothing is left to do")
+    return last
+
+
+def _described(
+    options: TrainLmOptions, values: Mapping[str, Any], trainer: Trainer, device: torch.device
+) -> str:
+    """The model and its texts in one line, and the settings in another; values: completed."""
+    from lm.model import n_parameters
+
+    model, corpus, number = trainer.model, trainer.train, trainer.processes.number
+    parts = ("encoder", "sentence_recurrence", "fusion", "head")
+    others = ", ".join(values[part] for part in parts if values.get(part))
+    settings = ", ".join(
+        f"{name.replace('_', ' ')} {f'{value:g}' if isinstance(value, float) else value}"
+        for name, value in asdict(trainer.settings).items()
+        if value is not None
+    )
+    unit = "stretches" if options.texts.across_documents else "documents"
+    if options.texts.passages is not None:
+        unit = f"passages of {options.texts.passages} sentences"
+    return (
+        f"{options.choice.model}{f' ({others})' if others else ''}"
+        f"{' from right to left' if values.get('backward') else ''}"
+        f"{', documents from the last sentence' if values.get('reverse_documents') else ''}: "
+        f"{n_parameters(model):,} parameters, order "
+        f"{'unbounded' if model.order is None else model.order}"
+        f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
+        f"{unit}, {len(corpus.tokens):,} words "
+        f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary); "
+        f"{trainer.updates_per_epoch:,} updates an epoch on {device} "
+        f"({trainer.settings.precision}){f', {number} processes' if number > 1 else ''}\n"
+        f"recipe {options.choice.recipe}: {settings}"
+    )
+
+
+def _row(report: Report) -> str:
+    """A validation in one line."""
+    kind = f"{'' if report.predicts_end else 'bag-of-words '}{'' if report.causal else 'pseudo-'}"
+    return (
+        f"epoch {report.epoch:5.2f}  {report.seconds / 60:5.1f} min  "
+        f"{report.words_per_second:7,.0f} words/s  train {report.training_nats:.3f} nats  "
+        f"valid {kind}perplexity {report.valid_perplexity:.2f}"
+        f"{'' if report.stage == 'words' else f' of {report.stage}'}"
+        f"{f'  {report.log_z.to_text()}' if report.log_z else ''}{'  best' if report.best else ''}"
+    )
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    """UsageError unless a folder is new, or one of an interrupted run that is to be resumed."""
+    check_folder(out, str(out))
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not resume:
+        raise UsageError(f"{out}: not empty; name a new folder, or --resume to go on with its run")
+    begun = all(path.name == "resume" for path in out.iterdir())  # the first state was not whole
+    if not begun and not (out / "resume" / "state.json").exists():
+        raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
+
+
+def _check_packages(model: str, context: Any) -> None:
+    """UsageError if the model learns from the training text with a package that is not there."""
+    from lm.composition import fact
+
+    module = fact(context, "learns_with")
+    if module is not None and find_spec(module) is None:
+        package, extra = EXTRAS.get(module, (module, ""))
+        cure = f"pip install 'rerank-mt[{extra}]'" if extra else "install it"
+        raise UsageError(f"--model {model}: training needs {package}: {cure}")
+
+
+# Models and settings of completed options
+
+
+def _fields_of(record: type[DataclassInstance], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those values, but for None, that are options of a record's fields."""
+    names = [one.name for one in fields(record) if "help" in one.metadata]
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
+def _config(model: str, values: Mapping[str, Any], vocabulary: int, **side: Any) -> Config:
+    """The shape of a model, for vocabularies of these sizes."""
+    from lm.config import Config
+
+    return Config(model, vocabulary, **_fields_of(Config, values), **side)
+
+
+@contextmanager
+def _fitting(options: TrainLmOptions) -> Iterator[None]:
+    """UsageError for a shape that the model does not have."""
+    try:
+        yield
+    except ValueError as fault:
+        raise UsageError(f"--model {options.choice.model}: {fault}") from None
+
+
+def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: torch.device) -> None:
+    """UsageError for a model that cannot be trained so on this device, whatever its vocabulary is.
+
+    values: the completed options. No text has been read yet.
+    """
+    import torch
+
+    from lm.composition import load
+    from lm.model import DocumentLM, n_parameters
+    from lm.side_information import KINDS, information_of
+    from lm.vocabulary import SPECIAL
+    from rerank.scorers.model_folders import memory_bytes
+
+    name, least = options.choice.model, len(SPECIAL)
+    try:
+        with _fitting(options), torch.device("meta"):  # no numbers
+            needed = information_of(load(MODELS[name].context))
+            sizes = {KINDS[kind]: least for kind in needed if kind in KINDS}
+            model = DocumentLM(_config(name, values, least, **sizes), MODELS)
+    except RuntimeError:  # of a plug-in that computes with numbers when it is made
+        return
+    each = TRAINING_BYTES + (AVERAGING_BYTES if values["averaging"] else 0)
+    bytes_needed, held = each * n_parameters(model), memory_bytes(device)
+    if bytes_needed > held:
+        hashed = values.get("hash_size")
+        table = "" if hashed is None else f" --hash-size {hashed}"
+        raise UsageError(
+            f"--embed {values['embed']} --hidden {values['hidden']} --layers {values['layers']}"
+            f"{table}: training needs more than {bytes_needed / 1e9:,.0f} GB, {device} has "
+            f"{held / 1e9:,.0f} GB; choose smaller sizes"
+        )
+    _settings(options, values, model)
+
+
+def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: DocumentLM) -> Settings:
+    """Settings of the training of a model by completed options.
+
+    Where sentences begin in a carried state, which would be lost for the rest of the document, no
+    context is dropped unless it is asked for. An objective that needs sampled words has its own
+    number of them. UsageError for a value that this model cannot use.
+    """
+    from lm.training.objectives import OBJECTIVES
+    from lm.training.settings import Settings
+
+    options.check_for(model, values["levels"])
+    given = options.given
+    own: dict[str, Any] = dict.fromkeys(() if model.recurrence.width else WORD_NOISE, 0.0)
+    if "context_dropout" not in given and model.context.carries_state:
+        own["context_dropout"] = 0.0
+    objective = f"--objective {values['objective']}"
+    if samples := OBJECTIVES[values["objective"]].samples:
+        if not model.head.sampled:
+            raise UsageError(
+                f"{objective}: the head of this model is trained on all words; {_LEAVE_OUT}"
+            )
+        if given.get("negatives") == 0:
+            raise UsageError(
+                f"{objective}: expected noise words, found --negatives 0; give a number, or leave "
+                "it out"
+            )
+        own["negatives"] = given.get("negatives") or samples
+    elif not model.head.sampled:
+        own["negatives"] = 0
+    return Settings(**{**_fields_of(Settings, values), **own})
+
+
+def _trainer(
+    options: TrainLmOptions,
+    values: Mapping[str, Any],
+    texts: TrainingTexts,
+    device: torch.device,
+    group: Processes,
+    of_source: SavedModel | None,
+    *,
+    fresh: bool,
+) -> Trainer:
+    """A new model of these texts and its trainer.
+
+    values: the completed options. of_source: a model with whose weights the source side begins, if
+    any. fresh: whether the model learns from the training text what no gradient trains; a resumed
+    run reads it from its state.
+    """
+    from lm.model import DocumentLM, n_parameters
+    from lm.side_information import KINDS
+    from lm.training.trainer import Trainer
+    from lm.training.weights import INITIALISATIONS
+    from rerank.scorers.model_folders import choose_precision, use_cores
+
+    seed = values.get("seed", 1)
+    sizes = {KINDS[kind]: len(words) for kind, words in texts.side.items()}
+    with _fitting(options):
+        config = _config(options.choice.model, values, len(texts.vocabulary), **sizes)
+        model = DocumentLM.seeded(config, seed, MODELS)
+    precision = choose_precision(values["precision"], device)
+    settings = _settings(options, {**values, "precision": precision}, model)
+    use_cores(n_parameters(model), options.machine.threads)
+    INITIALISATIONS[settings.initialisation](model, seed)
+    if of_source is not None:
+        _begin_with(model, of_source, options.choice.source_lm)
+    if fresh:
+        with _fitting(options):
+            model.fit(texts.train, seed)
+        # the first process decides: a last bit may differ between two of them
+        model.load_state_dict(group.gather(dict(model.named_buffers()))[0], strict=False)
+    try:
+        return Trainer(
+            model.to(device), texts.train, texts.valid, settings=settings, processes=group
+        )
+    except ValueError as fault:
+        raise UsageError(f"--streams {settings.streams}: {fault}; start fewer processes") from None
+
+
+# A source side that begins with a model of source text: what a bilingual model has of the source
+# sentences, a dclm has of its own (Eisenstein's memo, §2.1: "We may also want to train this model
+# on source-language text"), of which there may be more than there is with translations.
+
+
+def _source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
+    """The model of source text of --source-lm; UsageError if no source side can begin with it."""
+    from lm.composition import load
+    from lm.contexts.document import DocumentRecurrence
+    from rerank.scorers.model_folders import open_model
+
+    folder, name = options.choice.source_lm, options.choice.model
+    if folder is None:
+        return None
+    saved = open_model(folder, "cpu", options.machine.threads)
+    if "source" not in load(MODELS[name].context).side_information:
+        raise UsageError(f"--source-lm {folder}: {name} reads no source sentences; leave it out")
+    if options.texts.source_vocabulary is not None:
+        raise UsageError(
+            f"--source-lm {folder}: the vocabulary of the source sentences is that of this model; "
+            "leave out --source-vocab"
+        )
+    own = saved.model.config
+    if type(saved.model.context) is not DocumentRecurrence or own.backward:
+        raise UsageError(
+            f"--source-lm {folder}: expected a dclm that reads sentences from left to right, found "
+            f"{own.model}{' from right to left' if own.backward else ''}; train one on source text"
+        )
+    if bool(own.reverse_documents) != bool(values.get("reverse_documents")):
+        raise UsageError(
+            f"--source-lm {folder}: it and the model to be trained read documents in different "
+            "directions; give --reverse-documents to both, or to none"
+        )
+    return saved
+
+
+def _begin_with(model: DocumentLM, saved: SavedModel, folder: Path | None) -> None:
+    """Give the source side of a model the weights of a model of source text.
+
+    UsageError if they differ in size or kind.
+    """
+    level = model.context.source_level
+    if level is None:
+        raise TypeError(f"{model.config.model} has no source level")
+    given = saved.model.context.state_dict()
+    expected = {name: tuple(tensor.shape) for name, tensor in level.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in given.items()}
+    if expected != found:
+        name = min(n for n in expected | found if expected.get(n) != found.get(n))
+        raise UsageError(
+            f"--source-lm {folder}: {name}: expected {expected.get(name, 'none')}, found "
+            f"{found.get(name, 'none')}; train both with the same --embed, --hidden, --layers, "
+            "--recurrence, --encoder and --sentence-recurrence"
+        )
+    level.load_state_dict(given)
+
+
+# The run
+
+
+def _validations(
+    trainer: Trainer,
+    out: Path,
+    texts: TrainingTexts,
+    about: dict[str, object],
+    rows: LearningCurve | None,
+) -> Iterator[Report]:
+    """Reports of a run, whose best model, learning curve and state the first process saves."""
+    from lm.checkpoint import save_model
+    from lm.training.state import save_training
+
+    group, state, first = trainer.processes, out / "resume", trainer.processes.rank == 0
+    with _failures(out):
+        out.mkdir(parents=True, exist_ok=True)
+    updates, saved = trainer.run(), trainer.progress.seconds
+    if first:
+        updates = progress(updates, label="training", unit="updates", total=trainer.updates_left())
+    with Interrupts() as interrupts, _failures(out):
+        if not trainer.progress.update:  # a folder with a model has a state, whenever it is killed
+            save_training(state, trainer)
+        for item in updates:
+            if item is not None:
+                yield item
+            if first and item is not None and item.best:
+                own = {**about, **_measured(item)}
+                save_model(out, trainer.validated, texts.vocabulary, own, texts.side)
+            if first and item is not None and rows:
+                rows.add(item)
+            if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
+                save_training(state, trainer)
+                saved = trainer.progress.seconds
+            if group.any(interrupts.asked) and not trainer.progress.finished:
+                save_training(state, trainer)
+                raise StoppedEarly(
+                    f"{out}: stopped, state saved; to continue, run the same command with --resume"
+                )
+
+
+@contextmanager
+def _failures(out: Path) -> Iterator[None]:
+    """Errors of a run as RerankError with its folder: failed saving, diverged training."""
+    from lm.scoring import ScoreError
+
+    try:
+        yield
+    except ScoreError as fault:
+        raise RerankError(f"{out}: training diverged: {fault}; lower --learning-rate") from None
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        raise RerankError(
+            f"{out}: the model cannot be saved: {(fault.strerror or str(fault)).lower()}"
+        ) from None
+
+
+def _measured(report: Report) -> dict[str, object]:
+    """What is saved of the validation of a model."""
+    stage = {} if report.stage == "words" else {"stage": report.stage}
+    log_z = {} if report.log_z is None else {"log_z": asdict(report.log_z)}
+    measured = {"valid_perplexity": report.valid_perplexity, "update": report.update}
+    return {**measured, **stage, **log_z}
+
+
+def _about(
+    options: TrainLmOptions, trainer: Trainer, files: Mapping[str, str | Path]
+) -> dict[str, object]:
+    """Provenance saved with a model: settings, digests of the data, versions."""
+    import torch
+
+    corpus, texts = trainer.train, options.texts
+    return {
+        "rerank": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "model": options.choice.model,
+        "recipe": options.choice.recipe,
+        "settings": asdict(trainer.settings),
+        "longest": texts.longest,
+        "across_documents": texts.across_documents,
+        "passages": texts.passages,
+        "oov_rate": corpus.n_unknown / len(corpus.tokens),
+        "data": {  # pipes cannot be read again
+            name: {"file": Path(f).name, "digest": digest(f)}
+            for name, f in files.items()
+            if Path(f).is_file()
+        },
+    }

@@ -1,0 +1,137 @@
+"""`rerank train-ngram`: an n-gram language model in an ARPA file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from rerank.commands.run import Messages
+from rerank.commands.texts import check_text, documents_option
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import InputFiles, read_lines
+from rerank.files.outputs import check_outputs
+from rerank.files.paths import display
+from rerank.notices import Notices
+from rerank.options import Command, option, part, record
+from rerank.values import FILE, MOST_LINES, Whole
+
+MOST_ORDER = 6  # of `lm.ngrams`
+
+
+@record
+class TrainNgramOptions:
+    """Options of `rerank train-ngram`."""
+
+    train: str = option(
+        "Training text: one sentence per line; blank lines are not sentences.", type=FILE
+    )
+    out: str = option(
+        "ARPA file to write, compressed if it ends in .gz, .xz or .bz2; - is standard output.",
+        type=FILE,
+    )
+    order: int = option("Words of the longest n-grams.", type=Whole(1, MOST_ORDER), default=5)
+    smoothing: str = option(
+        "kneser-ney is interpolated modified Kneser-Ney (Chen & Goodman 1999), as lmplz has it; "
+        "stupid-backoff (Brants et al. 2007) is no probability, and other programs refuse its "
+        "file.",
+        type=click.Choice(["kneser-ney", "stupid-backoff"]),
+        default="kneser-ney",
+    )
+    discount_fallback: bool = option(
+        "Take the discounts 0.5, 1 and 1.5 for orders whose counts give none, as in small or "
+        "made-up texts; such a text is refused otherwise.",
+        default=False,
+    )
+    vocabulary: int | None = option(
+        "Vocabulary size: the most frequent words; the others are <unk> [default: all words].",
+        "--vocab",
+        type=Whole(most=MOST_LINES),
+        default=None,
+    )
+    min_count: int = option(
+        "Number of times that a word of the vocabulary is in the training text.",
+        "--vocab-min-count",
+        type=Whole(most=MOST_LINES),
+        default=1,
+    )
+    documents: str = documents_option()
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+    def check(self) -> None:
+        """UsageError for an option that the smoothing does not have."""
+        if self.discount_fallback and self.smoothing != "kneser-ney":
+            raise UsageError(
+                f"--discount-fallback: {self.smoothing} has no discounts; leave it out"
+            )
+
+
+def train_ngram(options: TrainNgramOptions) -> None:
+    """Estimate an n-gram language model and write it in ARPA format.
+
+    It is for --ngram of score, decode, tune-mert and perplexity, and for other programs.
+
+    Example:
+      rerank train-ngram --order 5 --train train.en.gz --out model.arpa.gz
+    """
+    with options.messages.warnings() as notices:
+        _estimate(options, notices)
+
+
+COMMAND = Command("train-ngram", TrainNgramOptions, train_ngram)
+
+
+def _estimate(options: TrainNgramOptions, notices: Notices) -> None:
+    """Count the n-grams of the text, estimate the model and write it.
+
+    `<unk>` in the text, and every word outside the vocabulary, is the unknown class. Memory: about
+    60 bytes a word of the text, and up to 60 bytes an n-gram.
+    """
+    from lm.corpus import build_vocabulary, intern, renumber
+    from lm.ngrams import NGramError
+    from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
+    from rerank.formats.arpa import write_ngrams
+
+    train, announce, least = options.train, options.messages.announce, options.min_count
+    check_outputs([options.out], [train])
+    inputs = InputFiles((train,))
+    words, raw = intern(_without_tabs(train, notices), options.documents)
+    check_text(raw, train, notices)
+    vocabulary = build_vocabulary(words, raw, options.vocabulary or len(words), least=least)
+    if not vocabulary.words:
+        raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
+    corpus = renumber(raw, words, vocabulary)
+    counts = count_ngrams(corpus, len(vocabulary), options.order)
+    smoothing: KneserNey | StupidBackoff = StupidBackoff()
+    if options.smoothing == "kneser-ney":
+        smoothing = KneserNey(FALLBACK if options.discount_fallback else None)
+    try:
+        model, notes = smoothing.estimate(counts, vocabulary)
+    except NGramError as fault:
+        raise InputError(
+            f"{fault}; take more text, a lower --order, or --discount-fallback",
+            source=display(train),
+        ) from None
+    numbers = ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(counts.ngrams.counts, 1))
+    announce(
+        f"{options.smoothing} of order {options.order}: {len(corpus.tokens):,} words "
+        f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary) in "
+        f"{corpus.n_sentences:,} sentences; {numbers}"
+    )
+    announce("; ".join(notes))
+    inputs.check()
+    write_ngrams(options.out, model)
+    announce(f"model written to {display(options.out)}")
+
+
+def _without_tabs(train: str, notices: Notices) -> Iterator[bytes]:
+    """Lines of a training text; InputError for characters that part words in ARPA files."""
+    for number, line in enumerate(read_lines(train, notices), 1):
+        if b"\t" in line or b"\r" in line:
+            raise InputError(
+                "expected words between spaces, found a TAB or a carriage return, which ARPA "
+                "files cannot have in words; replace them with: tr '\\t\\r' '  '",
+                source=display(train),
+                line=number,
+            )
+        yield line
