@@ -1,28 +1,33 @@
-"""Scores of a document in the cache, found by the texts of its hypotheses.
+"""Scores of a document: in the cache, found by the texts of its hypotheses, and by its histories.
 
-The key is the text itself. A shard is found by the first candidates of its document, so that
-`--top` finds the scores of longer lists; a hit if each requested list is a prefix of the cached
-one. The texts are compared, not only their digests.
+The key in the cache is the text itself. A shard is found by the first candidates of its document,
+so that `--top` finds the scores of longer lists; a hit if each requested list is a prefix of the
+cached one. The texts are compared, not only their digests.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary
-from decoders.problem import DocumentProblem
+from decoders.problem import Answer, DocumentProblem, Indices
 from rerank.corpus.columns import places_of
 from rerank.corpus.kbest import KBest
 from rerank.files.cache import Cache
 
-Arrays = dict[str, NDArray[Any]]
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+Scores: TypeAlias = NDArray[np.float32]
+Sums: TypeAlias = NDArray[np.float64]
+Result = TypeVar("Result")
+KEY_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,3 +203,109 @@ class ScorerCache:
             if texts.side:
                 own["side"] = np.frombuffer(texts.side_digest, dtype=np.uint8)
             self.cache.put(self.group, texts.name(), {**arrays, **own})
+
+
+def digest(text: bytes) -> bytes:
+    """`KEY_BYTES` bytes that identify a text."""
+    return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
+
+
+class HistoryProblem(DocumentProblem):
+    """Log-probabilities of a document's candidates after histories, by sentence and score key.
+
+    engine: of the model; kept: scores of earlier runs, if there are any. What was cached may be of
+    longer lists, and is as good. Memory: 4 bytes a candidate and about 300 for each history that
+    was scored or cached.
+    """
+
+    lengths: tuple[int, ...] = ()
+    order: int | None = None
+
+    def __init__(
+        self, engine: Any, kept: CachedScores, memory: ScorerCache, *, order: int | None
+    ) -> None:
+        self.engine, self.order = engine, order
+        self.lengths = tuple(kept.requested.counts.tolist())
+        self._kept, self._memory, self._grown = kept, memory, False
+        self._scores: dict[tuple[int, bytes], Scores] = {}
+        if "history" in kept.arrays:
+            sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()
+            rows = np.split(kept.arrays["scores"], np.cumsum(sizes)[:-1])
+            raw = kept.arrays["history"].tobytes()
+            keys = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
+            self._scores = dict(zip(zip(sentences, keys, strict=True), rows, strict=True))
+
+    @abstractmethod
+    def score_key(self, t: int, history: Any) -> bytes:
+        """`KEY_BYTES` bytes that are equal for histories after which sentence t scores equally."""
+
+    def extend(self, states: Any, t: int) -> Answer:
+        """Scores (N, K_t) after each history; a pass over the list for each that was not scored."""
+        return self.extend_together([(self, states, t)])[0]
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Sums:
+        """Sums (N,) along each path."""
+        return self.rescore_together([(self, paths, t, horizon)])[0]
+
+    def has_scores(self, t: int, key: bytes) -> bool:
+        """Whether the scores of sentence t after a history are known."""
+        found = self._scores.get((t, key))
+        return found is not None and len(found) >= self.lengths[t]
+
+    def scores_after(self, t: int, keys: Iterable[bytes]) -> Scores:
+        """Scores (N, K_t) after histories, all of them known."""
+        k = self.lengths[t]
+        return np.stack([self._scores[t, key][:k] for key in keys])
+
+    def enter(self, t: int, keys: Iterable[bytes], scores: Scores) -> None:
+        """Add the scores (M, K_t) of sentence t after M >= 1 histories."""
+        self._grown = True
+        self._scores.update(zip(((t, key) for key in keys), scores, strict=True))
+
+    def keep(self) -> None:
+        """Put what was scored since the last call into the cache."""
+        if not self._grown:
+            return
+        rows = list(self._scores.values())
+        arrays: Arrays = {
+            "sentence": np.array([t for t, _ in self._scores], dtype=np.int32),
+            "history": np.frombuffer(b"".join(key for _, key in self._scores), dtype=np.uint8),
+            "size": np.array(list(map(len, rows)), dtype=np.int32),
+            "scores": np.concatenate(rows),
+        }
+        self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
+        self._grown = False  # not before: a signal may end the writing
+
+
+class Unscored(NamedTuple):
+    """Histories before sentence t of a problem that are to be scored, by score key."""
+
+    problem: Any
+    t: int
+    histories: dict[bytes, Any]
+
+
+def unscored(requests: Iterable[tuple[HistoryProblem, Iterable[Any], int]]) -> list[Unscored]:
+    """The histories of requests (problem, histories, t) whose scores are not known.
+
+    Those of one sentence of a problem together, and those of a score key once.
+    """
+    found: dict[tuple[int, int], Unscored] = {}
+    for problem, histories, t in requests:
+        own = found.setdefault((id(problem), t), Unscored(problem, t, {}))
+        for history in histories:
+            key = problem.score_key(t, history)
+            if key not in own.histories and not problem.has_scores(t, key):
+                own.histories[key] = history
+    return [own for own in found.values() if own.histories]
+
+
+def by_engine(
+    engines: Sequence[Any], score: Callable[[Any, list[int]], Sequence[Result]]
+) -> list[Result]:
+    """Results for requests to these engines, those of one engine by one call with their numbers."""
+    found: dict[int, Result] = {}
+    for engine in {id(engine): engine for engine in engines}.values():
+        own = [n for n, other in enumerate(engines) if other is engine]
+        found.update(zip(own, score(engine, own), strict=True))
+    return [found[n] for n in range(len(engines))]

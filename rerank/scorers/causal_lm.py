@@ -26,9 +26,20 @@ from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers import Named, ScoredDocument
-from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
+from rerank.scorers.cached_scores import (
+    Arrays,
+    CachedScores,
+    HistoryProblem,
+    ListTexts,
+    ScorerCache,
+    Scores,
+    Sums,
+    by_engine,
+    digest,
+    flat,
+    unscored,
+)
 from rerank.scorers.causal_options import CausalOptions
-from rerank.scorers.histories import HistoryProblem, Scores, Sums, by_engine, digest, unscored
 from rerank.scorers.language_model import ModelSource
 
 ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence

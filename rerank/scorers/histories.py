@@ -1,144 +1,38 @@
-"""Documents scored after histories, the sentences chosen before a sentence.
+"""Documents under our own models: histories, and their contexts as rows of tensors.
 
-What a model cannot tell apart has equal keys, and is scored once: in this run and, with a cache, in
-later ones. `HistoryProblem` holds these scores, for models of any kind. `ContextualProblem` is that
-of our own models, whose contexts are rows of tensors. The context of a history whose scores came
-from the cache is computed lazily from its nearest ancestor with a context.
+Histories that a model cannot tell apart have equal keys, and are scored once. The context of a
+history whose scores came from the cache is computed lazily from its nearest ancestor with a
+context.
 """
 
 from __future__ import annotations
 
-import hashlib
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from decoders.problem import Answer, DocumentProblem, Indices, check_path
+from decoders.problem import Answer, Indices, check_path
 from lm.scoring import ScoreError, ScoringEngine, after
 from lm.sentences import Rows
 from lm.trie import Candidates
 from rerank.errors import RerankError
-from rerank.scorers.cached_scores import Arrays, CachedScores, ScorerCache
+from rerank.scorers.cached_scores import (
+    KEY_BYTES,
+    CachedScores,
+    HistoryProblem,
+    ScorerCache,
+    Scores,
+    Sums,
+    by_engine,
+    digest,
+    unscored,
+)
 
-Scores: TypeAlias = NDArray[np.float32]
-Sums: TypeAlias = NDArray[np.float64]
-Result = TypeVar("Result")
-KEY_BYTES = 16
-
-
-def digest(text: bytes) -> bytes:
-    """`KEY_BYTES` bytes that identify a text."""
-    return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
-
-
-class HistoryProblem(DocumentProblem):
-    """Log-probabilities of a document's candidates after histories, by sentence and score key.
-
-    engine: of the model; kept: scores of earlier runs, if there are any. What was cached may be of
-    longer lists, and is as good. Memory: 4 bytes a candidate and about 300 for each history that
-    was scored or cached.
-    """
-
-    lengths: tuple[int, ...] = ()
-    order: int | None = None
-
-    def __init__(
-        self, engine: Any, kept: CachedScores, memory: ScorerCache, *, order: int | None
-    ) -> None:
-        self.engine, self.order = engine, order
-        self.lengths = tuple(kept.requested.counts.tolist())
-        self._kept, self._memory, self._grown = kept, memory, False
-        self._scores: dict[tuple[int, bytes], Scores] = {}
-        if "history" in kept.arrays:
-            sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()
-            rows = np.split(kept.arrays["scores"], np.cumsum(sizes)[:-1])
-            raw = kept.arrays["history"].tobytes()
-            keys = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
-            self._scores = dict(zip(zip(sentences, keys, strict=True), rows, strict=True))
-
-    @abstractmethod
-    def score_key(self, t: int, history: Any) -> bytes:
-        """`KEY_BYTES` bytes that are equal for histories after which sentence t scores equally."""
-
-    def extend(self, states: Any, t: int) -> Answer:
-        """Scores (N, K_t) after each history; a pass over the list for each that was not scored."""
-        return self.extend_together([(self, states, t)])[0]
-
-    def rescore(self, paths: Indices, t: int, horizon: int) -> Sums:
-        """Sums (N,) along each path."""
-        return self.rescore_together([(self, paths, t, horizon)])[0]
-
-    def has_scores(self, t: int, key: bytes) -> bool:
-        """Whether the scores of sentence t after a history are known."""
-        found = self._scores.get((t, key))
-        return found is not None and len(found) >= self.lengths[t]
-
-    def scores_after(self, t: int, keys: Iterable[bytes]) -> Scores:
-        """Scores (N, K_t) after histories, all of them known."""
-        k = self.lengths[t]
-        return np.stack([self._scores[t, key][:k] for key in keys])
-
-    def enter(self, t: int, keys: Iterable[bytes], scores: Scores) -> None:
-        """Add the scores (M, K_t) of sentence t after M >= 1 histories."""
-        self._grown = True
-        self._scores.update(zip(((t, key) for key in keys), scores, strict=True))
-
-    def keep(self) -> None:
-        """Put what was scored since the last call into the cache."""
-        if not self._grown:
-            return
-        rows = list(self._scores.values())
-        arrays: Arrays = {
-            "sentence": np.array([t for t, _ in self._scores], dtype=np.int32),
-            "history": np.frombuffer(b"".join(key for _, key in self._scores), dtype=np.uint8),
-            "size": np.array(list(map(len, rows)), dtype=np.int32),
-            "scores": np.concatenate(rows),
-        }
-        self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
-        self._grown = False  # not before: a signal may end the writing
-
-
-class Unscored(NamedTuple):
-    """Histories before sentence t of a problem that are to be scored, by score key."""
-
-    problem: Any
-    t: int
-    histories: dict[bytes, Any]
-
-
-def unscored(requests: Iterable[tuple[HistoryProblem, Iterable[Any], int]]) -> list[Unscored]:
-    """The histories of requests (problem, histories, t) whose scores are not known.
-
-    Those of one sentence of a problem together, and those of a score key once.
-    """
-    found: dict[tuple[int, int], Unscored] = {}
-    for problem, histories, t in requests:
-        own = found.setdefault((id(problem), t), Unscored(problem, t, {}))
-        for history in histories:
-            key = problem.score_key(t, history)
-            if key not in own.histories and not problem.has_scores(t, key):
-                own.histories[key] = history
-    return [own for own in found.values() if own.histories]
-
-
-def by_engine(
-    engines: Sequence[Any], score: Callable[[Any, list[int]], Sequence[Result]]
-) -> list[Result]:
-    """Results for requests to these engines, those of one engine by one call with their numbers."""
-    found: dict[int, Result] = {}
-    for engine in {id(engine): engine for engine in engines}.values():
-        own = [n for n, other in enumerate(engines) if other is engine]
-        found.update(zip(own, score(engine, own), strict=True))
-    return [found[n] for n in range(len(engines))]
-
-
-# Our own models
+Reading: TypeAlias = "tuple[ContextualProblem, int, Candidates, Rows]"
 
 
 @dataclass(slots=True, eq=False)
@@ -272,18 +166,22 @@ class ContextualProblem(HistoryProblem):
         empty.enter(start, 0)
         return [empty]
 
+    def _sentence_key(self, t: int, choice: int) -> bytes:
+        """Bytes by which the model tells a candidate from others in a history."""
+        if self._texts is not None:
+            return self._texts[t][choice]
+        words = self.lists.one(t, choice).tokens
+        key: bytes = self.engine.model.context.sentence_key(words)
+        return key
+
     def following(self, history: History, choice: int) -> History:
         """A history with one more candidate, its context not computed yet."""
-        t = history.t
-        if self._texts is not None:
-            sentence = self._texts[t][choice]
-        else:
-            words = self.lists.one(t, choice).tokens
-            sentence = self.engine.model.context.sentence_key(words)
+        sentence = self._sentence_key(history.t, choice)
         if self.order is None:
-            found = self._history(t + 1, (digest(history.key[0] + sentence),))
+            key: tuple[bytes, ...] = (digest(history.key[0] + sentence),)
         else:
-            found = self._history(t + 1, (*history.key, sentence)[-self.order :])
+            key = (*history.key, sentence)[-self.order :]
+        found = self._history(history.t + 1, key)
         found.before, found.choice = history, choice
         return found
 
@@ -344,15 +242,16 @@ class ContextualProblem(HistoryProblem):
     ) -> list[History]:
         """The histories after the chosen candidates."""
         t, histories, *_ = successors
-        found = self._children(histories, parents, choices)
+        found = self.children(histories, parents, choices)
         if pairs := successors.pairs(parents, choices, self.lengths[t]):
             known, contexts, summaries = pairs
             enter([found[n] for n in known.tolist()], self.advanced(t, contexts, summaries))
         return found
 
-    def _children(
+    def children(
         self, histories: Sequence[History], parents: Indices, choices: Indices
     ) -> list[History]:
+        """Histories with one more candidate each, their contexts not computed yet."""
         pairs = zip(parents.tolist(), choices.tolist(), strict=True)
         return [self.following(histories[p], choice) for p, choice in pairs]
 
@@ -401,8 +300,12 @@ class ContextualProblem(HistoryProblem):
             chain.append(lacking)
             lacking = self._lacking([own.before for own in lacking if own.before is not None])
         for lacking in reversed(chain):
-            follow([(self, lacking)])
+            self._follow(lacking)
         return gathered(histories)
+
+    def _follow(self, histories: list[History]) -> None:
+        """Compute the contexts of histories from those before them."""
+        follow([(self, histories)])
 
     def _lacking(self, histories: Sequence[History]) -> list[History]:
         """Those that have no context, once the noted contexts are entered."""
@@ -425,7 +328,7 @@ class ContextualProblem(HistoryProblem):
         distinct history, which is cached, and a candidate for each distinct history of every
         further sentence, each once for all the contexts in which it stands.
         """
-        walks = [problem._walk(paths, t, horizon) for problem, paths, t, horizon in requests]
+        walks = [problem.walk(paths, t, horizon) for problem, paths, t, horizon in requests]
         if walking := [walk for walk in walks if walk.t <= walk.last]:
             answers = cls.extend_together([(one.problem, one.histories, one.t) for one in walking])
             for walk, (scores, successors) in zip(walking, answers, strict=True):
@@ -442,11 +345,11 @@ class ContextualProblem(HistoryProblem):
                 walk.advance(histories, of_path)
         return [walk.totals for walk in walks]
 
-    def _walk(self, paths: Indices, t: int, horizon: int) -> _Walk:
+    def walk(self, paths: Indices, t: int, horizon: int) -> Walk:
         """Paths followed up to sentence t, the contexts of their histories computed."""
         check_path(self, paths.max(axis=0).tolist())
         last = min(t + horizon, len(self.lengths) - 1)
-        walk = _Walk(self, paths, last, 0, self.initial(), np.zeros(len(paths), np.intp))
+        walk = Walk(self, paths, last, 0, self.initial(), np.zeros(len(paths), np.intp))
         passed = [*walk.histories]
         while walk.t < t:
             walk.advance(*walk.children())
@@ -458,7 +361,7 @@ class ContextualProblem(HistoryProblem):
 
 
 @dataclass(slots=True, eq=False)
-class _Walk:
+class Walk:
     """Paths (N, T) of a problem, followed up to sentence t.
 
     histories: M distinct ones before sentence t; nodes: (N,) which of them each path has; totals:
@@ -492,7 +395,7 @@ class _Walk:
     def children(self) -> tuple[list[History], Indices]:
         """The distinct histories after sentence t, and which of them each path has."""
         parents, choices, of_path = self.branches()
-        return self.problem._children(self.histories, parents, choices), of_path
+        return self.problem.children(self.histories, parents, choices), of_path
 
     def advance(self, histories: list[History], nodes: Indices) -> None:
         """Go to the next sentence, before which these are the histories."""
@@ -503,7 +406,7 @@ class _Walk:
 # Work of the scoring engine
 
 
-def read(asked: Sequence[tuple[Any, int, Candidates, Rows]]) -> list[tuple[Scores, Rows]]:
+def read(asked: Sequence[Reading]) -> list[tuple[Scores, Rows]]:
     """Scores (M, K) of K candidates after M contexts, and summaries (M · K rows) of these.
 
     Each request: problem, sentence t for messages, candidates, contexts. One batch for each model.
@@ -534,7 +437,7 @@ def follow(asked: Sequence[tuple[ContextualProblem, list[History]]]) -> list[Sco
     The contexts before them are known. Only these candidates are read, each run of equal choices
     together; but whole lists on a deterministic backend, as for a search.
     """
-    requests: list[tuple[ContextualProblem, int, Candidates, Rows]] = []
+    requests: list[Reading] = []
     owners: list[tuple[int, int]] = []  # of each: its request, and the candidate's place in it
     before: list[Rows] = []
     for n, (problem, histories) in enumerate(asked):

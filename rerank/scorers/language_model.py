@@ -411,8 +411,9 @@ class LanguageModel(ModelSource[ScoringEngine]):
     def _acausal(self, name: str, texts: ListTexts) -> ScoredDocument:
         """The problem of a document under a model that is given the next sentence, too."""
         lists, columns = self._encoded(texts)
-        problem = AcausalProblem(self._engine, lists, label=self._place(name))
-        return ScoredDocument(problem, self._unknown(CachedScores(texts, texts, columns)))
+        kept = CachedScores(texts, texts, columns)
+        problem = AcausalProblem(self._engine, kept, lambda: lists, label=self._place(name))
+        return ScoredDocument(problem, self._unknown(kept))
 
     def _unknown(self, kept: CachedScores) -> NDArray[np.float64]:
         """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals."""
