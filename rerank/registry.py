@@ -147,7 +147,7 @@ SCORE_FILES = {  # by option, without its dashes
     "scores": ScoreFile(
         "scores",
         "One number per line of the list, as feature NAME; repeatable.",
-        "rerank.scorers.hypothesis_scores:HypothesisScores",
+        "rerank.scorers.score_files:HypothesisScores",
     ),
     "pair-scores": ScoreFile(
         "pairs",
@@ -156,7 +156,7 @@ SCORE_FILES = {  # by option, without its dashes
         "a TAB between them. Sentences count from 0 within their document, candidates from 0 "
         "within their list; for the first sentence of a document the previous candidate is '-'. "
         "Every pair is required; documents come in the order of --docs.",
-        "rerank.scorers.pair_scores:PairScores",
+        "rerank.scorers.score_files:PairScores",
     ),
     "ngram": ScoreFile(
         "ngram",
@@ -171,8 +171,8 @@ SCORE_FILES = {  # by option, without its dashes
 SCORERS: Registry[Callable[..., Any]] = Registry(
     "scorer",
     {
-        "consistency": "rerank.scorers.consistency:Consistency",
-        "document-cache": "rerank.scorers.document_cache:DocumentCache",
+        "consistency": "rerank.scorers.lexical_cohesion:Consistency",
+        "document-cache": "rerank.scorers.lexical_cohesion:DocumentCache",
     },
 )
 DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")

@@ -45,7 +45,7 @@ from rerank.pipeline.searching import Search, row_of, search_documents
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers import FeatureSource
 from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace, prepare
-from rerank.scorers.file_scorer import FileScorer, ListInfo
+from rerank.scorers.score_files import FileScorer, ListInfo
 
 T = TypeVar("T")
 Array = NDArray[np.float64]

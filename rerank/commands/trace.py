@@ -40,8 +40,7 @@ from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
 from rerank.pipeline.results import finite
 from rerank.scorers import FeatureSource
-from rerank.scorers.features import DocumentFeatures
-from rerank.scorers.fixed_contexts import have_contexts, without_context, without_null
+from rerank.scorers.features import DocumentFeatures, have_contexts, without_context, without_null
 
 Array = NDArray[np.float64]
 

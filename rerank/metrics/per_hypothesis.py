@@ -17,8 +17,7 @@ from rerank.files.paths import FilePath
 from rerank.formats import tokens
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.notices import Notices
-from rerank.scorers.file_scorer import ListInfo
-from rerank.scorers.hypothesis_scores import HypothesisScores
+from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.signature import LENGTH, signature
 
 

@@ -27,8 +27,8 @@ from rerank.pipeline.searching import AUTO, Search
 from rerank.report.comparison import EvaluatedTexts, SystemText
 from rerank.report.comparison import evaluate as judge
 from rerank.report.evaluation import Evaluation
-from rerank.scorers.features import DocumentFeatures
-from rerank.scorers.fixed_contexts import (
+from rerank.scorers.features import (
+    DocumentFeatures,
     after_texts,
     have_contexts,
     without_context,

@@ -2,7 +2,7 @@
 
 Whoever writes a scorer writes a `Scorer`: its order and one function. A run holds a
 `FeatureSource` for every scorer: language models (`language_model`), scores in files
-(`file_scorer`), and `plugin`, which wraps caching, timing, estimates, reports and checks around
+(`score_files`), and `plugin`, which wraps caching, timing, estimates, reports and checks around
 any `Scorer`.
 """
 

@@ -7,7 +7,7 @@ of the path that they change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from decoders.problem import Answer, Floats, Indices, States, UnsuitedDecoder, c
 from lm.scoring import ScoringEngine
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import SideText
-from lm.trie import build
+from lm.trie import Candidates, build
 from rerank.scorers.cached_scores import CachedScores, ScorerCache, Sums, digest
 from rerank.scorers.histories import (
     ContextualProblem,
@@ -42,7 +42,12 @@ class AcausalProblem(ContextualProblem):
     causal = False
 
     def __init__(
-        self, engine: ScoringEngine, kept: CachedScores, encode: Any, *, label: str
+        self,
+        engine: ScoringEngine,
+        kept: CachedScores,
+        encode: Callable[[], Candidates],
+        *,
+        label: str,
     ) -> None:
         super().__init__(engine, kept, ScorerCache(None, ""), encode, order=None, label=label)
         self._vectors: dict[int, tuple[Rows, Rows]] = {}

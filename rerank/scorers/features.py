@@ -1,7 +1,9 @@
 """The features of a document's candidates: those of the list and those of scorers.
 
 Columns: the list's dense values, `total` if requested, then for each scorer its contextual feature
-and its static ones. A contextual feature exists only given a path; `under(choices)` fills it in.
+and its static ones. A contextual feature exists only given a path: `under(choices)` fills it in.
+`without_context` and `after_texts` give it in contexts that no path has; they cost one pass over
+the lists for each scorer that is not of order 0, or none from a cache.
 """
 
 from __future__ import annotations
@@ -161,3 +163,60 @@ def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
             line=kbest.line_number(0) if kbest.n else None,
         )
     return np.column_stack([kbest.dense, kbest.totals])
+
+
+# Features in contexts that no path through the lists has
+
+
+def have_contexts(scorers: Sequence[FeatureSource]) -> bool:
+    """Whether any score depends on other sentences."""
+    return any(scorer.order != 0 for scorer in scorers)
+
+
+def without_null(scorers: Sequence[FeatureSource]) -> list[str]:
+    """Names of the scorers that depend on other sentences and have no scores without them."""
+    return [scorer.name for scorer in scorers if scorer.order != 0 and not scorer.contextless]
+
+
+def without_context(
+    document: DocumentFeatures, scorers: Sequence[FeatureSource], kbest: KBest
+) -> NDArray[np.float64]:
+    """Features (n, F) with each sentence as if it were the whole document."""
+    return _scored(document, scorers, lambda one: one.without_context(document.name, kbest))
+
+
+def after_texts(
+    document: DocumentFeatures,
+    scorers: Sequence[FeatureSource],
+    kbest: KBest,
+    texts: Sequence[bytes],
+) -> NDArray[np.float64]:
+    """Features (n, F) with given texts (T,) in place of the document's other sentences.
+
+    Each text becomes one more candidate of its sentence, and the path of these is the context.
+    Scorers of order 1 score one sentence after all candidates of the one before, unless they do so
+    `lazily`.
+    """
+    lists, path = kbest.with_last(texts), kbest.counts[kbest.counts > 0].tolist()
+
+    def score(scorer: FeatureSource) -> NDArray[np.floating]:
+        (scored,) = scorer.score([(document.name, lists)])
+        return np.concatenate([own[:-1] for own in own_scores(scored.problem, path)])
+
+    return _scored(document, scorers, score)
+
+
+def _scored(
+    document: DocumentFeatures,
+    scorers: Sequence[FeatureSource],
+    score: Callable[[FeatureSource], NDArray[np.floating]],
+) -> NDArray[np.float64]:
+    """Features (n, F), contextual columns of scorers that are not of order 0 by `score`."""
+    found = document.static.copy()
+    columns = zip(document.space.contextual, document.problems, scorers, strict=True)
+    for column, problem, scorer in columns:
+        if scorer.order != 0:
+            found[:, column] = score(scorer)
+        else:
+            found[:, column] = np.concatenate(own_scores(problem, document.first()))
+    return found

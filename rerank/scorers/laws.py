@@ -13,14 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.laws import LawError as LawError
 from rerank.corpus.kbest import Document
 from rerank.errors import RerankError
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
-
-
-class LawError(AssertionError):
-    """A law that a scorer breaks, with the document and the sentence."""
 
 
 def check_scorer(

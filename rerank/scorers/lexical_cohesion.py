@@ -1,0 +1,339 @@
+"""Lexical cohesion as features: words that a document repeats, and translations that it changes.
+
+`document-cache`: the score of a candidate is Σ_w log(1 − λ + λ V c(w) / n) over its words, where c
+counts the n words of the document's earlier sentences on the path, and V = 10,000. It is what a
+document cache adds to the log-probability under p(w) = (1 − λ) / V + λ c(w) / n: 0 in the first
+sentence, log(1 − λ) for a new word, and for another one the more, the more often it was used. Words
+are split on ASCII space.
+
+`consistency`: source words that a document translates in more than one way. The score of a
+candidate is −(the number of translations that it gives to source words which have another
+translation in the document so far), so that a path sums to −Σ_w max(0, n(w) − 1), where n(w) counts
+the distinct translations of source word w in the document. After Ding, Utiyama & Sumita 2014,
+https://aclanthology.org/2014.amta-researchers.9, whose feature is the token-type ratio of the
+translations of source words; the number of types, unlike a ratio, is a sum over sentences.
+
+Alignments are those of the list. Moses writes word alignments (`0-0 1-2`, source position and
+target position from 0) with `-print-alignment-info-in-n-best`, and segmentations (`0-1=0-2 2=3`,
+source and target ranges of phrases) with `-include-segmentation-in-n-best`; Marian writes
+alignments with `alignment: hard`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.problem import Array, DocumentProblem, Indices
+from rerank.corpus.kbest import Document, KBest, split_words
+from rerank.errors import InputError, UsageError
+from rerank.formats.tokens import NUMBER
+
+SHARE, VOCABULARY = 0.5, 10_000
+Pair: TypeAlias = tuple[bytes, bytes]  # a source word or phrase, and its translation
+
+_WORDS = re.compile(rb"\s*\d+-\d+(?:\s+\d+-\d+)*\s*")
+_PHRASES = re.compile(rb"\s*\d+(?:-\d+)?=\d+(?:-\d+)?(?:\s+\d+(?:-\d+)?=\d+(?:-\d+)?)*\s*")
+_FIRST = 2  # columns before are id and text
+
+
+class Marks(NamedTuple):
+    """What N histories have used, as rows of two arrays."""
+
+    first: NDArray[Any]
+    second: NDArray[Any]
+
+
+class CohesionProblem(DocumentProblem):
+    """Scores by what a history has used; a state is a batch of histories' marks."""
+
+    lengths: tuple[int, ...] = ()
+    order: int | None = None
+
+    @abstractmethod
+    def initial(self) -> Marks:
+        """The marks of the empty history."""
+
+    @abstractmethod
+    def _lists(self, states: Marks, t: int) -> Array:
+        """Scores (N, K_t) of all candidates of sentence t."""
+
+    @abstractmethod
+    def _candidates(self, states: Marks, t: int, choices: Indices) -> Array:
+        """Scores (N,) of one candidate of sentence t in each history."""
+
+    @abstractmethod
+    def _after(self, states: Marks, t: int, choices: Indices) -> Marks:
+        """Marks with those of one candidate of sentence t each; may change the given ones."""
+
+    def extend(self, states: Marks, t: int) -> tuple[Array, tuple[Marks, int]]:
+        """Scores (N, K_t) after each of N histories; O(N · words of the list) time and memory."""
+        return self._lists(states, t), (states, t)
+
+    def select(self, successors: tuple[Marks, int], parents: Indices, choices: Indices) -> Marks:
+        """The histories with the chosen candidates."""
+        states, t = successors
+        return self._after(Marks(*(marks[parents] for marks in states)), t, choices)
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
+        """Sums (N,) along each path; O(words of the paths) time."""
+        n, sums = len(paths), np.zeros(len(paths))
+        states = Marks(*(marks[np.zeros(n, np.intp)] for marks in self.initial()))
+        for s in range(min(t + horizon + 1, len(self.lengths))):
+            if s >= t:
+                sums += self._candidates(states, s, paths[:, s])
+            states = self._after(states, s, paths[:, s])
+        return sums
+
+
+# Repeated words
+
+
+class DocumentCache:
+    """The scorer `document-cache`, of unbounded order; share: λ, or its text in the shell."""
+
+    order = None
+
+    def __init__(self, share: float | str = SHARE) -> None:
+        number = not isinstance(share, str) or NUMBER.fullmatch(os.fsencode(share))
+        self.share = float(share) if number else 0.0
+        if not 0 < self.share < 1:
+            raise UsageError(
+                "expected a weight of the document cache above 0 and below 1, found "
+                f"{share!r:.60}; give document-cache:{SHARE}"
+            )
+
+    def score(self, document: Document) -> CacheProblem:
+        """Scores of a document's candidates after each history."""
+        return CacheProblem([document.texts[t] for t in document.present], self.share)
+
+
+class CacheProblem(CohesionProblem):
+    """Scores under document caches: counts (N, W + 1) of words, and the numbers of all (N,).
+
+    W words can come again; the last column stands for the others and stays 0. lists: texts of the
+    candidates of each sentence. Memory: 4 bytes for each history and each of the W words.
+    """
+
+    def __init__(self, lists: Sequence[Sequence[str]], share: float) -> None:
+        self.lengths, self.share = tuple(map(len, lists)), share
+        words = [[[w for w in text.split(" ") if w] for text in texts] for texts in lists]
+        sentences = Counter(chain(*(set(chain(*own)) for own in words)))
+        again = {word: i for i, word in enumerate(w for w, n in sentences.items() if n > 1)}
+        self._other = len(again)
+        self._tokens = [
+            [np.array([again.get(word, self._other) for word in one], np.intp) for one in own]
+            for own in words
+        ]
+
+    def initial(self) -> Marks:
+        """One empty cache."""
+        return Marks(np.zeros((1, self._other + 1), np.int32), np.zeros(1, np.int64))
+
+    def _lists(self, states: Marks, t: int) -> Array:
+        """Scores (N, K_t) of all candidates of sentence t."""
+        words, starts = _joined(self._tokens[t], self._other)
+        gains = self._gains(states.first[:, words], states.second[:, None])
+        gains[:, _ends(starts, len(words))] = 0.0
+        return np.add.reduceat(gains, starts, axis=1)
+
+    def _candidates(self, states: Marks, t: int, choices: Indices) -> Array:
+        """Scores (N,) of one candidate of sentence t in each history."""
+        words, starts = _joined([self._tokens[t][k] for k in choices.tolist()], self._other)
+        rows = np.repeat(np.arange(len(choices)), np.diff([*starts, len(words)]))
+        gains = self._gains(states.first[rows, words], states.second[rows])
+        gains[_ends(starts, len(words))] = 0.0
+        return np.add.reduceat(gains, starts)
+
+    def _gains(self, counts: NDArray[np.int32], totals: NDArray[np.int64]) -> Array:
+        """log(1 − λ + λ V c / n) of words; 0 where n is 0."""
+        shares = counts / np.maximum(totals, 1)
+        gains = np.log1p(self.share * (VOCABULARY * shares - 1))
+        return np.where(totals > 0, gains, 0.0)
+
+    def _after(self, states: Marks, t: int, choices: Indices) -> Marks:
+        """The caches with the words of one candidate of sentence t each."""
+        chosen = [self._tokens[t][k] for k in choices.tolist()]
+        sizes = np.array([len(words) for words in chosen], np.int64)
+        rows = np.repeat(np.arange(len(chosen)), sizes)
+        np.add.at(states.first, (rows, np.concatenate([np.zeros(0, np.intp), *chosen])), 1)
+        states.first[:, self._other] = 0
+        return Marks(states.first, states.second + sizes)
+
+
+def _joined(candidates: Sequence[Indices], end: int) -> tuple[Indices, Indices]:
+    """The words of all candidates, each followed by `end`, and where each candidate begins."""
+    mark = np.array([end], np.intp)
+    words = np.concatenate([part for one in candidates for part in (one, mark)])
+    return words, np.cumsum([0, *(len(one) + 1 for one in candidates[:-1])])
+
+
+def _ends(starts: Indices, n: int) -> Indices:
+    """Where each candidate ends, of n words in all."""
+    return np.append(starts[1:], n) - 1
+
+
+# Changed translations
+
+
+class Consistency:
+    """The scorer `consistency`, of unbounded order; needs the source sentences (`--source`).
+
+    ignored: file of source words that do not count, such as function words, one on a line.
+    """
+
+    order = None
+    side_information = ("source",)
+
+    def __init__(self, ignored: str = "") -> None:
+        self.ignored: frozenset[bytes] = frozenset()
+        if ignored:
+            try:
+                self.ignored = frozenset(Path(ignored).read_bytes().split())
+            except OSError as fault:
+                raise UsageError(
+                    f"{ignored}: expected a file of source words to ignore, one on a line: "
+                    f"{fault.strerror}"
+                ) from None
+
+    def score(self, document: Document) -> ConsistencyProblem:
+        """Scores of a document's candidates after each history; InputError without alignments."""
+        kbest = document.kbest
+        if kbest is None or kbest.lines is None:
+            raise InputError(
+                "lexical consistency needs the alignments of a k-best list that was read from a "
+                "file, this document was made in memory; read it with rerank.read"
+            )
+        lists: list[list[list[Pair]]] = []
+        for t in document.present:
+            source = split_words(kbest.side["source"][t])
+            own = [translations(kbest, row, source) for row in kbest.rows(t)]
+            line = kbest.line_number(kbest.rows(t)[0])  # None of a source in place of hypotheses
+            if all(pairs is None for pairs in own) and source and line is not None:
+                raise InputError(
+                    "expected a column of alignments (0-0 1-2) or of phrase segmentation (0-1=0-2) "
+                    "after the total, found none; have Moses write it with "
+                    "-print-alignment-info-in-n-best",
+                    source=kbest.source,
+                    line=line,
+                )
+            lists.append(
+                [[pair for pair in pairs or () if pair[0] not in self.ignored] for pairs in own]
+            )
+        return ConsistencyProblem(lists)
+
+
+class ConsistencyProblem(CohesionProblem):
+    """Scores by the pairs (N, P) and the source words (N, U) that histories have had.
+
+    lists: pairs of source word and translation of each candidate of each sentence. Memory: a byte
+    for each history, and each of the P pairs and U words of the document.
+    """
+
+    def __init__(self, lists: Sequence[Sequence[Sequence[Pair]]]) -> None:
+        self.lengths = tuple(map(len, lists))
+        pairs = {pair: None for own in lists for one in own for pair in one}
+        places = {pair: n for n, pair in enumerate(pairs)}
+        words = {word: n for n, word in enumerate(dict.fromkeys(word for word, _ in pairs))}
+        self._sizes = len(places), len(words)
+        self._pairs = [[_distinct(places[pair] for pair in one) for one in own] for own in lists]
+        self._words = [[_distinct(words[w] for w, _ in one) for one in own] for own in lists]
+
+    def initial(self) -> Marks:
+        """Nothing seen."""
+        return Marks(*(np.zeros((1, size), np.bool_) for size in self._sizes))
+
+    def _lists(self, states: Marks, t: int) -> Array:
+        """Scores (N, K_t) of all candidates; the first translation of a word is free."""
+        return _counts(~states.second, self._words[t]) - _counts(~states.first, self._pairs[t])
+
+    def _candidates(self, states: Marks, t: int, choices: Indices) -> Array:
+        """Scores (N,) of one candidate of sentence t in each history."""
+        found = np.zeros(len(choices))
+        for i, k in enumerate(choices.tolist()):
+            new_pairs = ~states.first[i, self._pairs[t][k]]
+            new_words = ~states.second[i, self._words[t][k]]
+            found[i] = int(new_words.sum()) - int(new_pairs.sum())
+        return found
+
+    def _after(self, states: Marks, t: int, choices: Indices) -> Marks:
+        """The histories with the translations of one candidate of sentence t each."""
+        for i, k in enumerate(choices.tolist()):
+            states.first[i, self._pairs[t][k]] = True
+            states.second[i, self._words[t][k]] = True
+        return states
+
+
+def _distinct(places: Iterable[int]) -> Indices:
+    """Distinct places, in order."""
+    return np.unique(np.fromiter(places, np.intp))
+
+
+def _counts(marked: NDArray[np.bool_], candidates: Sequence[Indices]) -> Array:
+    """How many of each candidate's places (K) are marked in each of N rows, (N, K)."""
+    own = np.unique(np.concatenate([np.zeros(0, np.intp), *candidates]))
+    member = np.zeros((len(own), len(candidates)))
+    for k, places in enumerate(candidates):
+        member[np.searchsorted(own, places), k] = 1
+    return np.asarray(marked[:, own].astype(np.float64) @ member, np.float64)
+
+
+# Alignments
+
+
+def translations(kbest: KBest, row: int, source: Sequence[bytes]) -> list[Pair] | None:
+    """Pairs of source word and translation of a candidate; None if its line has no such column.
+
+    The translation of a word is the words aligned to it, in order. Without a word alignment the
+    pairs are those of the segmentation, of phrases. source: words of the source sentence.
+    InputError for positions that are not in the sentences.
+    """
+    columns = [] if kbest.lines is None else kbest.lines[row].split(b"|||")[_FIRST:]
+    target = kbest.tokens(row)
+    for pattern, read in ((_WORDS, _aligned), (_PHRASES, _segmented)):
+        for column in reversed(columns):
+            if pattern.fullmatch(column):
+                try:
+                    return list(read(column, source, target))
+                except IndexError:
+                    raise InputError(
+                        f"alignment {column.strip().decode()[:60]!r}: expected positions in "
+                        f"a source sentence of {len(source)} words and a hypothesis of "
+                        f"{len(target)}; are --source and the list of the same, tokenised text?",
+                        source=kbest.source,
+                        line=kbest.line_number(row),
+                    ) from None
+    return None
+
+
+def _aligned(column: bytes, source: Sequence[bytes], target: Sequence[bytes]) -> Iterator[Pair]:
+    """Aligned words by source position."""
+    links: dict[int, set[int]] = {}
+    for link in column.split():
+        first, _, second = link.partition(b"-")
+        links.setdefault(int(first), set()).add(int(second))
+    for s, aligned in sorted(links.items()):
+        yield source[s], b" ".join(target[t] for t in sorted(aligned))
+
+
+def _segmented(column: bytes, source: Sequence[bytes], target: Sequence[bytes]) -> Iterator[Pair]:
+    """Phrases and their translations."""
+    for pair in column.split():
+        ours, _, theirs = pair.partition(b"=")
+        yield _phrase(ours, source), _phrase(theirs, target)
+
+
+def _phrase(span: bytes, words: Sequence[bytes]) -> bytes:
+    first, _, last = span.partition(b"-")
+    end = int(last or first)
+    words[end]  # IndexError where it ends outside of the sentence
+    return b" ".join(words[int(first) : end + 1])

@@ -1,0 +1,510 @@
+"""Scores that another tool has written to a file.
+
+`--scores`: one number for each line of the list, a feature of order 0. `--pair-scores`: one number
+for each pair of candidates of neighbouring sentences, a feature of order 1:
+
+    document TAB sentence TAB previous index TAB index TAB value
+
+Sentences count from 0 inside their document, candidates from 0 inside their list. The previous
+index is that of a candidate of the nearest earlier sentence of the document that has candidates,
+`-` if there is none. Documents come in the order of --docs, the lines of a document in any order.
+Every pair has one value, a finite number; pairs of candidates that --top drops are skipped.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, starmap
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.arrays import Pairwise, Unary
+from rerank.corpus import LARGEST
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest
+from rerank.errors import InputError
+from rerank.files.lines import SURPLUS, digest, read_lines
+from rerank.files.paths import FilePath, display
+from rerank.formats import tokens
+from rerank.formats.tokens import NUMBER, shown
+from rerank.notices import Notices
+from rerank.scorers import ProblemSource, ScoredDocument
+
+Ints: TypeAlias = NDArray[np.int64]
+BLOCK = 1 << 15  # lines that are read together
+DROPPED, MISSING = -1, -2  # a candidate that --top leaves out, and one that no list has
+_LINE_BYTES = 1 << 12  # of a number; those of a document are in memory
+_NUMBERS_BYTES = 1 << 10  # most of a line without its document
+_PLAIN = b"0123456789+-.eE\t\n"  # bytes of lines without their document
+
+
+@dataclass(frozen=True, slots=True)
+class ListInfo:
+    """The k-best lists that a file of scores belongs to.
+
+    kbest: their name for messages; last_line: number of their last non-blank line; top: candidates
+    kept of each sentence; clip_inf: value that replaces infinities.
+    """
+
+    documents: Documents
+    kbest: str
+    last_line: Callable[[], int]
+    top: int | None = None
+    clip_inf: float | None = None
+
+
+class FileScorer(ProblemSource):
+    """A feature `name` whose values another tool has written to a file; nothing is rounded.
+
+    Documents are read in their order; asking for an earlier one reads
+    the file again from its beginning. Warnings are given for the first reading only.
+    """
+
+    runs_on = "file"
+
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name)
+        self.path, self.info, self.notices = path, info, notices
+        self.source = display(path)
+        self.documents = 0
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the file, in hexadecimal digits."""
+        return digest(self.path).removeprefix("sha256:")
+
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+        """Features of each document, counted for the report."""
+        self.documents += len(documents)
+        return super().score(documents)
+
+    def remembers(self, kbest: KBest) -> bool:
+        """True: nothing is computed."""
+        return True
+
+    def report(self) -> str:
+        """Number of documents: `pairs: 12 documents from pairs.tsv.gz`."""
+        return f"{self.name}: {self.documents:,} documents from {self.source}"
+
+    def number(self, token: bytes, line: int) -> float:
+        """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
+        read = tokens.list_number(self.info.clip_inf, lambda: self._clipped(line))
+        try:
+            return read(token.strip(b" \t\r"), self.name)
+        except InputError as fault:
+            raise self.fault(str(fault), line) from None
+
+    def _clipped(self, line: int) -> None:
+        self.notices.add("infinite number, clipped", source=self.source, line=line)
+
+    def fault(self, message: str, line: int | None = None) -> InputError:
+        """An error with file and line."""
+        return InputError(message, source=self.source, line=line)
+
+
+# One number a line
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Numbers:
+    """The numbers (n,) of all lines of a file; others: lines without a finite one, from 1."""
+
+    values: NDArray[np.float64]
+    others: Mapping[int, bytes]
+
+    @classmethod
+    def read(cls, lines: Iterable[bytes]) -> _Numbers:
+        """The numbers of these lines; O(n) time, 8 bytes a line."""
+        others: dict[int, bytes] = {}
+
+        def plain(n: int, line: bytes) -> float:
+            token = line.strip(b" \t\r")
+            value = float(token) if NUMBER.fullmatch(token) else np.nan
+            if abs(value) <= LARGEST:
+                return value
+            others[n] = line
+            return np.nan
+
+        return cls(np.fromiter(starmap(plain, enumerate(lines, 1)), np.float64), others)
+
+    def of(
+        self, lines: NDArray[np.int64], number: Callable[[bytes, int], float]
+    ) -> NDArray[np.float64]:
+        """The numbers of some lines, from 1; number: of a line without a finite one."""
+        found = self.values[lines - 1]
+        for i in np.flatnonzero(np.isnan(found)).tolist():
+            n = int(lines[i])
+            found[i] = number(self.others[n], n)
+        return found
+
+
+class HypothesisScores(FileScorer):
+    """A feature of order 0: line i of its file belongs to line i of the list.
+
+    Blank lines at the end of either file are ignored, of this one the first `SURPLUS` are read.
+    InputError before any work if the lengths differ, and at a line that is not a number.
+    O(lines of a document) memory; where the lines of documents stand apart in the list, all numbers
+    are read at once, 8 bytes a line.
+    """
+
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name, path, info, notices)
+        self._n_lines = info.last_line()
+        self._check_length()
+        self._numbers: _Numbers | None = None
+        self._sentence = -1  # first sentence of the document that was read last
+        self._rewind()
+
+    def _check_length(self) -> None:
+        """InputError unless the file has as many lines as the list."""
+        found, expected = 0, self._n_lines
+        lines = read_lines(self.path, self.notices, max_line_bytes=_LINE_BYTES)
+        for number, line in enumerate(islice(lines, expected + SURPLUS), 1):
+            if line.strip():
+                found = number
+        if found != expected:
+            more = " or more" if found == expected + SURPLUS else ""
+            raise self.fault(
+                f"expected {expected:,} lines as {self.info.kbest} has, found {found:,}{more}; "
+                "write one number for each of its lines, in their order",
+                min(found, expected) + 1,
+            )
+
+    def _rewind(self) -> None:
+        self._lines: Iterator[bytes] = read_lines(self.path, Notices(), max_line_bytes=_LINE_BYTES)
+        self._next = 1  # number of the next line
+
+    def problem(self, name: str, kbest: KBest) -> Unary:
+        """The values of a document's candidates."""
+        ends = np.cumsum(kbest.counts[kbest.counts > 0])
+        return Unary(np.split(self.values(kbest), ends[:-1]) if kbest.n else [])
+
+    def values(self, kbest: KBest) -> NDArray[np.float64]:
+        """The numbers (n,) of a document's candidates; 0 of those that are not in the list."""
+        if kbest.line_numbers is None:
+            raise self.fault("expected candidates of a file, found candidates made in memory")
+        found, listed = np.zeros(kbest.n), kbest.line_numbers > 0
+        numbers = kbest.line_numbers[listed]
+        if not len(numbers):
+            return found
+        first, last = int(numbers.min()), int(numbers.max())
+        later, self._sentence = kbest.first > self._sentence, kbest.first
+        if not later:
+            self.notices = Notices()
+        if self.info.documents.interleaved or (later and first < self._next):
+            self._numbers = self._numbers or self._all_numbers()
+        if self._numbers is not None:
+            found[listed] = self._numbers.of(numbers, self.number)
+            return found
+        if first < self._next:
+            self._rewind()
+        lines = list(islice(self._lines, first - self._next, last + 1 - self._next))
+        self._next = last + 1
+        found[listed] = [self.number(lines[n - first], n) for n in numbers.tolist()]
+        return found
+
+    def _all_numbers(self) -> _Numbers:
+        """The numbers of all lines."""
+        self._rewind()
+        return _Numbers.read(islice(self._lines, self._n_lines))
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """RerankError if the file has changed since its lines were counted."""
+        for _ in self._lines:  # blank lines at the end
+            pass
+
+
+# One number a pair
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Index of each pair of kept candidates: `starts[t] + previous · counts[t] + index`.
+
+    T sentences, those without candidates included; a sentence's neighbour is the nearest earlier
+    one that has candidates. Candidate i of sentence t in the file is number `kept[offsets[t] + i]`
+    of the kept candidates, for i < sizes[t]; lists that are not whole have more candidates.
+    """
+
+    counts: Ints  # (T,) kept candidates
+    neighbours: Ints  # (T,), −1 where there is none
+    starts: Ints  # (T + 1,)
+    kept: Ints
+    offsets: Ints  # (T + 1,)
+    whole: NDArray[np.bool_]  # (T,) whether all candidates of a list are kept
+
+    @classmethod
+    def of(cls, kbest: KBest, top: int | None) -> Grid:
+        """The pairs of k-best lists whose first `top` candidates are kept; all if it is None."""
+        counts = kbest.counts
+        present = np.flatnonzero(counts)
+        neighbours = np.full(len(counts), -1)
+        neighbours[present[1:]] = present[:-1]
+        before = np.where(neighbours < 0, 1, counts[neighbours])
+        sizes = np.zeros_like(counts)
+        sizes[present] = kbest.ranks[kbest.offsets[1:][present] - 1] + 1
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        kept = np.full(offsets[-1], DROPPED)
+        within = np.arange(kbest.n) - np.repeat(kbest.offsets[:-1], counts)
+        kept[np.repeat(offsets[:-1], counts) + kbest.ranks] = within
+        starts = np.concatenate([[0], np.cumsum(before * counts)])
+        whole = np.ones_like(counts, dtype=np.bool_) if top is None else counts < top
+        return cls(counts, neighbours, starts, kept, offsets, whole)
+
+    @property
+    def sizes(self) -> Ints:
+        """(T,) candidates in the file up to the last that is kept."""
+        return np.diff(self.offsets)
+
+    def kept_numbers(self, t: Ints, index: Ints) -> Ints:
+        """Numbers (n,) of candidates in the file among the kept ones, `DROPPED` or `MISSING`."""
+        listed = index < self.sizes[t]
+        found = np.where(self.whole[t], MISSING, DROPPED)
+        found[listed] = self.kept[self.offsets[t[listed]] + index[listed]]
+        return found
+
+    def places(self, t: Ints, previous: Ints, index: Ints) -> Ints:
+        """Indices (n,) of pairs of candidates in the file, `DROPPED` or `MISSING`.
+
+        previous: −1 in a sentence that has no neighbour.
+        """
+        before, first = np.zeros_like(t), self.neighbours[t] < 0
+        before[~first] = self.kept_numbers(self.neighbours[t[~first]], previous[~first])
+        before[first != (previous < 0)] = MISSING
+        own = self.kept_numbers(t, index)
+        found = self.starts[t] + before * self.counts[t] + own
+        return np.where(np.minimum(before, own) < 0, np.minimum(before, own), found)
+
+    def pair(self, place: int) -> tuple[int, int, int]:
+        """Sentence of a pair, and the numbers of its two candidates in the file."""
+        t = int(np.searchsorted(self.starts, place, side="right")) - 1
+        previous, index = divmod(place - int(self.starts[t]), int(self.counts[t]))
+        return t, self._listed(int(self.neighbours[t]), previous), self._listed(t, index)
+
+    def _listed(self, t: int, candidate: int) -> int:
+        """Number in the file of a kept candidate of sentence t; 0 if t is −1."""
+        kept = self.kept[self.offsets[t] : self.offsets[t + 1]] if t >= 0 else np.zeros(1)
+        return int(np.flatnonzero(kept == candidate)[0])
+
+    def matrices(self, flat: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """(K_{t-1}, K_t) of each sentence that has candidates, views of the values by index."""
+        return [
+            flat[self.starts[t] : self.starts[t + 1]].reshape(-1, self.counts[t])
+            for t in np.flatnonzero(self.counts).tolist()
+        ]
+
+
+class PairScores(FileScorer):
+    """A feature of order 1. InputError at a pair that is invalid, repeated or missing.
+
+    Memory: 8 bytes a pair of a document, and a block of lines.
+    """
+
+    order = 1
+    contextless = False
+
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name, path, info, notices)
+        self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
+        self._line_bytes = _NUMBERS_BYTES + max(map(len, self._ranks), default=0) * 4
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self._lines = read_lines(self.path, self.notices, max_line_bytes=self._line_bytes)
+        self._block: list[bytes] = []
+        self._next, self._number = 0, 1  # of the current line in the block, and in the file
+        self._rank = self._before = -1  # of the current document, and of the one before
+
+    def problem(self, name: str, kbest: KBest) -> Pairwise:
+        """The values of all pairs of a document."""
+        if not kbest.n:
+            return Pairwise([])
+        if self._ranks[name] <= self._rank:
+            self.notices = Notices()
+            self._rewind()
+        self._before, self._rank = self._rank, self._ranks[name]
+        grid = Grid.of(kbest, self.info.top)
+        flat, begin = np.full(grid.starts[-1], np.nan), f"{name}\t".encode()
+        while (line := self._peek()) is not None:
+            end = bisect_left(
+                self._block, True, lo=self._next, key=lambda other: not other.startswith(begin)
+            )
+            lines = self._block[self._next : end] or [line]
+            if self._plain(lines, begin, grid, flat):
+                self._step(len(lines))
+                continue
+            for line in lines:
+                if not self._taken(line, grid, flat):
+                    return self._complete(name, grid, flat)
+                self._step()
+        return self._complete(name, grid, flat)
+
+    def _peek(self) -> bytes | None:
+        """The current line; None after the last."""
+        if self._next == len(self._block):
+            self._block, self._next = list(islice(self._lines, BLOCK)), 0
+        return self._block[self._next] if self._block else None
+
+    def _step(self, lines: int = 1) -> None:
+        self._next += lines
+        self._number += lines
+
+    def _plain(
+        self, lines: list[bytes], begin: bytes, grid: Grid, flat: NDArray[np.float64]
+    ) -> bool:
+        """Whether all lines are of the document and plain; then their values are put into `flat`.
+
+        Plain lines need no blanks stripped, no number clipped and no error. A column at a time is
+        several times as fast as `_taken`, which reads all other lines.
+        """
+        blob = b"\n".join([b"", *lines]).replace(b"\n" + begin, b"\t\n")
+        n, fields = len(lines), blob.split(b"\t")[1:]
+        if len(fields) != 4 * n or blob.translate(None, _PLAIN):
+            return False
+        # every line begins with LF and a sentence, and has four columns, if these are all found
+        sentences = {b"\n%d" % t: t for t in np.flatnonzero(grid.counts).tolist()}
+        indices = _Indices({b"-": -1})
+        try:
+            t = np.fromiter(map(sentences.__getitem__, fields[::4]), np.int64, n)
+            previous = np.fromiter(map(indices.__getitem__, fields[1::4]), np.int64, n)
+            index = np.fromiter(map(indices.__getitem__, fields[2::4]), np.int64, n)
+            values = np.fromiter(map(float, fields[3::4]), np.float64, n)
+        except (KeyError, ValueError, OverflowError):
+            return False
+        places = grid.places(t, previous, index)
+        kept = places != DROPPED
+        places = places[kept]
+        if (places == MISSING).any() or not (np.abs(values) <= LARGEST).all():
+            return False
+        if not (np.diff(np.sort(places)).all() and np.isnan(flat[places]).all()):
+            return False
+        flat[places] = values[kept]
+        return True
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """InputError for lines that belong to no document that has candidates."""
+        while (line := self._peek()) is not None:
+            if fields := self._fields(line):
+                self._document(fields[0])
+                raise self._here(_without_candidates(fields[0]))
+            self._step()
+
+    def _complete(self, name: str, grid: Grid, flat: NDArray[np.float64]) -> Pairwise:
+        """The problem of a document; InputError unless every pair has a value."""
+        missing = np.flatnonzero(np.isnan(flat))
+        if not len(missing):
+            return Pairwise(grid.matrices(flat))
+        t, previous, index = grid.pair(int(missing[0]))
+        before = "-" if grid.neighbours[t] < 0 else previous
+        raise self._here(
+            f"expected all {len(flat):,} pairs of document {name!r} before this line, found "
+            f"{len(missing):,} of them missing, first that of sentence {t}, previous index "
+            f"{before}, index {index}; write a line for each pair, or cut the lists with --top"
+        )
+
+    def _here(self, message: str) -> InputError:
+        return self.fault(message, self._number)
+
+    # Grammar of a line
+
+    def _taken(self, line: bytes, grid: Grid, flat: NDArray[np.float64]) -> bool:
+        """Whether a line belongs to the current document; its value is put into `flat`."""
+        fields = self._fields(line)
+        if not fields:
+            self.notices.add("blank line, skipped", source=self.source, line=self._number)
+            return True
+        if self._document(fields[0]) > self._rank:
+            return False
+        place = self._place(fields, grid)
+        if place != DROPPED:
+            if not np.isnan(flat[place]):
+                raise self._here("expected each pair once, found this one again; delete either")
+            flat[place] = self.number(fields[4], self._number)
+        return True
+
+    def _fields(self, line: bytes) -> list[bytes]:
+        """The five columns of a line; none of a blank line."""
+        fields = [field.strip(b" \r") for field in line.split(b"\t")]
+        if not any(fields):
+            return []
+        if len(fields) != 5:
+            raise self._here(
+                "expected 5 columns (document, sentence, previous index, index, value) with a TAB "
+                f"between them, found {len(fields)}: {shown(line)}"
+            )
+        return fields
+
+    def _document(self, field: bytes) -> int:
+        """Rank of a document, which is the current one or a later one."""
+        rank = self._ranks.get(field.decode())
+        if rank is None:
+            raise self._here(
+                f"expected a document id of the lists, found {shown(field)}; ids are those of "
+                "--docs, numbers from 0 with --no-docs each, and 'all' with --no-docs one"
+            )
+        if self._before < rank < self._rank:
+            raise self._here(_without_candidates(field))
+        if rank < self._rank:
+            raise self._here(
+                f"expected documents in the order of --docs, each in one run of lines, found "
+                f"{shown(field)} again or too late; sort the file by document"
+            )
+        return rank
+
+    def _place(self, fields: list[bytes], grid: Grid) -> int:
+        """Index of a line's pair; `DROPPED` if --top leaves out one of its candidates."""
+        t = self._index(fields[1], "a sentence")
+        if t >= len(grid.counts) or not grid.counts[t]:
+            raise self._here(
+                f"expected a sentence of document {shown(fields[0])} that has candidates, found "
+                f"{t}; they count from 0 inside their document, of {len(grid.counts)} sentences"
+            )
+        previous, before = -1, int(grid.neighbours[t])
+        if before >= 0:
+            previous = self._candidate(fields[2], "a previous index", before, grid)
+        elif fields[2] != b"-":
+            raise self._here(
+                f"expected '-' as previous index of sentence {t}, the first of its document that "
+                f"has candidates, found {shown(fields[2])}"
+            )
+        index = self._candidate(fields[3], "an index", t, grid)
+        return int(grid.places(np.array([t]), np.array([previous]), np.array([index]))[0])
+
+    def _candidate(self, field: bytes, what: str, t: int, grid: Grid) -> int:
+        """A column that is the number of a candidate of sentence t in the file."""
+        index = self._index(field, what)
+        if grid.kept_numbers(np.array([t]), np.array([index]))[0] == MISSING:
+            raise self._here(
+                f"expected {what} below {grid.sizes[t]}, the candidates of sentence {t}, found "
+                f"{index}; they count from 0 in the order of the list"
+            )
+        return index
+
+    def _index(self, field: bytes, what: str) -> int:
+        """A non-negative integer."""
+        if not (field.isdigit() and len(field) < 19):  # of bytes: ASCII digits
+            raise self._here(f"expected {what} (digits 0-9), found {shown(field)}")
+        return int(field)
+
+
+class _Indices(dict[bytes, int]):
+    """Integers by their digits, each read once."""
+
+    def __missing__(self, digits: bytes) -> int:
+        if not digits.isdigit():
+            raise ValueError
+        self[digits] = found = int(digits)
+        return found
+
+
+def _without_candidates(field: bytes) -> str:
+    """Message about a line of a document without candidates."""
+    return (
+        f"expected documents that have candidates, found {shown(field)}, which has none; "
+        "are these the scores of another list?"
+    )
