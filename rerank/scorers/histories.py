@@ -40,7 +40,8 @@ class History:
     """A history before sentence t; equal keys, equal contexts; equal score keys, equal scores.
 
     before, choice: the history that it goes on from, and the candidate that follows, as long as
-    its context is not computed. rows, row: the context is this row of a batch, if it is computed.
+    its context is not computed; number: its place among the histories that were made with it. rows,
+    row: the context is this row of a batch, if it is computed.
     """
 
     t: int
@@ -48,6 +49,7 @@ class History:
     score_key: bytes
     before: History | None = None
     choice: int = 0
+    number: int = 0
     rows: Rows | None = None
     row: int = 0
 
@@ -174,7 +176,7 @@ class ContextualProblem(HistoryProblem):
         key: bytes = self.engine.model.context.sentence_key(words)
         return key
 
-    def following(self, history: History, choice: int) -> History:
+    def _following(self, history: History, choice: int, number: int) -> History:
         """A history with one more candidate, its context not computed yet."""
         sentence = self._sentence_key(history.t, choice)
         if self.order is None:
@@ -182,7 +184,7 @@ class ContextualProblem(HistoryProblem):
         else:
             key = (*history.key, sentence)[-self.order :]
         found = self._history(history.t + 1, key)
-        found.before, found.choice = history, choice
+        found.before, found.choice, found.number = history, choice, number
         return found
 
     @cached_property
@@ -252,8 +254,8 @@ class ContextualProblem(HistoryProblem):
         self, histories: Sequence[History], parents: Indices, choices: Indices
     ) -> list[History]:
         """Histories with one more candidate each, their contexts not computed yet."""
-        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
-        return [self.following(histories[p], choice) for p, choice in pairs]
+        pairs = enumerate(zip(parents.tolist(), choices.tolist(), strict=True))
+        return [self._following(histories[p], choice, n) for n, (p, choice) in pairs]
 
     def average(self, successors: ScoredHistories, weights: Sums) -> list[History]:
         """The states after each candidate whose contexts are weighted means, `weights: (N, K_t)`.
@@ -298,7 +300,8 @@ class ContextualProblem(HistoryProblem):
         chain, lacking = [], self._lacking(histories)
         while lacking:
             chain.append(lacking)
-            lacking = self._lacking([own.before for own in lacking if own.before is not None])
+            before = [own.before for own in lacking if own.before is not None]
+            lacking = self._lacking(sorted(before, key=lambda own: own.number))
         for lacking in reversed(chain):
             self._follow(lacking)
         return gathered(histories)
