@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
+from inspect import isgeneratorfunction
 from types import MappingProxyType
+from typing import Any
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
@@ -68,59 +70,51 @@ def decode_all(
     with `problem`, the position here.
     """
     documents = [""] * len(problems) if documents is None else documents
-    extras: Sequence[Utility | None] = utilities or [None] * len(problems)
     directions = list(map(direction_of, problems))
-    turned = [
-        (reversed_problem(problem), ReversedUtility.of(utility, len(problem.lengths)))
-        if direction is Direction.REVERSED
-        else (problem, utility)
-        for problem, utility, direction in zip(problems, extras, directions, strict=True)
-    ]
+    searched = list(problems)
+    aims: list[Utility | None] = list(utilities or ()) or [None for _ in problems]
+    for d, (problem, direction) in enumerate(zip(problems, directions, strict=True)):
+        if direction is Direction.REVERSED:
+            searched[d] = reversed_problem(problem)
+            aims[d] = ReversedUtility.of(aims[d], len(problem.lengths))
+    rows = [choose(problem, name, n_best=options.n_best, table=table) for problem in searched]
+    for problem, row in zip(searched, rows, strict=True):
+        check_options(row, options, problem.order, auto=name == "auto", table=table)
+    both = {d: searched[d] for d, one in enumerate(directions) if one is Direction.BOTH}
+    starts = best_starts(both, options.beam_width)
+    searches: list[Steps[Any]] = []
+    for d, (problem, row) in enumerate(zip(searched, rows, strict=True)):
+        own = _arguments(row, options, documents[d], aims[d], starts.get(d))
+        searches.append(_steps(row.load(), problem, own))
+    exact = [_exact(problem, row, options) for problem, row in zip(searched, rows, strict=True)]
+    owners = list(range(len(searched)))
+    starts = {} if options.gap is None else best_starts(both, options.gap)
+    for d, problem in enumerate(searched):
+        more = _others(problem, exact[d], options, starts.get(d))
+        searches += more
+        owners += [d] * len(more)
     try:
-        found = _decoded(turned, directions, name, options, documents, table)
+        paths = run_batch([searched[d] for d in owners], searches)
     except ScoreError as fault:
-        if fault.problem is None or directions[fault.problem] is not Direction.REVERSED:
-            raise
-        raise reversed_fault(fault, len(problems[fault.problem].lengths)) from None
+        if fault.problem is not None:
+            fault.problem = owners[fault.problem]
+            if directions[fault.problem] is Direction.REVERSED:
+                n = len(searched[fault.problem].lengths)
+                raise reversed_fault(fault, n) from None
+        raise
+    found: list[list[SearchResult]] = [[] for _ in searched]
+    for d, path in zip(owners, paths, strict=True):
+        found[d].append(_result(path))
+    results = []
+    for problem, row, proved, (own_result, *rest) in zip(searched, rows, exact, found, strict=True):
+        one = _compared(own_result, rest)
+        optimal = proved or (options.gap is not None and affordable(problem))
+        results.append(replace(one, decoder=row.name, exact=proved, optimal=optimal))
     return [
         in_document_order(one)
         if direction is Direction.REVERSED
         else replace(one, direction=direction)
-        for one, direction in zip(found, directions, strict=True)
-    ]
-
-
-def _decoded(
-    given: Sequence[tuple[DocumentProblem, Utility | None]],
-    directions: Sequence[Direction],
-    name: str,
-    options: Options,
-    documents: Sequence[str],
-    table: Mapping[str, Decoder],
-) -> list[SearchResult]:
-    """Results for problems in the order of their search, each with a utility if there is one."""
-    problems = [problem for problem, _ in given]
-    rows = [choose(p, name, n_best=options.n_best, table=table) for p in problems]
-    for problem, row in zip(problems, rows, strict=True):
-        check_options(row, options, problem.order, auto=name == "auto", table=table)
-    both = {d: problems[d] for d, one in enumerate(directions) if one is Direction.BOTH}
-    starts = best_starts(both, options.beam_width)
-    searches = [
-        _search(
-            row.load(), problem, **_arguments(row, options, documents[d], utility, starts.get(d))
-        )
-        for d, ((problem, utility), row) in enumerate(zip(given, rows, strict=True))
-    ]
-    exact = [_exact(p, row, options) for p, row in zip(problems, rows, strict=True)]
-    starts = {} if options.gap is None else best_starts(both, options.gap)
-    others = [
-        _others(problem, proved, options, starts.get(d))
-        for d, (problem, proved) in enumerate(zip(problems, exact, strict=True))
-    ]
-    found = _together(problems, searches, others)
-    return [
-        _judged(problem, row.name, proved, one, rest, compared=options.gap is not None)
-        for problem, row, proved, (one, *rest) in zip(problems, rows, exact, found, strict=True)
+        for one, direction in zip(results, directions, strict=True)
     ]
 
 
@@ -188,13 +182,21 @@ def _arguments(
     return {name: arguments[name] for name in row.options if name in arguments}
 
 
-def _search(
-    decoder: Finder, problem: DocumentProblem, *given: object, **options: object
-) -> Steps[SearchResult]:
-    """Steps of a search by a decoder's function, which returns steps, paths, or one path."""
-    found = decoder(problem, *given, **options)
-    if isinstance(found, Generator):
-        found = yield from found
+def _steps(decoder: Finder, problem: DocumentProblem, options: Mapping[str, Any]) -> Steps[Any]:
+    """Steps of a search by a decoder's function, which has steps, or returns what it found."""
+    if isgeneratorfunction(decoder):
+        steps: Steps[Any] = decoder(problem, **options)
+        return steps
+
+    def call() -> Steps[Any]:
+        found = decoder(problem, **options)
+        return (yield from found) if isinstance(found, Generator) else found
+
+    return call()
+
+
+def _result(found: SearchResult | Path | Sequence[Path]) -> SearchResult:
+    """What a decoder found: a result, one path, or paths."""
     if isinstance(found, SearchResult):
         return found
     return SearchResult((found,) if isinstance(found, Path) else tuple(found))
@@ -211,57 +213,23 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
 
 def _others(
     problem: DocumentProblem, exact: bool, options: Options, start: Choices | None
-) -> list[Steps[SearchResult]]:
+) -> list[Steps[Any]]:
     """Searches to compare with: the first candidates, and one for the best known path."""
-    searches = [_search(follow.steps, problem, [0] * len(problem.lengths))]
+    searches: list[Steps[Any]] = [follow.steps(problem, [0] * len(problem.lengths))]
     if exact or options.gap is None:
         return searches
     if affordable(problem):
-        return [*searches, _search(viterbi.steps, problem)]
+        return [*searches, viterbi.steps(problem)]
     rng = rng_for(SEED, "")  # asked for by no sweep without a scale
-    return [*searches, _search(sweeps.steps, problem, rng=rng, start=start, width=options.gap)]
+    return [*searches, sweeps.steps(problem, rng=rng, start=start, width=options.gap)]
 
 
-def _together(
-    problems: Sequence[DocumentProblem],
-    searches: Sequence[Steps[SearchResult]],
-    others: Sequence[Sequence[Steps[SearchResult]]],
-) -> list[list[SearchResult]]:
-    """Results for each problem: of its own search, and of those to compare with."""
-    owners = [*range(len(problems)), *(d for d, rest in enumerate(others) for _ in rest)]
-    everything = [*searches, *(one for rest in others for one in rest)]
-    try:
-        found = run_batch([problems[d] for d in owners], everything)
-    except ScoreError as fault:
-        if fault.problem is not None:
-            fault.problem = owners[fault.problem]
-        raise
-    results: list[list[SearchResult]] = [[] for _ in problems]
-    for d, one in zip(owners, found, strict=True):
-        results[d].append(one)
-    return results
-
-
-def _judged(
-    problem: DocumentProblem,
-    name: str,
-    exact: bool,
-    found: SearchResult,
-    others: Sequence[SearchResult],
-    *,
-    compared: bool,
-) -> SearchResult:
-    """The result of a search, compared with those of others, first the first candidates.
-
-    compared: whether `_others` looked for a better path.
-    """
+def _compared(found: SearchResult, others: Sequence[SearchResult]) -> SearchResult:
+    """The result of a search beside those of others, first the path of the first candidates."""
     posterior = found.posterior
     return replace(
         found,
-        decoder=name,
-        exact=exact,
         baseline_score=others[0].score,
         best_score=max(one.score for one in (found, *others)),
-        optimal=exact or (compared and affordable(problem)),
         log_normaliser=None if posterior is None or posterior.extinct else posterior.log_normaliser,
     )
