@@ -28,8 +28,8 @@ from scipy.sparse import csr_matrix
 from scipy.special import log_expit
 
 from lm.comparisons import distinct_orders
+from rerank.commands.lm_eval_documents import EvaluationText
 from rerank.notices import Notices
-from rerank.pipeline.lm_eval.texts import EvaluationText
 from rerank.report.language_models import (
     CoherenceAccuracy,
     CoherenceReport,

@@ -78,7 +78,6 @@ _CLI = {  # addresses in rerank.cli of the commands whose options are not record
     "tune-moses": "moses_tuning:tune_moses",
     "tune-mbr": "mbr_tuning:tune_mbr",
     "ablate": "ablation:ablate",
-    "lm-eval": "lm_eval:lm_eval",
 }
 
 

@@ -1,0 +1,539 @@
+"""`rerank lm-eval` on the documents of a text: `coherence`, `ordering` and `next-sentence`.
+
+What Ghosh et al. (2016), §4.4, leave open of `next-sentence` is decided so: passages are cut from
+the beginning of a document, one after the other, and share no sentence; a rest that is shorter is
+left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rerank.commands.run import (
+    Machine,
+    Messages,
+    form_option,
+    parting_option,
+    print_result,
+    progress,
+)
+from rerank.errors import InputError, UsageError
+from rerank.options import argument, option, part, record
+from rerank.values import FILE, FOLDER, Pair, Whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lm.checkpoint import SavedModel
+    from lm.corpus import Corpus
+    from rerank.metrics.accuracy import Array
+    from rerank.notices import Notices
+    from rerank.report.language_models import CoherenceReport, NextSentenceReport
+
+_UNNAMED = "\0"  # no argument of a command has this character
+SEED_OF_MODELS = Whole(0, 2**31 - 1)
+
+
+class NamedFolder(Pair):
+    """NAME=DIR as a tuple; a DIR alone is its own name."""
+
+    def __init__(self) -> None:
+        super().__init__("NAME=DIR or DIR, for example codclm.lm", FOLDER, label=_UNNAMED)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Path]:
+        """The name and the folder."""
+        name, folder = super().convert(value, param, ctx)
+        return (str(folder) if name == _UNNAMED else name), folder
+
+
+@record
+class ModelsAndText:
+    """Language models, and the text that they are compared on."""
+
+    lms: tuple[tuple[str, Path], ...] = option(
+        "Language model made by train-lm, and its name in the output; repeatable.",
+        "--lm",
+        type=NamedFolder(),
+        metavar="[NAME=]DIR",
+        many=True,
+    )
+    text: str = argument("TEXT", type=FILE)
+    parting: str = parting_option()
+
+    def opened(
+        self, machine: Machine, open_folder: Callable[..., SavedModel]
+    ) -> list[tuple[str, Path, SavedModel]]:
+        """The models with their names and folders; UsageError for two of one name."""
+        for name, n in Counter(name for name, _ in self.lms).items():
+            if n > 1:
+                raise UsageError(f"--lm {name}: given {n} times; give each model a name of its own")
+        return [
+            (name, folder, open_folder(folder, machine.device, machine.threads))
+            for name, folder in self.lms
+        ]
+
+
+@record
+class PermutationOptions:
+    """Options of `rerank lm-eval coherence` and of `rerank lm-eval ordering`."""
+
+    given: ModelsAndText = part(ModelsAndText)
+    permutations: int = option(
+        "Permutations of the sentences of each document; fewer where fewer have another text.",
+        type=Whole(1, 10_000),
+        default=20,
+    )
+    seed: int = option("Random seed of permutations.", type=SEED_OF_MODELS, default=1)
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+@record
+class Blocks:
+    """How passages of a text are put into blocks."""
+
+    block: int = option(
+        "Passages of a block, candidates of each other.", type=Whole(2, 1000), default=50
+    )
+    context: int = option(
+        "Sentences of a passage before the one to choose.", type=Whole(1, 1000), default=3
+    )
+    blocks: int = option("Most blocks.", type=Whole(1, 100_000), default=100)
+    candidates: str = option(
+        "Which passages are in a block: from different documents, drawn at random, as in the "
+        "paper; consecutive in the text, which is harder and needs fewer documents; or passages "
+        "whose last sentences have one topic of --topics, the paper's second experiment.",
+        type=click.Choice(["separate", "consecutive", "same-topic"]),
+        default="separate",
+    )
+    topics: str | None = option(
+        "File with a topic for each line of TEXT, as `rerank topics label` writes it, blank where "
+        "TEXT is: for models that are given topics (each candidate its own), and for --candidates "
+        "same-topic.",
+        type=FILE,
+        default=None,
+    )
+    seed: int = option("Random seed of the blocks.", type=SEED_OF_MODELS, default=1)
+
+
+@record
+class NextSentenceOptions:
+    """Options of `rerank lm-eval next-sentence`."""
+
+    given: ModelsAndText = part(ModelsAndText)
+    blocks: Blocks = part(Blocks, "Blocks")
+    errors: str | None = option(
+        "Write the wrong choices to this file, one JSON object per line.", type=FILE, default=None
+    )
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def coherence(options: PermutationOptions) -> None:
+    """Measure how often a language model prefers a document to permutations of its sentences.
+
+    TEXT has one sentence per line, and by default a blank line between documents. The accuracy is
+    printed as in Ji et al. 2016 (mean and standard deviation over 1,000 samples of the documents,
+    with their z-test), and as the share of all pairs of a document and a permutation, with a test
+    over documents between models.
+
+    Example:
+      rerank lm-eval coherence --lm codclm.lm --lm rnnlm.lm --permutations 20 test.en
+    """
+    print_result(_permuted(options), options.form)
+
+
+def ordering(options: PermutationOptions) -> None:
+    """Measure how often a language model finds the order of the sentences of a document.
+
+    TEXT has one sentence per line, and by default a blank line between documents. The accuracy is
+    that of Lin et al. 2015: the share of all pairs of a document and a permutation of its sentences
+    in which the document has the higher probability, here with a 95% interval and a test over
+    documents between models. The pairs are those of `lm-eval coherence` with the same seed.
+
+    Example:
+      rerank lm-eval ordering --lm rnnslm.lm --lm hrnnlm.lm --permutations 20 talks.en
+    """
+    from rerank.report.language_models import OrderingReport
+
+    print_result(OrderingReport(_permuted(options)), options.form)
+
+
+def next_sentence(options: NextSentenceOptions) -> None:
+    """Measure how often a language model chooses the sentence that follows a passage.
+
+    TEXT has one sentence per line, and by default a blank line between documents; for paragraphs,
+    as in Ghosh et al. 2016, give --documents paragraphs. It is cut in passages of four sentences:
+    the fourth is chosen, given the other three, among the fourth sentences of all passages of the
+    block. Scores are those of equation 4 there, log p without its normaliser, and log p given the
+    context less log p without.
+
+    Example:
+      rerank lm-eval next-sentence --lm clstm.lm --lm rnnlm.lm --errors wrong.jsonl test.en
+    """
+    options.messages.announce_threads(options.machine.threads)
+    with options.messages.warnings() as notices:
+        result = _followed(options, notices)
+    print_result(result, options.form)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationText:
+    """A text in the indices of its own distinct words, so that it is the same for all models."""
+
+    name: str
+    words: list[bytes]
+    corpus: Corpus
+
+    @classmethod
+    def read(cls, path: str | Path, documents: str, notices: Notices) -> EvaluationText:
+        """The text of a file, documents parted as `lm.corpus.DOCUMENTS` names it.
+
+        InputError if it has no words.
+        """
+        from lm.corpus import intern
+        from rerank.commands.texts import check_text
+        from rerank.files.lines import read_lines
+        from rerank.files.paths import display
+
+        words, corpus = intern(read_lines(path, notices), documents)
+        check_text(corpus, path, notices)
+        return cls(display(path), words, corpus)
+
+    def encoded(self, saved: SavedModel, label: str, notices: Notices) -> tuple[Corpus, float]:
+        """The text in a model's ids, not in its reading order, and the share of unknown words.
+
+        A warning, with the model's label, if these are far more than in its training text.
+        """
+        from lm.corpus import renumber
+        from rerank.scorers.unknown_words import UnknownWords
+
+        unknown = UnknownWords()
+        unknown.add([self.words[i] for i in self.corpus.tokens.tolist()], saved.vocabulary.ids)
+        unknown.warn(label, saved.about, notices, source=self.name, text="text")
+        return renumber(self.corpus, self.words, saved.vocabulary), unknown.share
+
+    def sentence(self, s: int) -> str:
+        """Sentence s, as text."""
+        begin, end = self.corpus.sentences[s : s + 2].tolist()
+        return b" ".join(self.words[i] for i in self.corpus.tokens[begin:end].tolist()).decode()
+
+
+# Documents and permutations of their sentences
+
+
+def _permuted(options: PermutationOptions) -> CoherenceReport:
+    """Accuracy of language models in telling documents from permuted ones.
+
+    A document of the text is compared with random permutations of its sentences, which all models
+    share: the seed and the number of the document decide them. All have different texts, and none
+    that of the document. A pair is right if log p of the document is higher, all sentences and
+    their `</s>` counted; a tie counts ½. Documents that have no such permutation are left out;
+    InputError if all are.
+    """
+    import numpy as np
+
+    from lm.comparisons import distinct_orders, log_probs_of_orders
+    from rerank.report.language_models import CoherenceReport, ModelFacts, PermutedDocument
+    from rerank.scorers.model_folders import broken_models, open_model, refuse
+
+    given, permutations, seed = options.given, options.permutations, options.seed
+    options.messages.announce_threads(options.machine.threads)
+    with options.messages.warnings() as notices:
+        opened = given.opened(options.machine, open_model)
+        for _, folder, saved in opened:
+            if not saved.model.causal:
+                raise UsageError(
+                    f"{folder}: the model is given the next sentence, and its scores add up to no "
+                    "log-probability of a document; choose another model"
+                )
+            refuse(saved, folder, "rerank lm-eval coherence")
+        text = EvaluationText.read(given.text, given.parting, notices)
+        n = text.corpus.n_documents
+        orders = {
+            d: distinct_orders(text.corpus, d, permutations, np.random.default_rng((seed, d)))
+            for d in range(n)
+        }
+        orders = {d: own for d, own in orders.items() if len(own)}
+        if not orders:
+            raise InputError(
+                "expected a document of two different sentences or more, found none; part "
+                "documents with blank lines, or choose another text",
+                source=text.name,
+            )
+        outcomes = {}
+        for name, folder, saved in opened:
+            corpus, oov = text.encoded(saved, name, notices)
+            log_probs = log_probs_of_orders(saved, corpus, orders)
+            found = progress(log_probs, label=name, unit="documents", total=len(orders))
+            with broken_models(folder):
+                outcomes[ModelFacts(name, saved.digest, saved.model.order, oov)] = [
+                    (own[0] > own[1:]) + 0.5 * (own[0] == own[1:]) for own in found
+                ]
+        paired = [PermutedDocument(d, own.shape[1], len(own)) for d, own in orders.items()]
+        return CoherenceReport.of(
+            outcomes, paired, left_out=n - len(paired), permutations=permutations, seed=seed
+        )
+
+
+# Passages, and blocks of them whose last sentences are candidates of each other
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Consecutive sentences of a document: indices of the first and the last one in the text.
+
+    topic: of the last sentence, where topics are known.
+    """
+
+    document: int
+    first: int
+    last: int
+    topic: int | None = None
+
+
+Block = Sequence[Passage]
+
+
+def passages_of(
+    corpus: Corpus, size: int, topics: NDArray[np.int32] | None = None
+) -> list[Passage]:
+    """Passages of `size` sentences of each document; topics: (S,) those of the sentences."""
+    return [
+        Passage(d, last - size + 1, last, None if topics is None else int(topics[last]))
+        for d, (begin, end) in enumerate(pairwise(corpus.documents.tolist()))
+        for last in range(begin + size - 1, end, size)
+    ]
+
+
+def separate(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
+    """At most `most` blocks of passages from `size` different documents each.
+
+    As in the paper, where a block has one random passage from each of 50 random paragraphs. Each
+    block takes a random passage from the documents that have the most left, ties at random, which
+    makes as many blocks as there can be.
+    """
+    left: dict[int, list[Passage]] = {}
+    for k in rng.permutation(len(passages)).tolist():
+        left.setdefault(passages[k].document, []).append(passages[k])
+    blocks: list[Block] = []
+    while len(left) >= size and len(blocks) < most:
+        shuffled = [list(left)[k] for k in rng.permutation(len(left)).tolist()]
+        chosen = sorted(shuffled, key=lambda d: -len(left[d]))[:size]
+        blocks.append([left[d].pop() for d in chosen])
+        left = {d: own for d, own in left.items() if own}
+    return blocks
+
+
+def consecutive(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
+    """At most `most` blocks, chosen at random, of passages that follow each other in the text.
+
+    Candidates are about the same things, which makes the choice harder. A block may hold several
+    documents.
+    """
+    blocks = _dealt(passages, size)
+    return [blocks[b] for b in sorted(rng.permutation(len(blocks))[:most].tolist())]
+
+
+def of_one_topic(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
+    """At most `most` blocks, chosen at random, of passages whose last sentences have one topic.
+
+    The second experiment of §4.4, where all candidates come from the same topic. A topic's
+    passages are dealt in random order; a rest that fills no block is left out.
+    """
+    of_topics: dict[int | None, list[Passage]] = {}
+    for k in rng.permutation(len(passages)).tolist():
+        of_topics.setdefault(passages[k].topic, []).append(passages[k])
+    blocks = [block for own in of_topics.values() for block in _dealt(own, size)]
+    return [blocks[b] for b in rng.permutation(len(blocks))[:most].tolist()]
+
+
+def _dealt(passages: Block, size: int) -> list[Block]:
+    """Blocks of passages in their order, without a rest that fills none."""
+    return [passages[i : i + size] for i in range(0, len(passages) - size + 1, size)]
+
+
+CANDIDATES = {"separate": separate, "consecutive": consecutive, "same-topic": of_one_topic}
+
+
+def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceReport:
+    """Accuracy of language models in choosing the next sentence.
+
+    In each block of passages, the next sentence of each is chosen among those of all. The context
+    is read as the beginning of a document. Scores: those of `rerank.metrics.accuracy.SCORES`, of
+    log p with `</s>`. A model that is given topics is given that of each candidate (Ghosh et al.
+    2016, §4.3). InputError if the text has no block.
+    """
+    import numpy as np
+
+    from rerank.commands.texts import interned, renumbered
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.metrics.accuracy import SCORES, outcomes_of
+    from rerank.report.language_models import (
+        Accuracy,
+        ModelFacts,
+        NextSentenceReport,
+        SelectionModel,
+    )
+    from rerank.scorers.model_folders import broken_models, open_forward_model
+
+    given, settings, errors = options.given, options.blocks, options.errors
+    topics = settings.topics
+    check_outputs((errors,) if errors else (), (given.text, *((topics,) if topics else ())))
+    opened = given.opened(options.machine, open_forward_model)
+    _check_topics([(folder, saved) for _, folder, saved in opened], settings)
+    text = EvaluationText.read(given.text, given.parting, notices)
+    words, labels = list[bytes](), None
+    if topics is not None:
+        beside = text.corpus, text.name, given.parting, notices
+        words, labels = interned(topics, "topics", *beside)
+    blocks, left_out = _blocks(text, settings, None if labels is None else labels.tokens)
+    outcomes: dict[str, dict[str, Array]] = {}
+    models = []
+    with atomic(errors) if errors else nullcontext() as file:
+        for name, folder, saved in opened:
+            corpus, oov = text.encoded(saved, name, notices)
+            if labels is not None and "topics" in saved.side:
+                known = renumbered(labels, words, saved.side["topics"])
+                corpus = replace(corpus, side={"topics": known})
+            matrices = _matrices(saved, corpus, blocks)
+            with broken_models(folder):
+                own = [*progress(matrices, label=name, unit="blocks", total=len(blocks))]
+            if file is not None:
+                for b, (block, by_score) in enumerate(zip(blocks, own, strict=True)):
+                    file.writelines(_wrong(text, name, b, block, by_score))
+            outcomes[name] = {
+                score: np.concatenate([outcomes_of(by_score[score]) for by_score in own])
+                for score in SCORES
+            }
+            facts = ModelFacts(name, saved.digest, saved.model.order, oov)
+            accuracies = {score: Accuracy.of(one) for score, one in outcomes[name].items()}
+            models.append(SelectionModel(facts, saved.model.head.normalised, accuracies))
+    return NextSentenceReport(
+        tuple(models),
+        NextSentenceReport.compared(
+            {name: own["normalised"] for name, own in outcomes.items()},
+            np.array([own.document for block in blocks for own in block]),
+            settings.seed,
+        ),
+        *(len(blocks), settings.block, settings.context, settings.candidates),
+        left_out,
+        settings.seed,
+    )
+
+
+def _check_topics(opened: Sequence[tuple[Path, SavedModel]], settings: Blocks) -> None:
+    """UsageError for models that need what this command does not read, or for topics amiss."""
+    from rerank.formats.side_information import check_files
+    from rerank.scorers.model_folders import refuse
+
+    needed: dict[str, str] = {}
+    for folder, saved in opened:
+        if {*saved.side} == {*saved.model.context.side_information} == {"topics"}:
+            needed.setdefault("topics", str(folder))
+        else:
+            refuse(saved, folder, "rerank lm-eval next-sentence")
+    if settings.candidates == "same-topic":
+        needed.setdefault("topics", "--candidates same-topic")
+    check_files(needed, () if settings.topics is None else ("topics",))
+
+
+def _blocks(
+    text: EvaluationText, settings: Blocks, topics: NDArray[np.int32] | None
+) -> tuple[list[Block], int]:
+    """The blocks of a text, and how many passages are in none; InputError without a block."""
+    import numpy as np
+
+    passages, kind = passages_of(text.corpus, settings.context + 1, topics), settings.candidates
+    rng = np.random.default_rng(settings.seed)
+    blocks = CANDIDATES[kind](passages, settings.block, settings.blocks, rng)
+    if blocks:
+        return blocks, len(passages) - len(blocks) * settings.block
+    number = {
+        "separate": len({own.document for own in passages}),
+        "same-topic": max(Counter(own.topic for own in passages).values(), default=0),
+        "consecutive": len(passages),
+    }[kind]
+    what = {"separate": "documents with ", "same-topic": "passages of one topic, of all "}
+    cure = "choose another text"
+    if number > 1:
+        cure = f"give --block {number} or less"
+        cure += ", or --candidates consecutive" * (len(passages) > number)
+    raise InputError(
+        f"expected {settings.block} {what.get(kind, '')}passages of "
+        f"{settings.context + 1} sentences, found {number}; {cure}",
+        source=text.name,
+    )
+
+
+def _matrices(
+    saved: SavedModel, corpus: Corpus, blocks: Sequence[Block]
+) -> Iterator[dict[str, Array]]:
+    """Score matrices (k, k) of each block, by name of score; corpus: in the model's ids.
+
+    O(k²) sentences are scored for a block of k passages; those of one block are in memory.
+    """
+    import numpy as np
+
+    from lm.comparisons import scores_in_contexts, scores_of_followers
+    from lm.scoring import ScoringEngine
+    from rerank.metrics.accuracy import SCORES
+
+    corpus = saved.in_reading_order(corpus)
+
+    def sentence(s: int) -> list[int]:
+        begin, end = corpus.sentences[s : s + 2].tolist()
+        return [*corpus.tokens[begin:end].tolist()]
+
+    engine = ScoringEngine.of(saved.model)
+    for block in blocks:
+        if saved.model.context.side_information:
+            before = [np.arange(own.first, own.last) for own in block]
+            last = np.array([own.last for own in block])
+            found = scores_of_followers(engine, corpus, [*before, last[:0]], last)
+        else:
+            contexts = [tuple(map(sentence, range(own.first, own.last))) for own in block]
+            candidates = [sentence(own.last) for own in block]
+            (found,) = scores_in_contexts(engine, [candidates], [[*contexts, ()]])
+        log_probs = found.astype(np.float64)
+        yield {name: score(log_probs[:-1], log_probs[-1]) for name, score in SCORES.items()}
+
+
+def _wrong(
+    text: EvaluationText, lm: str, b: int, block: Block, matrices: Mapping[str, Array]
+) -> Iterator[bytes]:
+    """A line of JSON for each passage of a block and each score by which it is wrong.
+
+    document, sentence (in its document), block: from 0; lead: of the choice over the right one.
+    """
+    for score, matrix in matrices.items():
+        for own, scores, right in zip(block, matrix, matrix.diagonal().tolist(), strict=True):
+            best = int(scores.argmax())
+            if scores[best] == right:
+                continue
+            line = {
+                "lm": lm,
+                "score": score,
+                "block": b,
+                "document": own.document,
+                "sentence": own.last - int(text.corpus.documents[own.document]),
+                "context": [text.sentence(s) for s in range(own.first, own.last)],
+                "right": text.sentence(own.last),
+                "chosen": text.sentence(block[best].last),
+                "lead": float(scores[best] - right),
+            }
+            yield json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"

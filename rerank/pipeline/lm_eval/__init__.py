@@ -1,1 +1,0 @@
-"""Experiments with language models alone, `rerank lm-eval`: one module an experiment."""
