@@ -23,8 +23,8 @@ import numpy as np
 from decoders.table import Options
 from rerank.commands.document_run import LinearModel, choose_search
 from rerank.commands.lists import Lists
+from rerank.commands.results import DocumentResult, Trace
 from rerank.commands.run import SEARCH_NAMES
-from rerank.commands.trace import Trace
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document
 from rerank.files.paths import display
@@ -32,7 +32,6 @@ from rerank.formats.weights import Weights, read_weights
 from rerank.notices import Notices, PythonWarnings, log
 from rerank.pipeline.memory import DocumentReader, MemorySource
 from rerank.pipeline.models import LM, ModelOptions, Scoring, check_names, open_models
-from rerank.pipeline.results import DocumentResult
 from rerank.pipeline.searching import Search
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
@@ -127,14 +126,14 @@ class Reranker:
         """
         source = MemorySource(documents, self.scorers, self.model.weights.sparse)
         search = choose_search(source, self.search, log.info)
-        errors = tuple(scorer.error for scorer in self.scorers)
         results = []
         for batch in self.model.batches(source, search):
             for name, kbest, document, result in batch.each():
                 if document is not None:
-                    result = Trace.of(document, batch.weights, result, errors).result
+                    trace = Trace.of(kbest, document, batch.weights, result, self.scorers)
+                    result = trace.result
                 texts = tuple(text.decode() for text in kbest.chosen(result.choices))
-                results.append(replace(DocumentResult.of(name, kbest, result), texts=texts))
+                results.append(DocumentResult.of(name, kbest, result, texts))
         source.warn()
         source.report(log.info, log.debug)
         return results

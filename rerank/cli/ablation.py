@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from rerank.cli.decoding import default_weight_option
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, list_options, split
 from rerank.cli.options import (
@@ -19,7 +18,7 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.searching import search_options
-from rerank.values import FILE
+from rerank.values import FILE, WEIGHT
 
 
 @click.command(
@@ -36,7 +35,12 @@ from rerank.values import FILE
     type=FILE,
     help="Weights that were tuned without context (tune-mert --no-docs each), for one more row.",
 )
-@default_weight_option
+@click.option(
+    "--default-weight",
+    type=WEIGHT,
+    metavar="WEIGHT",
+    help="Weight of the features that the weights file lacks [default: refuse such a file].",
+)
 @paper_format_option
 @engine_message_options
 def ablate(

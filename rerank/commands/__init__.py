@@ -71,8 +71,6 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
     },
 }
 _CLI = {  # addresses in rerank.cli of the commands whose options are not records yet
-    "decode": "decoding:decode",
-    "score": "decoding:score",
     "demo": "demo:demo",
     "tune-mert": "tuning:tune_mert",
     "tune-moses": "moses_tuning:tune_moses",

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from rerank.commands.run import Messages
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
@@ -33,11 +34,14 @@ from rerank.torchrun import number_of_processes, others_alive, process_number, s
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
+    from rerank.files.paths import FilePath
+    from rerank.pipeline.models import Scoring
 
 T = TypeVar("T")
 LOCAL = "local"
 SHARDS_PER_WORKER = 4  # the last workers wait for a quarter of a share, not for a whole one
 RETRIES = 3  # of a task whose worker was killed
+ScoreShard: TypeAlias = Callable[[Any, tuple[int, int], Printer, int], object]
 Done = tuple[list[str], int, str]  # lines about a shard; exit code and message of an error
 
 
@@ -85,12 +89,94 @@ def cost(kbest: KBest, order: int | None) -> int:
     return int(words.sum())
 
 
-Run: TypeAlias = "Callable[[Lists, Notices, Printer, Printer], T]"
-"""A run on lists, with notices and printers of lines and details; with a shard, only scores."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardMessages(Messages):
+    """Messages about the scoring of a shard; the run that finishes gives the warnings."""
+
+    say: Printer
+
+    def announce(self, lines: str) -> None:
+        """Hand lines on."""
+        self.say(lines)
+
+    def detail(self, line: str) -> None:
+        """Hand a line on."""
+        self.say(line)
+
+    @contextmanager
+    def warnings(self) -> Iterator[Notices]:
+        """A collector whose warnings are not printed."""
+        yield Notices()
+
+
+def share_scores(work: Callable[[Any], object], options: Any) -> bool:
+    """Have several processes put their scores into the cache; whether this one then does the work.
+
+    work: of a command; with a shard it only scores the documents of that. options: its record, with
+    `run: RunOptions` and `messages: Messages`. True at once for a run of one process. UsageError
+    for processes that cannot share the run, RerankError if one of them ends too early.
+    """
+    run, messages, several = options.run, options.messages, number_of_processes()
+    alone = several == 1 and run.sharing.shard is None and run.sharing.ray is None
+    if alone or isinstance(messages, ShardMessages):
+        return True
+    lists = run.inputs()
+    _check(lists.scoring, several, lists.files)
+    if lists.scoring.ray is not None:
+        say, details = messages.announce, messages.detail
+        run_shards(_score_shard, (work, options), lists.scoring, say, details)
+    elif lists.scoring.shard is None:
+        with sharing_documents(lists.files) as group:
+            _score_shard((work, options), (group.rank + 1, several), messages.detail)
+            messages.detail(f"waiting for {several - 1} other processes")
+            with others_alive():
+                group.wait()
+        if process_number() > 0:
+            return False
+        messages.announce(f"scores of {several} processes are in the cache")
+    return True
+
+
+def _score_shard(
+    given: tuple[Callable[[Any], object], Any],
+    shard: tuple[int, int],
+    say: Printer,
+    threads: int | None = None,
+) -> None:
+    """Have the work of a command put the scores of a shard into the cache."""
+    work, options = given
+    threads = threads or options.run.machine.machine.threads
+    run = options.run.of_shard(shard, threads)
+    work(replace(options, run=run, messages=ShardMessages(say=say)))
+
+
+def _check(scoring: Scoring, several: int, files: Sequence[FilePath]) -> None:
+    """UsageError for options that contradict each other, and without a cache."""
+    asked = {
+        f"--shard {scoring.shard}": scoring.shard is not None,
+        f"--ray {scoring.ray}": scoring.ray is not None,
+        "torchrun": several > 1,
+    }
+    given = [name for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} both share out the documents; take one")
+    if scoring.no_cache:
+        raise UsageError(
+            f"{given[0]}: the processes hand on their scores by the score cache; leave out "
+            "--no-cache, or name a folder that all of them see with --cache DIR"
+        )
+    if "-" in map(str, files):
+        raise UsageError(
+            f"{given[0]}: several processes cannot share standard input; name files instead of -"
+        )
 
 
 def distributed(
-    run: Run[T], lists: Lists, notices: Notices, announce: Printer, details: Printer
+    run: Callable[[Lists, Notices, Printer, Printer], T],
+    lists: Lists,
+    notices: Notices,
+    announce: Printer,
+    details: Printer,
 ) -> T | None:
     """The result of a run that several processes share, where they do.
 
@@ -100,10 +186,10 @@ def distributed(
     scoring, several = lists.scoring, number_of_processes()
     if several == 1 and scoring.shard is None and scoring.ray is None:
         return run(lists, notices, announce, details)
-    _check(lists, several)
+    _check(scoring, several, lists.files)
     if scoring.ray is not None:
         lists = replace(lists, scoring=replace(scoring, ray=None))
-        run_shards(run, lists, scoring.ray, announce, details)
+        run_shards(_score_lists, (run, lists), scoring, announce, details)
     elif scoring.shard is None:
         with sharing_documents(lists.files) as group:
             run(of_shard(lists, Shard(group.rank + 1, several)), Notices(), details, details)
@@ -121,49 +207,36 @@ def of_shard(lists: Lists, shard: Shard) -> Lists:
     return replace(lists, scoring=replace(lists.scoring, shard=shard))
 
 
-def _check(lists: Lists, several: int) -> None:
-    """UsageError for options that contradict each other, and without a cache."""
-    scoring = lists.scoring
-    asked = {
-        f"--shard {scoring.shard}": scoring.shard is not None,
-        f"--ray {scoring.ray}": scoring.ray is not None,
-        "torchrun": several > 1,
-    }
-    given = [name for name, value in asked.items() if value]
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} both share out the documents; take one")
-    if scoring.no_cache:
-        raise UsageError(
-            f"{given[0]}: the processes hand on their scores by the score cache; leave out "
-            "--no-cache, or name a folder that all of them see with --cache DIR"
-        )
-    if "-" in map(str, lists.files):
-        raise UsageError(
-            f"{given[0]}: several processes cannot share standard input; name files instead of -"
-        )
+def _score_lists(
+    given: tuple[Callable[..., object], Lists], shard: tuple[int, int], say: Printer, threads: int
+) -> None:
+    """Score a shard of lists in a worker."""
+    run, lists = given
+    lists = replace(lists, scoring=replace(lists.scoring, threads=threads))
+    run(of_shard(lists, Shard(*shard)), Notices(), say, say)
 
 
 def run_shards(
-    run: Callable[..., object], lists: Lists, address: str, announce: Printer, details: Printer
+    score: ScoreShard, given: object, scoring: Scoring, announce: Printer, details: Printer
 ) -> None:
     """Have a cluster put the scores of all documents into the cache.
 
-    address: of a cluster, as Ray takes it, or `local`, which starts one here for as long as this
-    takes. UsageError without Ray, or if a machine does not see the folder of the cache;
-    RerankError if a worker is killed again and again; other errors are those of the tasks.
+    score: is called in the workers with what is given. `scoring.ray` is the address of a cluster,
+    as Ray takes it, or `local`, which starts one here for as long as this takes. UsageError without
+    Ray, or if a machine does not see the folder of the cache; RerankError if a worker is killed
+    again and again; other errors are those of the tasks.
     """
     ray = _imported()
-    threads = lists.scoring.threads or 1
-    lists = replace(lists, scoring=replace(lists.scoring, threads=threads))
-    with _connected(ray, address), _probe(lists) as probe:
+    threads = scoring.threads or 1
+    with _connected(ray, scoring.ray or LOCAL), _probe(scoring.cache) as probe:
         resources = ray.cluster_resources()
-        gpu = _uses_gpu(lists.scoring.device, resources)
+        gpu = _uses_gpu(scoring.device, resources)
         slots = max(1, int(resources["GPU"] if gpu else resources.get("CPU", 1) // threads))
         total = slots * SHARDS_PER_WORKER
         announce(f"ray: {total} shards for {slots} workers at a time, {threads} threads each")
         task = ray.remote(num_cpus=threads, num_gpus=int(gpu), max_retries=RETRIES)(shard_task)
-        shared = ray.put((run, lists, probe, os.getcwd()))
-        waiting = {task.remote(shared, Shard(n, total)): n for n in range(1, total + 1)}
+        shared = ray.put((score, given, threads, probe, os.getcwd()))
+        waiting = {task.remote(shared, (n, total)): n for n in range(1, total + 1)}
         try:
             while waiting:
                 (first, *_), _ = ray.wait(list(waiting))
@@ -184,13 +257,13 @@ def run_shards(
 
 
 def shard_task(
-    given: tuple[Callable[..., object], Lists, tuple[Path, str], str], shard: Shard
+    shared: tuple[ScoreShard, Any, int, tuple[Path, str], str], shard: tuple[int, int]
 ) -> Done:
     """Score a shard in a worker: lines about it, and exit code 0 or the error, not raised.
 
     Ray would run a task that raises again on another worker, as one whose worker was killed.
     """
-    run, lists, (probe, token), folder = given
+    score, given, threads, (probe, token), folder = shared
     lines: list[str] = []
     try:
         try:
@@ -203,8 +276,7 @@ def shard_task(
                 f"a worker of Ray does not see {probe.parent}: the machines need a common file "
                 "system for inputs, models and score cache; give --cache DIR on one"
             )
-        sharded = replace(lists, scoring=replace(lists.scoring, shard=shard))
-        run(sharded, Notices(), lines.append, lines.append)
+        score(given, shard, lines.append, threads)
     except RerankError as fault:
         return lines, fault.exit_code, str(fault)
     return lines, 0, ""
@@ -260,10 +332,9 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _probe(lists: Lists) -> Iterator[tuple[Path, str]]:
+def _probe(cache: str | Path | None) -> Iterator[tuple[Path, str]]:
     """A file in the folder of the cache, by which workers find out whether they share it."""
-    given = lists.scoring.cache
-    folder = cache_folder(None if given is None else Path(given)).absolute()
+    folder = cache_folder(None if cache is None else Path(cache)).absolute()
     token = secrets.token_hex(16)
     path = folder / f".shared-{token}"
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,11 @@ from rerank.files.arrays import ArrayStore, size_text
 from rerank.files.cache import Cache
 from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import RereadFile, spool
-from rerank.files.paths import FilePath
+from rerank.files.outputs import atomic_all, nowhere
+from rerank.files.paths import FilePath, display
 from rerank.formats.side_information import SOURCE, check_files
 from rerank.formats.table import lines_of
-from rerank.formats.weights import Weights, vector
+from rerank.formats.weights import Weights, read_weights, vector
 from rerank.notices import Notices, Printer
 from rerank.pipeline.models import check_names, open_models, open_scorer
 from rerank.pipeline.searching import Search, row_of, search_documents
@@ -300,6 +301,15 @@ class LinearModel:
     source: str
     default: float | None = None
 
+    @classmethod
+    def read(cls, path: FilePath, default: float | None, notices: Notices) -> LinearModel:
+        """The model of a weights file."""
+        return cls(read_weights(path, notices), display(path), default)
+
+    def scale(self, search: Search) -> Search:
+        """The search at the scale of the weights, for decoders that need one."""
+        return search.at(self.weights.alpha, self.weights.mbr_spread)
+
     def batches(self, run: Run, search: Search | None = None) -> Iterator[Batch]:
         """Batches of a run's documents, scored and, given a search, searched under the weights."""
         if search is not None:
@@ -525,6 +535,18 @@ class ListRun(Run):
             faults = "; ".join(notice.kind for notice in self.notices if "cache" in notice.kind)
             raise RerankError(f"shard {shard}: {faults}; its scores are lost")
         announce(f"shard {shard}: the scores are in the cache")
+
+    @contextmanager
+    def outputs(
+        self, paths: Mapping[str, FilePath], announce: Printer
+    ) -> Iterator[dict[str, BinaryIO]]:
+        """Files to write, by name, which appear when the block ends; those of a shard do not."""
+        if self.sharded is None:
+            with atomic_all(list(paths.values())) as files:
+                yield dict(zip(paths, files, strict=True))
+        else:
+            with self.scoring_shard(announce), nowhere(len(paths)) as files:
+                yield dict(zip(paths, files, strict=True))
 
     def _documents_unreported(self) -> Iterator[NamedLists]:
         """Each document, without notices and progress."""

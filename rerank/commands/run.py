@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -96,9 +96,9 @@ class SideFiles:
     """Files of side information, with a line for each source line."""
 
     source: str | None = side_option("source", also=", and for --missing source")
-    relations: str | None = side_option("relations")
-    topics: str | None = side_option("topics")
-    parents: str | None = side_option("parents")
+    relations: str | None = side_option("relations", rare=True)
+    topics: str | None = side_option("topics", rare=True)
+    parents: str | None = side_option("parents", rare=True)
 
     @property
     def by_kind(self) -> dict[str, str]:
@@ -114,6 +114,7 @@ def _score_file(kind: str) -> Any:
         type=Pair(f"[NAME=]FILE, for example {own.label}=FILE", FILE, label=own.label),
         default=(),
         metavar="[NAME=]FILE",
+        rare=kind == "pair-scores",
     )
 
 
@@ -146,6 +147,7 @@ class ScorerOptions:
         type=Pair("NAME or NAME=SHARE, for example codclm=0.1", PART, default=DOCUMENT_CACHE),
         default=(),
         metavar="NAME[=SHARE]",
+        rare=True,
     )
     scores: tuple[tuple[str, str], ...] = _score_file("scores")
     pair_scores: tuple[tuple[str, str], ...] = _score_file("pair-scores")
@@ -158,8 +160,15 @@ class ScorerOptions:
         type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         default=(),
         metavar="NAME=ENTRY[:ARGUMENT]",
+        rare=True,
     )
     side: SideFiles = part(SideFiles)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all scorers."""
+        given = (self.lm, self.scores, self.pair_scores, self.ngram, self.scorer)
+        return [name for pairs in given for name, _ in pairs]
 
     @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
@@ -189,14 +198,16 @@ class ScoringMachine:
         "Precision of large matrix products; bfloat16 is faster, with errors of about 0.01 nats.",
         type=click.Choice(["float32", "bfloat16"]),
         default="float32",
+        rare=True,
     )
     deterministic: bool = option(
         "Compute bit-identical scores for any batch size and number of threads; slower with beam "
         "search.",
         default=False,
+        rare=True,
     )
     cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR")
-    no_cache: bool = option("Neither read nor write the score cache.", default=False)
+    no_cache: bool = option("Neither read nor write the score cache.", default=False, rare=True)
 
 
 @record
@@ -211,6 +222,7 @@ class Sharing:
         type=ShardName(),
         default=None,
         metavar="I/N",
+        rare=True,
     )
     ray: str | None = option(
         "Have the workers of a Ray cluster score the documents (extra ray): auto for the one that "
@@ -218,6 +230,7 @@ class Sharing:
         type=TEXT,
         default=None,
         metavar="ADDRESS",
+        rare=True,
     )
     memory: int | None = option(
         "Memory for the whole program, for example 3G or 500M: candidates that do not fit go to "
@@ -226,6 +239,7 @@ class Sharing:
         type=MemorySize(),
         default=None,
         metavar="SIZE",
+        rare=True,
     )
 
 
@@ -240,6 +254,15 @@ class RunOptions:
     scorers: ScorerOptions = part(ScorerOptions, "Features to add")
     machine: ScoringMachine = part(ScoringMachine, "Machine")
     sharing: Sharing = part(Sharing, "Machine")
+
+    def of_shard(self, shard: tuple[int, int], threads: int | None) -> RunOptions:
+        """The same run, of which only the documents of a shard are scored by so many threads."""
+        machine = replace(self.machine.machine, threads=threads)
+        return replace(
+            self,
+            machine=replace(self.machine, machine=machine),
+            sharing=replace(self.sharing, shard=shard, ray=None),
+        )
 
     def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
         """The lists and scorers as a run takes them."""
@@ -294,17 +317,20 @@ class SearchOptions:
         "[default: that of the weights file; for mbr its spread decides].",
         type=SCALE,
         default=None,
+        rare=True,
     )
     seed: int | None = option(
         "Random seed, for decoders that sample; others ignore it [default: 1].",
         type=SEED,
         default=None,
+        rare=True,
     )
     gap: int | None = option(
         "Where the search is not exact, look for a better path, and report the gap to it: by "
         "Viterbi where that is affordable, else with a beam of this width and sweeps.",
         type=Whole(),
         default=None,
+        rare=True,
     )
 
     def chosen(self) -> Search:

@@ -160,7 +160,7 @@ def test_the_default_that_the_help_states_is_the_default(
 ) -> None:
     kind, _, rest = search.partition(" ")
     if shell := flag.startswith("--"):
-        text = " ".join(here.ok("decode --help").out.split())
+        text = " ".join(here.ok("decode --help-all").out.split())
     else:
         rows = here.ok("list decoders --format json").json
         settings = {row["name"]: row["settings"] for row in rows}[kind.partition(":")[0]]

@@ -1,0 +1,279 @@
+"""`rerank decode`: the best candidates of whole documents."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import Messages, RunOptions, SearchOptions
+from rerank.errors import UsageError
+from rerank.files.terminal import say
+from rerank.options import Command, option, part, record
+from rerank.values import FILE, TEXT, WEIGHT, Whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import BinaryIO
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from decoders.result import SearchResult
+    from rerank.commands.document_run import ListRun
+    from rerank.commands.results import DocumentResult
+    from rerank.corpus.kbest import KBest
+    from rerank.files.paths import FilePath
+    from rerank.formats.trace import Choice
+    from rerank.pipeline.searching import Search
+    from rerank.scorers import FeatureSource
+    from rerank.scorers.features import DocumentFeatures
+
+
+@record
+class WeightsFile:
+    """Weights under which candidates are chosen."""
+
+    weights: str = option("Feature weights: JSON, rescore.ini, moses.ini or run*.dense.", type=FILE)
+    default_weight: float | None = option(
+        "Weight of the features that the weights file lacks [default: refuse such a file].",
+        type=WEIGHT,
+        default=None,
+        metavar="WEIGHT",
+        rare=True,
+    )
+
+
+@record
+class DecodingOutput:
+    """What is written of a decoding."""
+
+    out: str = option("Chosen translations, one line per source sentence.", type=FILE, default="-")
+    kbest_out: str | None = option(
+        "The k-best list with the features that were added, and new totals. Features that depend "
+        "on context hold for the chosen path: a candidate with a larger total than the chosen one "
+        "may lose more in other sentences.",
+        type=FILE,
+        default=None,
+        rare=True,
+    )
+    summary: str | None = option(
+        "Choices and scores of every document, as JSON.", type=FILE, default=None
+    )
+    n_best: int = option(
+        "Number of best paths per document in the summary.",
+        type=Whole(),
+        default=1,
+        rare=True,
+    )
+    trace: str | None = option(
+        "Features, margins and marginals of every sentence, as JSON lines; see rerank explain.",
+        type=FILE,
+        default=None,
+    )
+
+    explain: str | None = option(
+        "Say why the choices of a document, or of one sentence of it, counted from 0, were made.",
+        type=TEXT,
+        default=None,
+        metavar="DOC[:SENT]",
+        rare=True,
+    )
+    dry_run: bool = option("Estimate the running time and stop.", default=False, rare=True)
+
+    def check(self) -> None:
+        """UsageError for paths that are listed nowhere."""
+        if self.n_best > 1 and self.summary is None:
+            raise UsageError(
+                "--n-best: the summary lists the paths of a document; give --summary FILE"
+            )
+
+    @property
+    def paths(self) -> Mapping[str, FilePath]:
+        """The files to write, by name."""
+        given = {"kbest": self.kbest_out, "summary": self.summary, "trace": self.trace}
+        return {"out": self.out} | {name: path for name, path in given.items() if path is not None}
+
+
+@record
+class DecodeOptions:
+    """Options of `rerank decode`."""
+
+    run: RunOptions = part(RunOptions)
+    searching: SearchOptions = part(SearchOptions, "Search")
+    weights: WeightsFile = part(WeightsFile, "Weights")
+    output: DecodingOutput = part(DecodingOutput, "Output")
+    messages: Messages = part(Messages, "Messages")
+
+
+def decode(options: DecodeOptions) -> None:
+    r"""Choose the best candidates for whole documents.
+
+    Example:
+      rerank decode --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
+        --weights weights.json --out test.out
+    """
+    from rerank.commands.distribution import share_scores
+    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.results import CorpusResult
+    from rerank.files.lines import InputFiles
+    from rerank.files.outputs import check_outputs, to_json
+    from rerank.report.explanation import Explanation
+
+    lists, weights, messages = options.run.inputs(), options.weights, options.messages
+    if not options.output.dry_run and not share_scores(decode, options):
+        return
+    messages.announce_threads(lists.scoring.threads)
+    with messages.warnings() as notices, ExitStack() as opened:
+        paths, read = options.output.paths, [weights.weights, *lists.files]
+        inputs = InputFiles(read)
+        check_outputs(paths.values(), read)
+        model = LinearModel.read(weights.weights, weights.default_weight, notices)
+        search = model.scale(options.searching.chosen().listing(options.output.n_best))
+        run = opened.enter_context(ListRun.open(lists, notices))
+        search = choose_search(run, search, messages.announce)
+        name, sentence = _explained(run, options.output.explain)
+        if options.output.dry_run or (run.scorers and run.sharded is None):
+            run.estimate(search, messages.announce)
+        if options.output.dry_run:
+            return
+        with run.outputs(paths, messages.announce) as files:
+            with ExitStack() as ordered:
+                writer = _Writer(run, files, name, ordered)
+                documents = tuple(
+                    writer.write(*document, batch.weights)
+                    for batch in model.batches(run, search)
+                    for document in batch.each()
+                )
+            if run.sharded is None:
+                if writer.overtaken:
+                    messages.announce(
+                        "--kbest-out: sentences in which another candidate has a larger total than "
+                        f"the chosen one: {writer.overtaken}; totals leave out what a candidate "
+                        "changes in other sentences"
+                    )
+                result = CorpusResult(documents, _signature(run, weights, search, documents))
+                run.warn()
+            inputs.check()
+            if run.sharded is None and "summary" in files:
+                files["summary"].write(to_json(result.to_dict()))
+        run.report(messages.announce, messages.detail)
+    if run.sharded is None:
+        if name is not None:  # a result, which --quiet leaves
+            found = Explanation.of(writer.choices, name, sentence)
+            say(found.to_text().removesuffix("\n"))
+        messages.announce(result.to_text())
+
+
+COMMAND = Command("decode", DecodeOptions, decode)
+
+
+def _explained(run: ListRun, place: str | None) -> tuple[str | None, int | None]:
+    """The document, and perhaps the sentence of it, whose choices are to be explained."""
+    from rerank.report.explanation import split_place
+
+    if place is None:
+        return None, None
+    name, sentence = split_place(place, run.documents.ids, run.name)
+    start, stop = run.documents.span(run.documents.ids.index(name))
+    if sentence is not None and sentence >= stop - start:
+        raise UsageError(
+            f"--explain {place}: {name!r} has {stop - start:,} sentences, counted from 0"
+        )
+    return name, sentence
+
+
+class _Writer:
+    """The files of a decoding, written a document at a time.
+
+    choices: of the document that is to be explained; overtaken: how many chosen candidates have
+    smaller totals in the list than others.
+    """
+
+    def __init__(
+        self, run: ListRun, files: dict[str, BinaryIO], explained: str | None, opened: ExitStack
+    ) -> None:
+        from rerank.commands.lists import in_source_order
+
+        self.run, self.files, self.explained = run, files, explained
+        self.in_order = {
+            name: opened.enter_context(in_source_order(files[name], run.documents))
+            for name in ("out", "kbest")
+            if name in files
+        }
+        self.choices: list[Choice] = []
+        self.overtaken = 0
+
+    def write(
+        self,
+        name: str,
+        kbest: KBest,
+        document: DocumentFeatures | None,
+        result: SearchResult,
+        weights: NDArray[np.float64],
+    ) -> DocumentResult:
+        """The result of a document, all of whose lines are written."""
+        from rerank.commands.results import DocumentResult, Trace
+        from rerank.formats.trace import Choice
+
+        run, files = self.run, self.files
+        reasons = "trace" in files or name == self.explained
+        if document is not None and (reasons or "summary" in files):
+            with run.watch.lap("trace"):
+                trace = Trace.of(kbest, document, weights, result, run.scorers)
+                result = trace.result
+                if reasons:
+                    lines = list(trace.with_totals_alone(run.scorers).lines(run.systems))
+                    if "trace" in files:
+                        files["trace"].writelines(lines)
+                    if name == self.explained:
+                        self.choices += [Choice.of(json.loads(line)) for line in lines]
+        with run.watch.lap("writing"):
+            self.in_order["out"](enumerate(kbest.chosen(result.choices), kbest.first))
+            if "kbest" in files:
+                self.overtaken += run.write_list(
+                    self.in_order["kbest"], kbest, document, result.choices, weights=weights
+                )
+        # its marginals would make memory grow with the number of documents
+        return DocumentResult.of(name, kbest, replace(result, posterior=None))
+
+
+def _signature(
+    run: ListRun, weights: WeightsFile, search: Search, results: Sequence[DocumentResult]
+) -> str:
+    """The signature of a decoding."""
+    from decoders.result import NO_CANDIDATES, Direction
+    from rerank.corpus.documents import DocumentFile
+    from rerank.corpus.reading import AS_NFC, AS_SOURCE
+    from rerank.signature import LENGTH, short_digest, signature
+
+    def digests(scorers: Sequence[FeatureSource]) -> str | None:
+        return ",".join(f"{one.name}={one.digest[:LENGTH]}" for one in scorers) or None
+
+    found = [one.search for one in results if one.search.decoder != NO_CANDIDATES.decoder]
+    decoders = sorted({one.decoder for one in found})
+    ways = sorted({one.direction for one in found})
+    lists, models, scoring = run.lists, run.models, run.lists.scoring
+    return signature(
+        {
+            "search": "+".join(decoders),
+            **search.signed(decoders),
+            "exact": all(one.exact for one in results),
+            "k": "all" if lists.top is None else lists.top,
+            "div": True if lists.diverse else None,
+            "norm": AS_NFC if lists.in_nfc else None,
+            "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
+            "ctx": "all" if run.order is None else run.order,
+            "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
+            "lm": digests(models),
+            "scores": digests(run.score_files),
+            "scorers": digests(run.plugins),
+            "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
+            "det": True if models and scoring.deterministic else None,
+            "w": short_digest(weights.weights),
+            "dw": weights.default_weight,
+            "docs": lists.no_docs or short_digest(lists.docs),
+            "field": lists.docs.field if isinstance(lists.docs, DocumentFile) else None,
+        }
+    )

@@ -1,0 +1,339 @@
+"""Results of a decoding, document by document: what was chosen, as text and as JSON, and why.
+
+The file of `decode --trace` has one JSON object a line, a line for each sentence with candidates:
+
+- `document`, `sentence` (in its document, from 0), `source` (if side information has it);
+- `chosen`, `first`, `runner_up`: index in the file's list of the choice, of the first candidate,
+  and of the best other candidate in the same context; `texts`: what they say;
+- `total`, `features` and `weighted`: of the chosen candidate in the context of the decoded other
+  sentences, feature values and what each adds to the total (`sparse`: all sparse features);
+- `over_first`, `over_runner_up`: what each feature adds to the choice less what it adds to these;
+- `margin`: the total minus that of the best other candidate after the same earlier sentences
+  (before the same later ones, for scorers that read documents from the last sentence); what it
+  changes in other sentences does not count, so that it can be below 0;
+- `path_margin`: the score of the best path through the chosen candidate minus that of the best
+  path through any other; only where scores depend on one sentence before at most;
+- `alone`: the choice without context, `chosen` and `text`, and its `lead`, how much larger its
+  total is there than that of the decoded choice; only where scores depend on other sentences, and
+  exist without them, too: not with --pair-scores;
+- `systems`: names of those whose output the choice is; only of lists made by `--systems`;
+- `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
+  in the order of the file; only of a search that has a posterior.
+
+Null stands for values that do not exist: the margin over no other possible candidate, a marginal
+without a possible path. Scores and margins are in natural logarithms, weighted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.marginals import is_chain, max_marginals
+from decoders.result import Direction, SearchResult
+from rerank.corpus.columns import column_names
+from rerank.corpus.kbest import KBest
+from rerank.report.explanation import Explanation
+from rerank.scorers import FeatureSource
+from rerank.scorers.features import DocumentFeatures, have_contexts, without_context, without_null
+
+Array = NDArray[np.float64]
+_DIRECTIONS = {
+    Direction.REVERSED: "from the last sentence to the first",
+    Direction.BOTH: "of models in both directions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentResult:
+    """Result of a search in one document, and where its candidates stand in the lists.
+
+    search: of the sentences that have candidates; ranks: of each path found, best first, the index
+    in the input's list of every sentence's candidate, None where a sentence has none; texts: of the
+    chosen candidates, only of documents in memory.
+    """
+
+    id: str
+    search: SearchResult
+    ranks: tuple[tuple[int | None, ...], ...]
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, kbest: KBest, search: SearchResult, texts: tuple[str, ...] = ()) -> Self:
+        """The result of a document with these lists, of which a search saw those not empty."""
+        rows = [kbest.rows(t) if count else None for t, count in enumerate(kbest.counts.tolist())]
+        ranks = []
+        for path in search.paths:
+            chosen = iter(path.choices)
+            own = (None if row is None else int(kbest.ranks[row[next(chosen)]]) for row in rows)
+            ranks.append(tuple(own))
+        return cls(name, search, tuple(ranks), texts)
+
+    @property
+    def choices(self) -> tuple[int | None, ...]:
+        """Index in the input's list of each sentence's choice; None where it has no candidates."""
+        return self.ranks[0]
+
+    @property
+    def score(self) -> float:
+        """Score of the path found."""
+        return self.search.score
+
+    @property
+    def baseline_score(self) -> float:
+        """Score of the first candidates."""
+        return self.search.baseline_score
+
+    @property
+    def best_score(self) -> float:
+        """Score of the best path known, the optimum if `optimal`."""
+        return self.search.best_score
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no path scores higher than `best_score`."""
+        return self.search.optimal
+
+    @property
+    def exact(self) -> bool:
+        """Whether no path can be better."""
+        return self.search.exact
+
+    @property
+    def near_ties(self) -> int | None:
+        """Number of choices that lead by less than the error of the scores."""
+        return self.search.near_ties
+
+    @property
+    def margins(self) -> tuple[float | None, ...]:
+        """Lead of each choice over the best other candidate, in the score of the document.
+
+        Where scores depend on more than one earlier sentence, in that of the sentence alone; below
+        0 if the other sentences decided against it, infinite if there is no other candidate.
+        """
+        known = iter(self.search.clearest_margins or ())
+        return tuple(None if choice is None else next(known, None) for choice in self.choices)
+
+    def to_dict(self) -> dict[str, object]:
+        """The document in a `--summary`."""
+        search, (first, *further) = self.search, self.ranks
+        return {
+            "id": self.id,
+            "score": finite(search.score),
+            "baseline_score": finite(search.baseline_score),
+            "best_score": finite(search.best_score),
+            "best": "optimum" if search.optimal else "best known",
+            "gap": finite(search.gap),
+            "exact": search.exact,
+            "search": search.decoder,
+            "direction": search.direction,
+            "near_ties": search.near_ties,
+            "log_normaliser": search.log_normaliser,
+            "choices": list(first),
+            "further": [
+                {"score": finite(path.score), "choices": list(choices)}
+                for path, choices in zip(search.paths[1:], further, strict=True)
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusResult:
+    """Results of all documents, and their totals.
+
+    signature: of the run; explanation: of a document or sentence, if it was asked for.
+    """
+
+    documents: tuple[DocumentResult, ...]
+    signature: str = ""
+    explanation: Explanation | None = None
+
+    def totals(self) -> dict[str, Any]:
+        """Sums over the documents, and what is known of all of them."""
+        searches = [document.search for document in self.documents]
+        choices = [choice for document in self.documents for choice in document.choices]
+        near_ties = [one.near_ties for one in searches]
+        names = ("score", "baseline_score", "best_score", "gap")
+        return {
+            **{name: sum((getattr(one, name) for one in searches), 0.0) for name in names},
+            "best": "optimum" if all(one.optimal for one in searches) else "best known",
+            "exact": all(one.exact for one in searches),
+            "sentences": len(choices),
+            "changed": sum(1 for choice in choices if choice),
+            "near_ties": None if None in near_ties else sum(n or 0 for n in near_ties),
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """The `--summary` object."""
+        totals = self.totals()
+        return {
+            "schema": 1,
+            "signature": self.signature,
+            "documents": [document.to_dict() for document in self.documents],
+            **{n: finite(v) if isinstance(v, float) else v for n, v in totals.items()},
+        }
+
+    def to_text(self) -> str:
+        """One line for people."""
+        searches = sorted({document.search.decoder for document in self.documents})
+        ways = {document.search.direction for document in self.documents} - {Direction.FORWARD}
+        total = self.totals()
+        return (
+            f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
+            f"changed; model score {total['score']:.3f} (first candidates "
+            f"{total['baseline_score']:.3f}, {total['best']} {total['best_score']:.3f}, gap "
+            f"{total['gap']:.3f}); search {', '.join(searches)}, "
+            f"{''.join(f'{_DIRECTIONS[way]}, ' for way in sorted(ways))}"
+            + ("exact" if total["exact"] else "not exact")
+            + (f"\n{self.signature}" if self.signature else "")
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Features (n, F) and totals (n,) of a document's candidates under the path found.
+
+    weights: (F,); result: the search's, with margins and near-ties; alone: totals (n,) without
+    context, None where no score depends on other sentences, one has no value without them, as of
+    --pair-scores, or they were not asked for.
+    """
+
+    kbest: KBest
+    document: DocumentFeatures
+    weights: Array
+    features: Array
+    totals: Array
+    result: SearchResult
+    alone: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        kbest: KBest,
+        document: DocumentFeatures,
+        weights: Array,
+        result: SearchResult,
+        scorers: Sequence[FeatureSource],
+    ) -> Trace:
+        """The trace under weights (F,); O(n F), on order 1 two passes over all pairs."""
+        choices = result.choices
+        with np.errstate(over="ignore"):  # sums below −1.8e308 are −inf
+            features = document.under(choices)
+            totals = features @ weights + document.sparse
+            lists = np.split(totals, document.offsets[1:-1]) if choices else []
+            problem = document.problem(weights)
+            best = max_marginals(problem) if is_chain(problem) else None
+        path_margins = None if best is None else _margins(best, choices)
+        result = replace(result, margins=_margins(lists, choices), path_margins=path_margins)
+        # the score of a document may be wrong by Σ |weight| · error of a sentence, times S, and so
+        # may that of any other path
+        columns = list(document.space.contextual)
+        errors = np.array([scorer.error for scorer in scorers])
+        of_sentence = float(np.abs(weights[columns]) @ errors) if columns else 0.0
+        error = len(document.present) * of_sentence
+        near = sum(abs(margin) < 2 * error for margin in result.clearest_margins or ())
+        result = replace(result, near_ties=near)
+        return cls(kbest, document, weights, features, totals, result)
+
+    def with_totals_alone(self, scorers: Sequence[FeatureSource]) -> Trace:
+        """With the totals that candidates have in no context; a pass over the lists."""
+        if not have_contexts(scorers) or without_null(scorers):
+            return self
+        found = without_context(self.document, scorers, self.kbest)
+        with np.errstate(over="ignore"):
+            return replace(self, alone=found @ self.weights + self.document.sparse)
+
+    def lines(self, systems: Mapping[str, str]) -> Iterator[bytes]:
+        """A line of JSON for each sentence with candidates.
+
+        systems: name of each system by the label of its indicator feature.
+        """
+        kbest, document, result = self.kbest, self.document, self.result
+        names = column_names(document.space.labels)
+        columns = zip(names, self.features.T, strict=True)
+        indicators = [(systems[name], own) for name, own in columns if name in systems]
+        margins, path_margins, posterior = result.margins or (), result.path_margins, None
+        if result.posterior is not None and not result.posterior.extinct:
+            posterior = result.posterior.marginals
+        weighted, added = self.features * self.weights, (*names,)
+        if kbest.sparse.names:
+            weighted, added = np.column_stack([weighted, document.sparse]), (*names, "sparse")
+        sources = kbest.side.get("source")
+        rows = document.rows(result.choices).tolist()
+        for s, (t, row) in enumerate(zip(document.present.tolist(), rows, strict=True)):
+            first, stop = document.offsets[s : s + 2].tolist()
+            others = np.delete(np.arange(first, stop), row - first)
+            other = int(others[self.totals[others].argmax()]) if others.size else None
+            marginals = None if posterior is None else posterior[s]
+            places = {"chosen": row, "first": first, "runner_up": other}
+            choice = {
+                "document": document.name,
+                "sentence": t,
+                "source": None if sources is None else sources[t].decode(),
+                **{
+                    name: None if place is None else int(kbest.ranks[place])
+                    for name, place in places.items()
+                },
+                "texts": {
+                    name: None if place is None else kbest.text(place).decode()
+                    for name, place in places.items()
+                },
+                "total": finite(self.totals[row]),
+                "features": _named(names, self.features[row]),
+                "weighted": _named(added, weighted[row]),
+                "over_first": _named(added, _difference(weighted, row, first)),
+                "over_runner_up": (
+                    None if other is None else _named(added, _difference(weighted, row, other))
+                ),
+                "margin": finite(margins[s]),
+                "path_margin": None if path_margins is None else finite(path_margins[s]),
+                "alone": self._alone(row, first, stop),
+                "marginal": None if marginals is None else float(marginals[result.choices[s]]),
+                "marginals": None if marginals is None else marginals.tolist(),
+            }
+            if systems:
+                choice["systems"] = [name for name, values in indicators if values[row]]
+            yield json.dumps(choice, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+    def _alone(self, row: int, first: int, stop: int) -> dict[str, object] | None:
+        """The choice of a sentence without context: the decoded one, a row, if none is better."""
+        totals = self.alone
+        if totals is None:
+            return None
+        best = first + int(totals[first:stop].argmax())
+        if totals[best] == totals[row]:
+            best = row
+        lead = 0.0 if best == row else finite(float(totals[best] - totals[row]))
+        text = self.kbest.text(best).decode()
+        return {"chosen": int(self.kbest.ranks[best]), "text": text, "lead": lead}
+
+
+def _margins(lists: Sequence[Array], choices: tuple[int, ...]) -> tuple[float, ...]:
+    """Score of the chosen candidate minus that of the best other, +inf without a possible one."""
+    margins = []
+    for scores, choice in zip(lists, choices, strict=True):
+        best = np.delete(scores, choice).max(initial=-np.inf)
+        margins.append(math.inf if best == -np.inf else float(scores[choice] - best))
+    return tuple(margins)
+
+
+def _difference(weighted: Array, row: int, other: int) -> Array:
+    """What each feature adds to a candidate less what it adds to another; −inf − −inf is 0."""
+    found = np.zeros(weighted.shape[1])
+    np.subtract(weighted[row], weighted[other], out=found, where=weighted[row] != weighted[other])
+    return found
+
+
+def _named(names: Sequence[str], values: Array) -> dict[str, float | None]:
+    return dict(zip(names, map(finite, values.tolist()), strict=True))
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON: None if it is infinite or NaN."""
+    return float(value) if math.isfinite(value) else None

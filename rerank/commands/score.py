@@ -1,0 +1,123 @@
+"""`rerank score`: a k-best list with the features of scorers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rerank.commands.run import Messages, RunOptions, SearchOptions
+from rerank.errors import UsageError
+from rerank.options import Command, option, part, record
+from rerank.values import FILE, WEIGHT
+
+
+@record
+class ScoredPath:
+    """The path after which candidates are scored."""
+
+    weights: str | None = option(
+        "Score candidates after the path decoded with these weights [default: after the first "
+        "candidates].",
+        type=FILE,
+        default=None,
+    )
+    default_weight: float | None = option(
+        "Weight of the features that the weights file lacks [default: refuse such a file].",
+        type=WEIGHT,
+        default=None,
+        metavar="WEIGHT",
+        rare=True,
+    )
+    searching: SearchOptions = part(SearchOptions, without={"gap"})
+
+    def check(self) -> None:
+        """UsageError for a search whose path is not asked for; seed and scale are no harm."""
+        search = replace(self.searching, alpha=None, seed=None).chosen()
+        unused = search != SearchOptions().chosen() or self.default_weight is not None
+        if self.weights is None and unused:
+            raise UsageError(
+                "--search, its options and --default-weight are for the path decoded with "
+                "--weights; give these"
+            )
+
+
+@record
+class ScoreOptions:
+    """Options of `rerank score`."""
+
+    run: RunOptions = part(RunOptions)
+    path: ScoredPath = part(ScoredPath, "Path to score after")
+    out: str = option("The k-best list with the new features appended.", type=FILE, default="-")
+    messages: Messages = part(Messages, "Messages")
+
+    def check(self) -> None:
+        """UsageError without anything that gives features."""
+        if not self.run.scorers.names and not self.run.lists.systems:
+            raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
+
+
+def score(options: ScoreOptions) -> None:
+    """Append features to a k-best list, for other tuners and decoders.
+
+    All candidates of a sentence are scored in the same context: the first candidates of its
+    document's earlier sentences (later ones, for models that read documents from the last
+    sentence), or the decoded path where weights are given.
+
+    Example:
+      rerank score --kbest dev.nbest --docs dev.docids --lm codclm=models/codclm --out dev.scored
+    """
+    from rerank.commands.distribution import share_scores
+    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.lists import in_source_order
+    from rerank.files.lines import InputFiles
+    from rerank.files.outputs import check_outputs
+
+    lists, path, messages = options.run.inputs(), options.path, options.messages
+    if not share_scores(score, options):
+        return
+    messages.announce_threads(lists.scoring.threads)
+    with messages.warnings() as notices:
+        search = path.searching.chosen()
+        read = [*lists.files, *([path.weights] if path.weights else [])]
+        inputs = InputFiles(read)
+        check_outputs([options.out], read)
+        model = None
+        if path.weights is not None:
+            model = LinearModel.read(path.weights, path.default_weight, notices)
+            search = model.scale(search)
+        context = "first candidates" if model is None else "decoded path"
+        if options.run.scorers.names:
+            messages.announce(
+                f"candidates are scored after the {context} of their document's earlier sentences"
+            )
+        with ListRun.open(lists, notices) as run:
+            for scorer in run.scorers:
+                if scorer.given_later:
+                    messages.announce(
+                        f"{scorer.name}: after the {context} of later sentences, since its model "
+                        "reads documents from the last"
+                    )
+                if not scorer.causal:
+                    messages.announce(
+                        f"{scorer.name}: given the {context} of both sides, since its model reads "
+                        "the next sentence, too"
+                    )
+            if model is not None:
+                search = choose_search(run, search, messages.announce)
+            if run.scorers and run.sharded is None:
+                run.estimate(search if model else None, messages.announce)
+            with run.outputs({"out": options.out}, messages.announce) as files:
+                with in_source_order(files["out"], run.documents) as write:
+                    batches = model.batches(run, search) if model else run.batches(lambda _: None)
+                    for batch in batches:
+                        for _, kbest, document, result in batch.each():
+                            first = () if document is None else document.first()
+                            run.write_list(
+                                write, kbest, document, result.choices if model else first
+                            )
+                if run.sharded is None:
+                    run.warn()
+                inputs.check()
+            run.report(messages.announce, messages.detail)
+
+
+COMMAND = Command("score", ScoreOptions, score)
