@@ -205,15 +205,15 @@ FORMATS: Registry[Callable[..., Any]] = Registry(
 DOCUMENT_FORMATS: Registry[Callable[..., Any]] = Registry(
     "document format",
     {  # in the order in which they are asked
-        "wmt-xml": "rerank.formats.documents.wmt_xml:WmtXml",
-        "sgml": "rerank.formats.documents.sgml:Sgml",
-        "jsonl": "rerank.formats.documents.json_lines:JsonLines",
-        "spans": "rerank.formats.documents.spans:Spans",
-        "sizes": "rerank.formats.documents.sizes:Sizes",
-        "numbered-docids": "rerank.formats.documents.numbered_docids:NumberedDocids",
-        "equals-lines": "rerank.formats.documents.separated_text:EqualsLines",
-        "blank-lines": "rerank.formats.documents.separated_text:BlankLines",
-        "docids": "rerank.formats.documents.docids:Docids",
+        "wmt-xml": "rerank.formats.document_texts:WmtXml",
+        "sgml": "rerank.formats.document_texts:Sgml",
+        "jsonl": "rerank.formats.document_texts:DocumentJson",
+        "spans": "rerank.formats.document_ids:Spans",
+        "sizes": "rerank.formats.document_ids:Sizes",
+        "numbered-docids": "rerank.formats.document_ids:NumberedDocids",
+        "equals-lines": "rerank.formats.document_ids:EqualsLines",
+        "blank-lines": "rerank.formats.document_ids:BlankLines",
+        "docids": "rerank.formats.document_ids:Docids",
     },
 )
 WEIGHT_FORMATS: Registry[Any] = Registry(

@@ -13,7 +13,7 @@ import numpy as np
 
 from lm.vocabulary import SPECIAL, Vocabulary
 from rerank.corpus.documents import Documents
-from rerank.formats.documents.table import documents_of_file
+from rerank.formats.document_files import documents_of_file
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
 

@@ -19,7 +19,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from rerank.corpus.reading import ReadingOptions
-from rerank.formats.documents.table import documents_of_file
+from rerank.formats.document_files import documents_of_file
 from rerank.formats.table import read_documents
 from rerank.formats.translations import read_references
 from rerank.metrics import TextMetric

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rerank.corpus.documents import Documents, Lines, shown_name
-from rerank.formats.documents.table import read_texts
+from rerank.formats.document_files import read_texts
 from rerank.notices import Notices
 
 

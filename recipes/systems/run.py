@@ -24,7 +24,7 @@ from complete_part import complete_part
 
 from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_BLEU
 from rerank.corpus.documents import Documents
-from rerank.formats.documents.table import documents_of_file
+from rerank.formats.document_files import documents_of_file
 from rerank.notices import Notices
 
 RERANK = [sys.executable, "-m", "rerank"]

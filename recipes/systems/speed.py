@@ -59,7 +59,7 @@ def main() -> None:
     for named in (ted, wmt):
         documents = documents_of_systems(named, Notices())
         if documents is None:
-            from rerank.formats.documents.table import documents_of_file
+            from rerank.formats.document_files import documents_of_file
 
             documents = documents_of_file(folder / "tst2010.docids", Notices())
         outputs = read_outputs(named, documents, Notices())

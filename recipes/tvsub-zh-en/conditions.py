@@ -23,7 +23,7 @@ from lm.trie import Candidates
 from rerank.commands.run import progress
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
-from rerank.formats.documents.table import documents_of_file
+from rerank.formats.document_files import documents_of_file
 from rerank.formats.moses import append_features
 from rerank.formats.table import read_documents
 from rerank.notices import Notices

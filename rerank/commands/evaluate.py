@@ -20,7 +20,7 @@ from rerank.values import FILE, SEED, TEXT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
-    from rerank.formats.documents.sacrebleu_sets import CachedSet
+    from rerank.formats.document_files import CachedSet
     from rerank.metrics.bleu import Bleu, Extremes
     from rerank.notices import Notices
     from rerank.report.comparison import EvaluatedTexts
@@ -77,11 +77,11 @@ class EvaluatedFiles:
 
     def cached_set(self) -> CachedSet | None:
         """The test set of sacrebleu, if one takes the place of references and documents."""
-        from rerank.formats.documents.sacrebleu_sets import CachedSet
+        from rerank.formats.document_files import PREFIX, CachedSet
 
         if self.test_set is None or self.language_pair is None:
             return None
-        return CachedSet(self.test_set, self.language_pair)
+        return CachedSet(f"{PREFIX}{self.test_set}/{self.language_pair}")
 
 
 @record

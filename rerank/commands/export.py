@@ -47,7 +47,7 @@ def export(options: ExportOptions) -> None:
     """
     from rerank.files.lines import InputFiles
     from rerank.files.paths import display
-    from rerank.formats.documents.table import documents_of_file
+    from rerank.formats.document_files import documents_of_file
     from rerank.formats.translations import read_translation
 
     target, texts, docs = options.out, options.texts, options.documents.file or ""

@@ -21,7 +21,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, is_pipe, read_lines, spool
 from rerank.files.paths import FilePath, display, file_of
-from rerank.formats.documents.table import chosen_documents
+from rerank.formats.document_files import chosen_documents
 from rerank.formats.side_information import NO_FILES, SOURCE, Files, check_files, given_lines
 from rerank.formats.table import (
     KBestFormat,

@@ -32,7 +32,7 @@ from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines, spool
 from rerank.files.paths import FilePath, display, file_and_name
-from rerank.formats.documents.table import chosen_documents
+from rerank.formats.document_files import chosen_documents
 from rerank.formats.table import lines_of
 from rerank.formats.translations import Translation, documents_in, read_systems, read_texts_of
 from rerank.notices import Notices

@@ -294,7 +294,7 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
 
     docs: as beside k-best lists, with a line for each line of the text.
     """
-    from rerank.formats.documents.table import documents_of_file
+    from rerank.formats.document_files import documents_of_file
 
     found = documents_of_file(docs, notices)
     if found.n_lines != n_lines:

@@ -27,14 +27,8 @@ from rerank.corpus.spelling import ESCAPE, UNESCAPE
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name, file_of
-from rerank.formats.documents.sacrebleu_sets import (
-    PREFIX,
-    cached_docids,
-    cached_references,
-    cached_source,
-)
-from rerank.formats.documents.separated_text import without_separators
-from rerank.formats.documents.table import chosen_documents, read_texts
+from rerank.formats.document_files import PREFIX, CachedSet, chosen_documents, read_texts
+from rerank.formats.document_ids import without_separators
 from rerank.notices import Notices
 
 MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
@@ -149,7 +143,7 @@ def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> li
         if not str(file).startswith(PREFIX):
             found.append(file)
         elif role == "documents":
-            found.append(cached_docids(str(file)))
+            found.append(CachedSet(str(file)).docids())
         else:
             found += _cached(str(file), name, role)
     return found
@@ -217,9 +211,9 @@ def _plain(
 def _cached(name: str, text: str | None, role: Role) -> list[str]:
     """Files of a test set of sacrebleu."""
     if role == "reference":
-        return cached_references(name, text)
+        return CachedSet(name).references(text)
     if role == "source":
-        return [cached_source(name)]
+        return [CachedSet(name).source()]
     raise UsageError(f"{name}: expected a translation, found a test set; give a file")
 
 

@@ -21,7 +21,7 @@ from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic, check_folder, write_json
-from rerank.formats.documents.table import documents_of_file
+from rerank.formats.document_files import documents_of_file
 from rerank.formats.table import read_documents
 from rerank.formats.trace import Choice, read_trace
 from rerank.notices import Notices, Printer

@@ -1,20 +1,22 @@
 """Formats of document files: what each states, how one is recognised, and reading in any of them.
 
-A new format is a file with a `DocumentFormat`, a line in `rerank.registry.DOCUMENT_FORMATS` and a
-test; or, in another package, an entry point of the group `rerank.document_formats`.
+A new format is a `DocumentFormat`, a line in `rerank.registry.DOCUMENT_FORMATS` and a test; or, in
+another package, an entry point of the group `rerank.document_formats`. Test sets that sacrebleu has
+in its cache, `sacrebleu:wmt23/ru-en`, stand for their files; nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
-from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet
-from rerank.errors import InputError, UsageError
+from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet, at_most
+from rerank.errors import UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notice, Notices
@@ -23,6 +25,8 @@ from rerank.registry import DOCUMENT_FORMATS
 _HEAD_LINES = 2000  # from which a format is recognised
 _HEAD_BYTES = 1 << 20
 MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
+PREFIX = "sacrebleu:"
+_NAME = re.compile(rf"{PREFIX}(?P<set>.+)/(?P<pair>[A-Za-z-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,10 @@ class ReadingChoices:
     field: str | None = None
     interleaved: bool | None = None
     most: Callable[[], int] | None = None
+
+    def limited(self, lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+        """The lines of sentences, or their ids; InputError for more than can be needed."""
+        return iter(lines) if self.most is None else at_most(iter(lines), self.most, source)
 
 
 PLAIN = ReadingChoices()
@@ -77,10 +85,8 @@ def read_documents(
     """
     file = path if isinstance(path, DocumentFile) else DocumentFile(path)
     source = display(path)
-    if source.startswith("sacrebleu:"):
-        from rerank.formats.documents.sacrebleu_sets import cached_docids
-
-        file = DocumentFile(cached_docids(source), "docids")
+    if source.startswith(PREFIX):
+        file = DocumentFile(CachedSet(source).docids(), "docids")
     lines = read_lines(file.path, notices)
     name = file.format_name
     if name is None and file.field is not None:
@@ -175,35 +181,6 @@ def formats() -> list[DocumentFormat]:
     return [DOCUMENT_FORMATS[name]() for name in names]
 
 
-def bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """The lines of a file whose texts are kept; InputError beyond `MAX_BYTES`."""
-    size = 0
-    for line in lines:
-        size += len(line) + 1
-        if size > MAX_BYTES:
-            raise InputError(
-                f"expected a file of at most {MAX_BYTES:,} bytes, unpacked, found more; is this "
-                "the right file?",
-                source=source,
-            )
-        yield line
-
-
-def one_line(text: bytes) -> bytes:
-    """The text of a segment on one line: white space around line ends is layout; the rest stays."""
-    parts = (part.strip(b" \t") for part in text.replace(b"\r", b"\n").split(b"\n"))
-    return b" ".join(part for part in parts if part)
-
-
-def sizes_of(found: Iterable[tuple[str, int]]) -> Documents:
-    """Documents of (id, number of sentences), in order."""
-    ids, starts = list[str](), [0]
-    for name, size in found:
-        ids.append(name)
-        starts.append(starts[-1] + size)
-    return Documents(tuple(ids), tuple(starts))
-
-
 def _by_content(lines: Iterator[bytes]) -> tuple[DocumentFormat, Iterator[bytes]]:
     """The format of a file by its first lines, and all its lines."""
     head, rest = _head_of(lines)
@@ -228,3 +205,93 @@ def _named(head: Sequence[bytes]) -> bool:
     """Whether the first line that is not blank begins like XML, SGML or JSON."""
     first = next((line.strip() for line in head if line.strip()), b"")
     return first.startswith((b"<", b"{"))
+
+
+# Test sets of sacrebleu
+
+
+@dataclass(frozen=True, slots=True)
+class CachedSet:
+    """A test set of sacrebleu and a language pair, by name: `sacrebleu:wmt23/ru-en`.
+
+    UsageError of all methods for an unknown set, and for one that is not in the cache.
+    """
+
+    name: str
+
+    def references(self, translator: str | None = None) -> list[str]:
+        """Files of its references: all, or the one of a translator."""
+        files = self._files()
+        found = {field: path for field, path in files.items() if re.match("ref(-|$)", field)}
+        if translator is not None:
+            chosen = {field: path for field, path in found.items() if field == f"ref-{translator}"}
+            if not chosen:
+                there = ", ".join(field.removeprefix("ref-") for field in found) or "none"
+                raise UsageError(f"{self.name}: no reference {translator!r}; there are: {there}")
+            found = chosen
+        return list(found.values()) or [self._file("ref")]
+
+    def source(self) -> str:
+        """File of its source."""
+        return self._file("src")
+
+    def docids(self) -> str:
+        """File of its document ids; UsageError if it has none."""
+        files = self._files()
+        if files and "docid" not in files:
+            raise UsageError(
+                f"{self.name}: the test set has no document ids; give --docs or --no-docs"
+            )
+        return self._file("docid")
+
+    def _file(self, field: str) -> str:
+        """File of a field."""
+        files = self._files()
+        if field not in files:
+            test_set, pair, pattern = self._cached()
+            raise UsageError(
+                f"{self.name}: not in the cache of sacrebleu ({os.path.dirname(pattern)}); fetch "
+                f"it with: sacrebleu -t {test_set} -l {pair} < /dev/null"
+            )
+        return files[field]
+
+    def _files(self) -> dict[str, str]:
+        """Files in the cache, by field, in the order of their names.
+
+        The list of the fields that sacrebleu gives needs the test set, which it would download.
+        """
+        *_, pattern = self._cached()
+        folder, start = os.path.split(pattern)
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        paths = {one.removeprefix(start): os.path.join(folder, one) for one in names}
+        return {
+            field: path
+            for field, path in paths.items()
+            if path == pattern + field and os.path.isfile(path) and os.path.getsize(path)
+        }
+
+    def _cached(self) -> tuple[str, str, str]:
+        """The test set, the language pair, and how the paths of its files in the cache begin."""
+        import difflib
+
+        from sacrebleu.dataset import DATASETS
+
+        found = _NAME.fullmatch(self.name)
+        if found is None:
+            raise UsageError(
+                f"expected {PREFIX}TESTSET/PAIR, as {PREFIX}wmt23/ru-en, found {self.name!r}"
+            )
+        if found["set"] not in DATASETS:
+            near = difflib.get_close_matches(found["set"], DATASETS, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(
+                f"{self.name}: sacrebleu has no test set {found['set']!r}; {hint}there are "
+                f"{len(DATASETS)}, which sacrebleu lists"
+            )
+        dataset: Any = DATASETS[found["set"]]
+        if found["pair"] not in dataset.langpairs:
+            raise UsageError(
+                f"{self.name}: the test set has no language pair {found['pair']!r}; it has "
+                f"{', '.join(sorted(dataset.langpairs))}"
+            )
+        return found["set"], found["pair"], dataset._get_txt_file_path(found["pair"], "")

@@ -1,0 +1,408 @@
+"""Document files without texts that are matched by name: ids, sizes, ranges, separators.
+
+    talk-1      talk-1_1      talk-1 87       talk-1 0 87        the lamp is lit .
+    talk-1      talk-1_2      talk-2 112      talk-2 87 199
+    talk-2      talk-2_1                                         she left .
+
+`docids`: a document id per source line, alone on it or in one of its fields. A line of several
+fields is one id unless a field is chosen, since ids may have spaces. Fields are parted by TABs if a
+line has any, otherwise by white space. `numbered-docids`: the id of its document, `_` and a number
+for each sentence, as Z-MERT takes them (`-docInfo`; Zaidan 2009,
+https://cs.jhu.edu/~ozaidan/zmert/); such lines could be ids of documents of one sentence.
+
+`sizes`: the number of sentences of each document, alone or behind its id; numbers alone may be
+document ids, too. `spans`: ranges of consecutive sentences. If the first start is 0, sentences
+count from 0; from 1 if it is 1. The end belongs to the document unless the next one starts with
+it. Of a single document it does if sentences count from 1.
+
+`blank-lines` and `equals-lines`: text whose documents are parted by blank lines, as
+`wmt-unwrap -d` and many language-model corpora have it, or by lines of `=`; a sentence on each
+other line.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from rerank.corpus.documents import ID_BYTES, Documents, EvaluationSet, shown_id
+from rerank.errors import InputError, UsageError
+from rerank.formats.document_files import ReadingChoices
+from rerank.formats.tokens import BLANK, shown
+from rerank.notices import Notices
+
+_PLACE = re.compile("[1-9][0-9]{0,5}")
+_NUMBERED = re.compile(rb"(.+)_[0-9]{1,9}")
+_DIGITS = 9  # of a size
+_LARGEST = 10**_DIGITS - 1  # sentences of all documents
+
+
+class DocumentIds(ABC):
+    """A format that says which document a sentence belongs to, and has no texts to match."""
+
+    has_texts = False
+    takes_field = False
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+    ) -> EvaluationSet:
+        """The documents of a file; `InputError` where it is not valid."""
+        return EvaluationSet(source, self.documents(lines, notices, source, choices))
+
+    @abstractmethod
+    def documents(
+        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
+    ) -> Documents:
+        """The documents of a file; `InputError` where it is not valid."""
+
+
+class Docids(DocumentIds):
+    """Lines of document ids."""
+
+    name = "docids"
+    description = "A document id per sentence; --docs-field N if it is a field of the line."
+    example = b"talk-1\ntalk-1\ntalk-2\n"
+    takes_field = True
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """True: any lines can be document ids, so that this format comes last."""
+        return True
+
+    def documents(
+        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
+    ) -> Documents:
+        """The documents of the ids; InputError for a blank line and for an id that resumes."""
+        ids = choices.limited(_short(lines, source), source)
+        if choices.field is not None:
+            ids = _fields(ids, choices.field, source)
+        documents = Documents.from_lines(
+            ids,
+            source=source,
+            interleaved=choices.interleaved,
+            may_be_sizes=choices.field is None,
+        )
+        option = ""
+        if len(documents) == documents.n_lines:
+            if _count_on(documents.ids, "_"):
+                option = "as Z-MERT has them, give --docs-format numbered-docids"
+            elif choices.field is None and _count_on(documents.ids, r"\s+"):
+                option = "with their numbers, give --docs-field 1"
+        if option:
+            notices.add(
+                "document of one sentence whose id ends in a number that counts on; if these "
+                f"are sentences of documents, {option}",
+                source=source,
+                line=1,
+                count=len(documents),
+            )
+        return documents
+
+
+class NumberedDocids(DocumentIds):
+    """Lines `DOCID_NUMBER`; the number is not used, since lines are in the order of the text."""
+
+    name = "numbered-docids"
+    description = "DOCID_NUMBER per sentence, as of Z-MERT; needs --docs-format numbered-docids."
+    example = b"talk-1_1\ntalk-1_2\ntalk-2_1\n"
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Never: each such line may be an id of its own."""
+        return False
+
+    def documents(
+        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
+    ) -> Documents:
+        """The documents; InputError for a line without a number, and for an id that resumes."""
+        ids = choices.limited(_without_numbers(_short(lines, source), source), source)
+        return Documents.from_lines(ids, source=source, interleaved=choices.interleaved)
+
+
+def _short(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """The lines; InputError for one that is too long for an id."""
+    for n, line in enumerate(lines, 1):
+        if len(line) > ID_BYTES:
+            raise InputError(
+                f"expected at most {ID_BYTES} bytes in a line, found more; is this a file of "
+                "document ids? `rerank list document-formats` shows the other formats",
+                source=source,
+                line=n,
+            )
+        yield line
+
+
+def _fields(lines: Iterable[bytes], field: str, source: str) -> Iterator[bytes]:
+    """The chosen field of each line."""
+    if _PLACE.fullmatch(field) is None:
+        raise UsageError(f"--docs-field {field}: expected the number of a field, from 1")
+    place = int(field) - 1
+    for n, line in enumerate(lines, 1):
+        fields = line.split(b"\t") if b"\t" in line else line.split()
+        if place >= len(fields):
+            raise InputError(
+                f"expected a field {field} as --docs-field says, found {len(fields)} "
+                f"in {shown(line)}; choose another field",
+                source=source,
+                line=n,
+            )
+        yield fields[place]
+
+
+def _without_numbers(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """The document of each line `DOCID_NUMBER`."""
+    for n, line in enumerate(lines, 1):
+        numbered = _NUMBERED.fullmatch(line.strip())
+        if numbered is None:
+            raise InputError(
+                f"expected DOCID_NUMBER, found {shown(line)}; leave out --docs-format if each line "
+                "is a document id",
+                source=source,
+                line=n,
+            )
+        yield numbered[1]
+
+
+def _count_on(ids: Sequence[str], separator: str) -> bool:
+    """Whether all ids are a name, the separator and 1, 2, …, and some names have two at least."""
+    pattern = re.compile(rf"(.+?){separator}([0-9]{{1,8}})")
+    parts = [found.groups() for one in ids if (found := pattern.fullmatch(one))]
+    if len(parts) < len(ids):
+        return False
+    steps = {int(b) - int(a) for (one, a), (other, b) in pairwise(parts) if one == other}
+    return steps == {1}
+
+
+class Sizes(DocumentIds):
+    """Lines `SIZE` or `DOCID SIZE`."""
+
+    name = "sizes"
+    description = (
+        "The number of sentences of each document, as DOCID SIZE; sizes without ids need "
+        "--docs-format sizes."
+    )
+    example = b"talk-1 2\ntalk-2 1\n"
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether each line is a name and a number, and no name comes twice."""
+        fields = [line.split() for line in head]
+        while fields and not fields[-1]:
+            fields.pop()
+        if not all(len(parts) == 2 and _is_size(parts[1]) for parts in fields):
+            return False
+        return len({parts[0] for parts in fields}) == len(fields)
+
+    def documents(
+        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
+    ) -> Documents:
+        """The documents; InputError for another line, and for an id that comes twice."""
+        sizes: dict[str, int] = {}
+        total = 0
+        for n, line in enumerate(choices.limited(lines, source), 1):
+            parts = line.split()
+            if not parts:
+                notices.add(BLANK, source=source, line=n)
+                continue
+            if len(parts) > 2 or not _is_size(parts[-1]):
+                raise InputError(
+                    f"expected SIZE or DOCID SIZE, found {shown(line)}; a size is the number of "
+                    "sentences of a document",
+                    source=source,
+                    line=n,
+                )
+            name, size = parts[0].decode() if len(parts) == 2 else str(n), int(parts[-1])
+            if name in sizes:
+                raise InputError(
+                    f"expected each document once, found {shown_id(name)} again; give each "
+                    "document an id of its own, or, if these are ids and sentence numbers, "
+                    "--docs-format docids --docs-field 1",
+                    source=source,
+                    line=n,
+                )
+            total += size
+            if total > _LARGEST:
+                raise InputError(
+                    f"expected at most {_LARGEST:,} sentences, found {total:,}; are these numbers "
+                    "ids? then give --docs-format docids",
+                    source=source,
+                    line=n,
+                )
+            if size == 0:
+                notices.add("empty document", source=source, line=n)
+            sizes[name] = size
+        if not sizes:
+            raise InputError("expected the size of each document, found none", source=source)
+        return _of_sizes(sizes)
+
+
+def _is_size(token: bytes) -> bool:
+    return token.isdigit() and len(token) <= _DIGITS
+
+
+def _of_sizes(sizes: dict[str, int]) -> Documents:
+    """Documents of these numbers of sentences, in order."""
+    starts = [0]
+    for size in sizes.values():
+        starts.append(starts[-1] + size)
+    return Documents(tuple(sizes), tuple(starts))
+
+
+class Spans(DocumentIds):
+    """Lines `DOCID START END`."""
+
+    name = "spans"
+    description = "A table DOCID START END, in order; sentences count from the first START, 0 or 1."
+    example = b"talk-1 0 2\ntalk-2 2 3\n"
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether all lines are rows of such a table whose ranges follow each other."""
+        rows = [_span(line) for line in head if line.strip()]
+        if None in rows:
+            return False
+        spans = [row[1:] for row in rows if row]
+        gaps = {start - end for (_, end), (start, _) in pairwise(spans)}
+        return spans[0][0] in (0, 1) and (gaps <= {0} or gaps <= {1})
+
+    def documents(
+        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
+    ) -> Documents:
+        """The documents; InputError for a range that does not follow the one before."""
+        rows: list[tuple[int, str, int, int]] = []
+        for n, text in enumerate(choices.limited(lines, source), 1):
+            if not text.strip():
+                continue
+            if (row := _span(text)) is None:
+                raise InputError(
+                    f"expected DOCID START END, found {shown(text)}; give a row for each document",
+                    source=source,
+                    line=n,
+                )
+            rows.append((n, *row))
+        if not rows:
+            raise InputError("expected DOCID START END, found no lines", source=source)
+        first = rows[0][2]
+        if first not in (0, 1):
+            raise InputError(
+                f"expected the first document to start with sentence 0 or 1, found {first}; put "
+                "the documents in the order of the sentences",
+                source=source,
+                line=rows[0][0],
+            )
+        following = rows[1][2] if len(rows) > 1 else rows[0][3] + first
+        closed = following == rows[0][3] + 1
+        expected, sizes = first, dict[str, int]()
+        for line, name, start, end in rows:
+            if start != expected:
+                raise InputError(
+                    f"expected {shown_id(name)} to start with sentence {expected}, behind the "
+                    f"document before, found {start}; each sentence belongs to one document, in "
+                    "order",
+                    source=source,
+                    line=line,
+                )
+            expected = end + closed
+            if expected < start or end > _LARGEST or name in sizes:
+                found = "an id that comes twice" if name in sizes else f"{start} {end}"
+                raise InputError(
+                    f"expected one range of sentences for each document, found {found}; correct "
+                    f"the line of {shown_id(name)}",
+                    source=source,
+                    line=line,
+                )
+            sizes[name] = expected - start
+        return _of_sizes(sizes)
+
+
+def _span(line: bytes) -> tuple[str, int, int] | None:
+    """Id, start and end of a line; None for another line."""
+    parts = line.split(b"\t") if line.count(b"\t") == 2 else line.split()
+    if len(parts) != 3:
+        return None
+    name, start, end = (part.strip() for part in parts)
+    if not (start.isdigit() and end.isdigit() and name and max(len(start), len(end)) < 10):
+        return None
+    return name.decode(), int(start), int(end)
+
+
+class SeparatedText(DocumentIds):
+    """Text whose documents are parted by lines that are no sentences."""
+
+    @staticmethod
+    @abstractmethod
+    def separates(line: bytes) -> bool:
+        """Whether a line stands between documents."""
+
+    def documents(
+        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
+    ) -> Documents:
+        """The documents, with numbers from 1 as ids."""
+        return Documents.from_lines(choices.limited(self._ids(lines), source), source=source)
+
+    def _ids(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The number of its document, from 1, for each sentence."""
+        number, ended = 0, True
+        for line in lines:
+            if not self.separates(line):
+                number += ended
+                yield b"%d" % number
+            ended = self.separates(line)
+
+
+class BlankLines(SeparatedText):
+    """Text with a blank line between documents."""
+
+    name = "blank-lines"
+    description = "Text, a sentence per line, with a blank line between documents."
+    example = b"the lamp is lit .\nit burns .\n\nshe left .\n"
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether there is a blank line inside, and the others look like text, not like ids."""
+        filled = [n for n, line in enumerate(head) if line.strip()]
+        if filled[-1] - filled[0] + 1 == len(filled):
+            return False
+        pairs = [(head[a], head[b]) for a, b in pairwise(filled) if b == a + 1]
+        repeated = sum(one == other for one, other in pairs)
+        words = any(b" " in head[n].strip() or not head[n].isascii() for n in filled)
+        return words and 2 * repeated <= len(pairs)
+
+    @staticmethod
+    def separates(line: bytes) -> bool:
+        """Whether a line is blank."""
+        return not line.strip()
+
+
+class EqualsLines(SeparatedText):
+    """Text with a line of `=` between documents."""
+
+    name = "equals-lines"
+    description = "Text, a sentence per line, with a line of = signs between documents."
+    example = b"the lamp is lit .\nit burns .\n=====\nshe left .\n"
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether there is a line of `=`."""
+        return any(map(self.separates, head))
+
+    @staticmethod
+    def separates(line: bytes) -> bool:
+        """Whether a line has `=` and nothing else."""
+        return bool(line.strip()) and not line.strip().strip(b"=")
+
+
+def without_separators(lines: Sequence[bytes], documents: Documents) -> list[bytes] | None:
+    """The sentences of a text that is parted by blank lines or `=` just where documents end.
+
+    None for another text. O(lines).
+    """
+    ends = set(documents.starts[1:])
+    for separates in (BlankLines.separates, EqualsLines.separates):
+        sentences = [line for line in lines if not separates(line)]
+        if len(sentences) != documents.n_lines:
+            continue
+        places, n = set[int](), 0
+        for line in lines:
+            if separates(line):
+                places.add(n)
+            n += not separates(line)
+        if places - {0, n} == ends - {n}:
+            return sentences
+    return None

@@ -1,0 +1,505 @@
+"""Document files with texts that are matched by name: WMT XML, NIST SGML, JSON lines.
+
+WMT XML (2021 and later) has documents with source, references and outputs of several systems:
+
+    <dataset id="wmt"><collection id="general"><doc id="news-1" origlang="ru">
+      <src lang="ru"><p><seg id="1">…</seg></p></src>
+      <ref lang="en" translator="refA"><p><seg id="1">…</seg></p></ref>
+      <hyp lang="en" system="ONLINE-A"><p><seg id="1">…</seg></p></hyp>
+    </doc></collection></dataset>
+
+Sentences are ordered by document and by the number of the segment. A document type declaration is
+refused: it may define entities, and nothing is fetched. Source: schema/wmt-schema.rnc of
+https://github.com/wmt-conference/wmt-format-tools.
+
+NIST SGML has source, reference and system sets of mteval, read with patterns as all tools do:
+
+    <refset setid="test" srclang="zh" trglang="en" refid="r1">
+    <doc docid="news-1" sysid="ref"><seg id="1"> AT&T rose . </seg></doc>
+    </refset>
+
+It is no XML: `&` stands unescaped, names of tags and attributes are in any case, attributes in any
+order, and a segment may span lines. Several documents with one docid and different sysid are
+several references. `&amp; &lt; &gt; &quot; &apos;` are decoded, once; other text stays as it is.
+Source: scripts/ems/support/reference-from-sgm.perl of https://github.com/moses-smt/mosesdecoder.
+
+JSON lines have a key that says which document a sentence belongs to:
+
+    {"document": "talk-1", "source": "…", "reference": "the lamp is lit ."}
+
+The key is `document`, `doc_id`, `docid`, `doc` or `document_id`, or the one that is chosen. Of the
+texts, `source` (`src`) and `reference` (`ref`) or `references` (`refs`), a list, are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from rerank.corpus.documents import (
+    Documents,
+    EvaluationSet,
+    EvaluationSetBuilder,
+    Lines,
+    Role,
+    shown_id,
+)
+from rerank.errors import InputError
+from rerank.formats.document_files import MAX_BYTES, ReadingChoices
+from rerank.formats.json_objects import first_key, read_json
+from rerank.formats.tokens import shown, similar
+from rerank.notices import Notices
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import XMLParser
+
+_OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
+    "src": ("source", "translator"),
+    "ref": ("reference", "translator"),
+    "hyp": ("system", "system"),
+}
+_XML = re.compile(rb"\s*<(?:\?xml\b|dataset\b|collection\b|!DOCTYPE\b|!--)")
+_DATASET = re.compile(rb"<(?:dataset|collection)\b|<!ENTITY\b|<!DOCTYPE\b")
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
+_BLOCK_BYTES = 1 << 16
+_DEEPEST = 50  # elements in each other; the schema has 6
+_LONGEST = 16 << 20  # bytes of a segment
+_OF_SGML: Mapping[bytes, Role] = {b"srcset": "source", b"refset": "reference", b"tstset": "system"}
+_TAG = re.compile(rb"<(/?)(srcset|refset|tstset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    rb"""(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+)
+_ENTITY = re.compile(rb"&(amp|lt|gt|quot|apos);")
+_CHARACTERS = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
+_SET = re.compile(rb"\s*<(?:srcset|refset|tstset)\b", re.IGNORECASE)
+_MTEVAL = re.compile(rb"\s*<!DOCTYPE\s+mteval|\s*<mteval\b", re.IGNORECASE)
+_DOC = re.compile(rb"\s*<doc\s[^>]*docid\s*=", re.IGNORECASE)
+_NO_TRANSLATION = b"NO BEST TRANSLATION"
+_KEYS = ("document", "doc_id", "docid", "doc", "document_id")
+_SINGLE: dict[str, Role] = {
+    "source": "source",
+    "src": "source",
+    "reference": "reference",
+    "ref": "reference",
+}
+_REFERENCES = ("references", "refs")
+
+
+class WmtXml:
+    """WMT XML."""
+
+    name = "wmt-xml"
+    description = "WMT XML since 2021: collections, several references and systems in one file."
+    example = (
+        b'<?xml version="1.0" encoding="utf-8"?>\n<dataset id="t"><doc id="d1">\n'
+        b'<src lang="ru"><p><seg id="1">one</seg></p></src>\n'
+        b'<ref lang="en" translator="A"><p><seg id="1">the lamp is lit .</seg></p></ref>\n'
+        b"</doc></dataset>\n"
+    )
+    has_texts = True
+    takes_field = False
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether the file begins as XML, and has a data set or declarations."""
+        first = next(line for line in head if line.strip())
+        return bool(_XML.match(first)) and any(map(_DATASET.search, head))
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+    ) -> EvaluationSet:
+        """The documents and texts; InputError where the XML is not valid."""
+        target = _XmlTarget(source, notices)
+        parser = _parser(target)
+        target.line_number = lambda: int(parser.parser.CurrentLineNumber)
+        try:
+            for block in _blocks(_bounded(lines, source)):
+                parser.feed(block)
+            parser.close()
+        except InputError:
+            raise
+        except Exception as fault:
+            raise _located(fault, source, target.line_number()) from None
+        return target.finish()
+
+
+def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines in blocks of about 64 KiB: the parser is slow on many short pieces."""
+    block, size = list[bytes](), 0
+    for line in lines:
+        block.append(line)
+        size += len(line) + 1
+        if size > _BLOCK_BYTES:
+            yield b"\n".join([*block, b""])
+            block, size = [], 0
+    yield b"\n".join(block)
+
+
+def _parser(target: _XmlTarget) -> XMLParser:
+    """A parser that refuses declarations; imported here, because few commands read XML.
+
+    The declaration of a file may name another encoding, but its lines were read as UTF-8.
+    """
+    from defusedxml.ElementTree import DefusedXMLParser
+
+    return cast("XMLParser", DefusedXMLParser(target=target, encoding="utf-8", forbid_dtd=True))
+
+
+def _located(fault: Exception, source: str, line: int) -> InputError:
+    """An error of the parser as one of the input; other errors are raised."""
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml.common import DefusedXmlException
+
+    if isinstance(fault, DefusedXmlException):
+        return InputError(
+            "expected XML without declarations, found a document type or an entity; entities are "
+            "not allowed: remove the <!DOCTYPE …> and write the characters themselves",
+            source=source,
+            line=line,
+        )
+    if isinstance(fault, ParseError):
+        reason = re.sub(r": line \d+, column \d+", "", str(fault))
+        return InputError(
+            f"expected valid XML, found a fault: {reason}; check the file with xmllint",
+            source=source,
+            line=min(fault.position[0], line),
+        )
+    raise fault
+
+
+class _XmlTarget:
+    """Receives the elements from the parser; `line_number` is set to where the parser is."""
+
+    def __init__(self, source: str, notices: Notices) -> None:
+        self.line_number: Callable[[], int] = lambda: 1
+        self._source, self._notices = source, notices
+        self._builder = EvaluationSetBuilder(source, sort_key=int)
+        self._depth, self._collection = 0, ""
+        self._owners: dict[str, tuple[str, int]] = {}  # collection and line of each id
+        self._document: str | None = None
+        self._text: tuple[Role, str] | None = None
+        self._segment: str | None = None
+        self._parts: list[str] = []
+        self._size = 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """A tag opens."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._fault("elements of WMT XML", "too deep a nesting", "is it another format?")
+        if self._depth == 1 and tag not in ("dataset", "collection", "doc"):
+            raise self._fault(
+                "<dataset> of WMT XML", f"<{tag[:40]}>", "NIST SGML has <refset> or <srcset>"
+            )
+        if tag == "collection":
+            self._collection = attributes.get("id", "")
+        elif tag == "doc":
+            self._document = self._document_id(attributes)
+        elif tag in _OF_XML and self._document is not None:
+            role, key = _OF_XML[tag]
+            self._text = role, "" if role == "source" else attributes.get(key, "")
+        elif tag == "seg" and self._text is not None:
+            self._segment = attributes.get("id", "")
+            if not _NUMBER.fullmatch(self._segment):
+                found = f"{self._segment[:40]!r}"
+                raise self._fault("a number from 1 as id of a segment", found, "number them")
+            self._parts, self._size = [], 0
+
+    def data(self, text: str) -> None:
+        """Characters."""
+        if self._segment is not None:
+            self._parts.append(text)
+            self._size += len(text)
+            if self._size > _LONGEST:
+                limit = f"at most {_LONGEST:,} characters in a segment"
+                raise self._fault(limit, "more", "is this the right file?")
+
+    def end(self, tag: str) -> None:
+        """A tag closes."""
+        self._depth -= 1
+        if tag == "seg" and self._segment is not None and self._text and self._document:
+            text = _one_line("".join(self._parts).encode())
+            segment = (self._document, self._segment)
+            self._builder.add(*self._text, segment, text, line=self.line_number())
+            self._segment = None
+        elif tag in _OF_XML:
+            self._text = None
+        elif tag == "doc":
+            self._document = None
+
+    def close(self) -> None:
+        """The end of the file."""
+
+    def finish(self) -> EvaluationSet:
+        """What was read."""
+        return self._builder.finish(self._notices)
+
+    def _document_id(self, attributes: Mapping[str, Any]) -> str:
+        """Id of a document; of one whose id another collection has, with its own collection."""
+        name = str(attributes.get("id", ""))
+        if not name:
+            raise self._fault("an id of the document", "none", "write <doc id=…>")
+        if name in self._owners:
+            if self._owners[name][0] == self._collection:
+                raise self._fault(
+                    "each document once in a collection",
+                    f"{shown_id(name)} again, which began on line {self._owners[name][1]}",
+                    "give it another id",
+                )
+            name = f"{self._collection}/{name}"
+        self._owners[name] = self._collection, self.line_number()
+        return name
+
+    def _fault(self, expected: str, found: str, cure: str) -> InputError:
+        return InputError(
+            f"expected {expected}, found {found}; {cure}",
+            source=self._source,
+            line=self.line_number(),
+        )
+
+
+class Sgml:
+    """NIST SGML."""
+
+    name = "sgml"
+    description = "NIST SGML: srcset, refset (several references) and tstset of mteval."
+    example = (
+        b'<refset setid="t" srclang="zh" trglang="en" refid="r1">\n'
+        b'<doc docid="d1">\n<seg id="1"> the lamp is lit . </seg>\n</doc>\n</refset>\n'
+    )
+    has_texts = True
+    takes_field = False
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether a set, or a document with docid, begins at the beginning of a line."""
+        return any(_SET.match(line) or _MTEVAL.match(line) or _DOC.match(line) for line in head)
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+    ) -> EvaluationSet:
+        """The sets of a file; InputError for a tag that is not closed, or for a repeated id."""
+        content = b"\n".join(_bounded(lines, source))
+        reading = _SgmlReading(content, source, notices)
+        for tag in _TAG.finditer(content):
+            reading.take(tag)
+        return reading.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A tag that is open: its attributes, and its line."""
+
+    attributes: Mapping[str, str]
+    line: int
+
+
+class _SgmlReading:
+    """The state of reading: the set, document and segment that are open."""
+
+    def __init__(self, content: bytes, source: str, notices: Notices) -> None:
+        self._content, self._source, self._notices = content, source, notices
+        self._builder = EvaluationSetBuilder(source)
+        self._role: Role = "reference"
+        self._set: Mapping[str, str] = {}
+        self._document: _Open | None = None
+        self._segment: _Open | None = None
+        self._number, self._start = 0, 0
+        self._line, self._counted = 1, 0
+
+    def take(self, tag: re.Match[bytes]) -> None:
+        """The next tag."""
+        self._line += self._content.count(b"\n", self._counted, tag.start())
+        self._counted = tag.start()
+        kind = tag[2].lower()
+        if kind == b"seg":
+            self._end_segment(tag) if tag[1] else self._begin_segment(tag)
+            return
+        if self._segment is not None:
+            raise self._fault("</seg>", tag, self._segment.line)
+        if kind == b"doc":
+            self._document = None if tag[1] else _Open(_attributes(tag[3]), self._line)
+            self._number = 0
+        else:
+            self._role = _OF_SGML[kind]
+            self._set = {} if tag[1] else _attributes(tag[3])
+
+    def finish(self) -> EvaluationSet:
+        """What was read; InputError for a segment that is open."""
+        if self._segment is not None:
+            raise InputError(
+                "expected </seg> behind <seg>, found the end of the file; is it complete?",
+                source=self._source,
+                line=self._segment.line,
+            )
+        return self._builder.finish(self._notices)
+
+    def _begin_segment(self, tag: re.Match[bytes]) -> None:
+        if self._segment is not None:
+            raise self._fault("</seg>", tag, self._segment.line)
+        if self._document is None:
+            raise self._fault('<doc docid="…">', tag, self._line)
+        self._segment = _Open(_attributes(tag[3]), self._line)
+        self._start = tag.end()
+        self._number += 1
+
+    def _end_segment(self, tag: re.Match[bytes]) -> None:
+        document, segment = self._document, self._segment
+        if document is None or segment is None:
+            raise self._fault("<seg>", tag, self._line)
+        if not (docid := document.attributes.get("docid", "")):
+            raise InputError(
+                "expected a docid of the document, found none; write <doc docid=…>",
+                source=self._source,
+                line=document.line,
+            )
+        text = _one_line(self._content[self._start : tag.start()])
+        text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text)
+        if text == _NO_TRANSLATION and self._role == "system":
+            kind = f"{_NO_TRANSLATION.decode()}, read as an empty translation"
+            self._notices.add(kind, source=self._source, line=segment.line)
+            text = b""
+        number = segment.attributes.get("id", str(self._number))
+        self._builder.add(self._role, self._name(), (docid, number), text, line=segment.line)
+        self._segment = None
+
+    def _name(self) -> str:
+        """Name of the text that the open document belongs to; a source needs none."""
+        if self._role == "source" or self._document is None:
+            return ""
+        keys = ("sysid", "refid") if self._role == "system" else ("refid", "sysid")
+        found = [place.get(key) for place in (self._document.attributes, self._set) for key in keys]
+        if self._role == "reference" and self._set.get("refid"):
+            # in a set of one reference, sysid says who made the document
+            found.insert(0, self._set["refid"])
+        return next((name for name in found if name), "")
+
+    def _fault(self, expected: str, tag: re.Match[bytes], line: int) -> InputError:
+        return InputError(
+            f"expected {expected} before line {self._line}, found {shown(tag[0])}; close each "
+            "segment and document before the next one",
+            source=self._source,
+            line=line,
+        )
+
+
+def _attributes(text: bytes) -> dict[str, str]:
+    """Values of the attributes of a tag by name in lower case; their white space is kept."""
+    found = _ATTRIBUTE.findall(text)
+    return {name.decode().lower(): (a or b or c).decode() for name, a, b, c in found}
+
+
+class DocumentJson:
+    """JSON lines with a document key."""
+
+    name = "jsonl"
+    description = "A JSON object per sentence with the key document; --docs-field for another key."
+    example = b'{"document": "d1", "reference": "the lamp is lit ."}\n'
+    has_texts = True
+    takes_field = True
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether the first line is a JSON object with one of the keys."""
+        first = next(line for line in head if line.strip())
+        try:
+            found = read_json(first) if first.lstrip().startswith(b"{") else {}
+        except (ValueError, RecursionError):
+            return False
+        return first_key(found, _KEYS) is not None
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+    ) -> EvaluationSet:
+        """The documents and texts; InputError for what is no object, or lacks the key."""
+        ids = list[bytes]()
+        texts: dict[Role, dict[str, dict[int, bytes]]] = {}
+        for n, line in enumerate(choices.limited(_bounded(lines, source), source), 1):
+            try:
+                found = _object(line)
+                ids.append(_id(found, choices.field))
+                for role, name, text in _texts(found):
+                    texts.setdefault(role, {}).setdefault(name, {})[n - 1] = text
+            except InputError as fault:
+                raise InputError(str(fault), source=source, line=n) from None
+        documents = Documents.from_lines(ids, source=source, interleaved=choices.interleaved)
+        places = documents.lines or range(len(ids))
+        ordered: dict[Role, dict[str, Lines]] = {
+            role: {name: [column.get(place) for place in places] for name, column in named.items()}
+            for role, named in texts.items()
+        }
+        return EvaluationSet(source, documents, ordered)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """The object on a line."""
+    try:
+        found = read_json(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(
+            f"expected a JSON object with the key 'document', found {shown(line)}; write one per "
+            "sentence"
+        )
+    return found
+
+
+def _id(found: dict[str, Any], field: str | None) -> bytes:
+    """The document id of an object."""
+    keys = _KEYS if field is None else (field,)
+    key = first_key(found, keys)
+    if key is None:
+        raise InputError(
+            f"expected the key {keys[0]!r}, found none; {similar(keys[0], found)}; choose it with "
+            "--docs-field"
+        )
+    value = found[key]
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise InputError(
+            f"expected a text or whole number as {key!r}, found {type(value).__name__}"
+        )
+    return _encoded(str(value), key)
+
+
+def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, bytes]]:
+    """Role, name and text of those of an object."""
+    for key, role in _SINGLE.items():
+        if isinstance(found.get(key), str):
+            yield role, "", _encoded(found[key], key)
+    for key in _REFERENCES:
+        if isinstance(found.get(key), list):
+            for n, text in enumerate(found[key], 1):
+                if not isinstance(text, str):
+                    raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
+                yield "reference", str(n), _encoded(text, key)
+
+
+def _encoded(text: str, key: str) -> bytes:
+    """UTF-8 of a text of one line."""
+    if "\n" in text or "\0" in text:
+        raise InputError(f"expected one line as {key!r}, found a line end or NUL; remove it")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"found half a surrogate pair in {key!r}; write whole ones") from None
+
+
+def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """The lines of a file whose texts are kept; InputError beyond `MAX_BYTES`."""
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        if size > MAX_BYTES:
+            raise InputError(
+                f"expected a file of at most {MAX_BYTES:,} bytes, unpacked, found more; is this "
+                "the right file?",
+                source=source,
+            )
+        yield line
+
+
+def _one_line(text: bytes) -> bytes:
+    """The text of a segment on one line: white space around line ends is layout; the rest stays."""
+    parts = (part.strip(b" \t") for part in text.replace(b"\r", b"\n").split(b"\n"))
+    return b" ".join(part for part in parts if part)

@@ -1,1 +1,0 @@
-"""Formats of files that say which sentences are a document, recognised by their content."""
