@@ -159,7 +159,7 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     files = TextFiles(options.text, options.side.values())
     needed = information_of(saved.model.context, training=False)
     check_files(dict.fromkeys(needed, str(lm)), files.side)
-    columns = [encoded_text(files, saved.vocabulary, saved.side, notices, documents)]
+    columns = [encoded_text(files, saved, notices, documents)]
     names: list[str] = []
     if options.tags is not None:
         name = display(options.text)

@@ -145,10 +145,10 @@ def _check(saved: SavedModel, lm: Path) -> None:
 
 def _document(start: str, saved: SavedModel, notices: Notices) -> Corpus:
     """The document that is continued; InputError for several."""
-    from rerank.commands.texts import read_corpus
+    from rerank.commands.texts import TextFiles, encoded_text
     from rerank.files.paths import display
 
-    found = read_corpus(start, saved, notices)
+    found = saved.in_reading_order(encoded_text(TextFiles(start), saved, notices))
     if found.n_documents > 1:
         raise InputError(
             f"expected one document to continue, found {found.n_documents:,}; keep one of those "

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
     from rerank.formats.side_information import Files
 
-NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
     "blank": "part documents with blank lines",
@@ -134,11 +132,6 @@ class TextFiles:
     text: str | Path
     side: Files = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, text: str | Path | TextFiles) -> TextFiles:
-        """A text without side information, or these files."""
-        return text if isinstance(text, TextFiles) else cls(text)
-
     @property
     def all(self) -> tuple[str | Path, ...]:
         """All of the files."""
@@ -164,33 +157,50 @@ def training_texts(
     valid: TextFiles,
     notices: Notices,
     *,
-    known: Mapping[str, Vocabulary] = NOTHING,
-    streams: int = 1,
-    backward: bool | None = None,
-    reverse_documents: bool | None = None,
+    known: Mapping[str, Vocabulary],
+    streams: int,
+    backward: bool | None,
+    reverse_documents: bool | None,
 ) -> TrainingTexts:
     """The texts of a run in the order in which its model reads them.
 
     known: vocabularies of kinds of side information that are not made from the training text;
     streams: documents read in parallel. InputError for files that do not fit each other.
     """
-    from lm.corpus import encode, in_reading_order, intern, renumber
+    from lm.corpus import Corpus, build_vocabulary, encode, in_reading_order, intern, renumber
+    from lm.side_information import LABELS, NUMBERS
 
-    words, raw = intern(read_lines(train.text, notices), options.documents)
+    documents, passages = options.documents, options.passages
+    words, raw = intern(read_lines(train.text, notices), documents)
     check_text(raw, train.text, notices)
-    vocabulary = _vocabulary(options, words, raw, train.text)
-    held_out = encode(read_lines(valid.text, notices), vocabulary, options.documents)
+    unknown = None if options.unknown is None else options.unknown.encode()
+    if unknown is not None and unknown not in words:
+        raise InputError(
+            f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
+            "correct it, or leave it out",
+            source=display(train.text),
+        )
+    vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count or 1, unknown)
+    held_out = encode(read_lines(valid.text, notices), vocabulary, documents)
     check_text(held_out, valid.text, notices)
     if raw.n_documents == 1 and not options.across_documents:
         notices.add(
-            f"training text is one document; {_PARTED[options.documents]}",
-            source=display(train.text),
+            f"training text is one document; {_PARTED[documents]}", source=display(train.text)
         )
-    side, own = _side_information(options, train, raw, notices, known)
-    name, others = display(valid.text), (options.documents, notices)
-    beside = encoded(valid.side, side, held_out, name, *others)
-    corpus = replace(renumber(raw, words, vocabulary), side=own)
-    held_out = replace(held_out, side=beside)
+    vocabularies: dict[str, Vocabulary] = {}
+    beside: dict[str, SideText] = {}
+    for kind, path in train.side.items():
+        name = display(train.text)
+        own, beside[kind] = interned(path, kind, raw, name, documents, notices)
+        if kind in NUMBERS:
+            continue
+        size = options.source_vocabulary or options.vocabulary or len(own)
+        counted = Corpus(beside[kind].tokens, beside[kind].sentences, raw.documents)
+        most = len(own) if kind in LABELS else size
+        vocabularies[kind] = known.get(kind) or build_vocabulary(own, counted, most)
+        beside[kind] = renumbered(beside[kind], own, vocabularies[kind])
+    corpus = replace(renumber(raw, words, vocabulary), side=beside)
+    held_out = _with_side(held_out, valid, vocabularies, documents, notices)
     if options.longest is not None:
         corpus = corpus.without_longer(options.longest)
         if not corpus.n_sentences:
@@ -199,76 +209,37 @@ def training_texts(
                 "choose a larger number"
             )
     if options.across_documents:
-        stretches = streams * STRETCHES
-        corpus, held_out = corpus.in_stretches(stretches), held_out.in_stretches(1)
-    if options.passages is not None:
-        corpus = _in_passages(corpus, options.passages, train.text)
-        held_out = _in_passages(held_out, options.passages, valid.text)
+        corpus = corpus.in_stretches(streams * STRETCHES)
+        held_out = held_out.in_stretches(1)
+    both = [corpus, held_out]
+    if passages is not None:
+        both = [one.in_passages(passages) for one in both]
+        for one, files in zip(both, (train, valid), strict=True):
+            if not one.n_sentences:
+                raise UsageError(
+                    f"--passages {passages}: all documents of {display(files.text)} have fewer "
+                    "sentences; choose a smaller number"
+                )
     corpus, held_out = (
         in_reading_order(one, backward=backward, reverse_documents=reverse_documents)
-        for one in (corpus, held_out)  # after stretches, which are read in this order, too
+        for one in both  # after stretches, which are read in this order, too
     )
-    return TrainingTexts(corpus, held_out, vocabulary, side)
+    return TrainingTexts(corpus, held_out, vocabulary, vocabularies)
 
 
-def _in_passages(corpus: Corpus, size: int, path: str | Path) -> Corpus:
-    """`Corpus.in_passages`; UsageError if all documents of the text, of this name, are shorter."""
-    found = corpus.in_passages(size)
-    if not found.n_sentences:
-        raise UsageError(
-            f"--passages {size}: all documents of {display(path)} have fewer sentences; choose a "
-            "smaller number"
-        )
-    return found
-
-
-def _vocabulary(
-    options: TextOptions, words: list[bytes], raw: Corpus, path: str | Path
+def frequent_words(
+    words: list[bytes], raw: Corpus, most: int | None, least: int, unknown: bytes | None = None
 ) -> Vocabulary:
-    """The vocabulary of an interned training text."""
+    """The vocabulary of an interned training text; UsageError if no word is frequent enough.
+
+    most: words, None for all; least, unknown: as of `lm.corpus.build_vocabulary`.
+    """
     from lm.corpus import build_vocabulary
 
-    unknown = None if options.unknown is None else options.unknown.encode()
-    if unknown is not None and unknown not in words:
-        raise InputError(
-            f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
-            "correct it, or leave it out",
-            source=display(path),
-        )
-    least = options.min_count or 1
-    size = options.vocabulary or len(words)
-    vocabulary = build_vocabulary(words, raw, size, least=least, unknown=unknown)
-    if not vocabulary.words:
+    found = build_vocabulary(words, raw, most or len(words), least=least, unknown=unknown)
+    if not found.words:
         raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
-    return vocabulary
-
-
-def _side_information(
-    options: TextOptions,
-    train: TextFiles,
-    raw: Corpus,
-    notices: Notices,
-    known: Mapping[str, Vocabulary],
-) -> tuple[dict[str, Vocabulary], dict[str, SideText]]:
-    """Vocabularies of the training text's side information, and itself in their ids."""
-    from lm.corpus import Corpus, build_vocabulary
-    from lm.side_information import LABELS, NUMBERS
-
-    vocabularies: dict[str, Vocabulary] = {}
-    texts: dict[str, SideText] = {}
-    for kind, path in train.side.items():
-        name = display(train.text)
-        if kind in NUMBERS:
-            beside = raw, name, options.documents, notices
-            texts[kind] = numbered(path, *beside)
-            continue
-        words, text = interned(path, kind, raw, name, options.documents, notices)
-        size = options.source_vocabulary or options.vocabulary or len(words)
-        most = len(words) if kind in LABELS else size
-        corpus = Corpus(text.tokens, text.sentences, raw.documents)
-        vocabularies[kind] = known.get(kind) or build_vocabulary(words, corpus, most)
-        texts[kind] = renumbered(text, words, vocabularies[kind])
-    return vocabularies, texts
+    return found
 
 
 def check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
@@ -311,13 +282,16 @@ def interned(
 ) -> tuple[list[bytes], SideText]:
     """Distinct words of side information, and its sentences in their indices.
 
-    beside: the text, of this name in messages, that has the same documents and sentences.
+    Of a kind whose sentences are numbers of sentences there are no words. beside: the text, of this
+    name in messages, that has the same documents and sentences. InputError if it has not.
     """
     import numpy as np
 
     from lm.corpus import intern
-    from lm.side_information import LABELS, SideText
+    from lm.side_information import LABELS, NUMBERS, SideText
 
+    if kind in NUMBERS:
+        return [], _numbered(path, beside, name, documents, notices)
     words, found = intern(read_lines(path, notices), documents)
     check_shape(found, beside, name, path)
     lengths = np.diff(found.sentences)
@@ -331,7 +305,7 @@ def interned(
     return words, SideText(found.tokens, found.sentences)
 
 
-def numbered(
+def _numbered(
     path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
 ) -> SentenceNumbers:
     """Sentences that a text names by their numbers in their documents, from 1; 0 for none.
@@ -362,99 +336,62 @@ def numbered(
     return SentenceNumbers.of(indices)
 
 
-def _shape(corpus: Corpus) -> str:
-    return f"{corpus.n_sentences:,} sentences in {corpus.n_documents:,} documents"
-
-
 def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
     """InputError for a text that has not the documents and sentences of another one."""
     import numpy as np
 
-    if not np.array_equal(found.documents, beside.documents):
-        raise InputError(
-            f"expected {_shape(beside)} as in {name}, found {_shape(found)}; line i must "
-            f"belong to line i of {name}, with the same lines between documents"
-            + _first_difference(found, beside),
-            source=display(path),
-        )
-
-
-def _first_difference(found: Corpus, beside: Corpus) -> str:
-    """`; document 3 has 12 sentences, not 14`, of the first document that differs, if any."""
-    import numpy as np
-
-    both = [np.diff(one.documents) for one in (found, beside)]
-    n = min(map(len, both))
-    odd = np.flatnonzero(both[0][:n] != both[1][:n])
-    if not odd.size:
-        return ""
-    d = int(odd[0])
-    return f"; document {d + 1} has {both[0][d]:,} sentences, not {both[1][d]:,}"
-
-
-def encoded(
-    paths: Files,
-    vocabularies: Mapping[str, Vocabulary],
-    beside: Corpus,
-    name: str,
-    documents: str,
-    notices: Notices,
-) -> dict[str, SideText]:
-    """Side information in the ids of vocabularies, of a text that has these sentences."""
-    from lm.side_information import NUMBERS
-
-    found: dict[str, SideText] = {}
-    for kind, path in paths.items():
-        if kind in NUMBERS:
-            found[kind] = numbered(path, beside, name, documents, notices)
-            continue
-        words, text = interned(path, kind, beside, name, documents, notices)
-        found[kind] = renumbered(text, words, vocabularies[kind])
-    return found
+    if np.array_equal(found.documents, beside.documents):
+        return
+    theirs, ours = (
+        f"{one.n_sentences:,} sentences in {one.n_documents:,} documents" for one in (beside, found)
+    )
+    sizes = zip(np.diff(found.documents), np.diff(beside.documents), strict=False)
+    odd = [(d, own, other) for d, (own, other) in enumerate(sizes, 1) if own != other]
+    first = "".join(
+        f"; document {d} has {own:,} sentences, not {other:,}" for d, own, other in odd[:1]
+    )
+    raise InputError(
+        f"expected {theirs} as in {name}, found {ours}; line i must belong to line i of {name}, "
+        f"with the same lines between documents{"".join(odd[:1])}",
+        source=display(path),
+    )
 
 
 def renumbered(text: SideText, words: Sequence[bytes], vocabulary: Vocabulary) -> SideText:
     """Interned side information in a vocabulary's ids."""
     import numpy as np
 
-    from lm.side_information import SideText
-
     ids = np.asarray(vocabulary.encode(words), dtype=np.int32)
-    return SideText(ids[text.tokens] if len(ids) else text.tokens, text.sentences)
+    return replace(text, tokens=ids[text.tokens] if len(ids) else text.tokens)
 
 
-def read_corpus(
-    files: str | Path | TextFiles,
-    saved: SavedModel,
+def _with_side(
+    corpus: Corpus,
+    files: TextFiles,
+    vocabularies: Mapping[str, Vocabulary],
+    documents: str,
     notices: Notices,
-    documents: str = "blank",
-    *,
-    across_documents: bool = False,
 ) -> Corpus:
-    """A text, its documents parted as `lm.corpus.DOCUMENTS` names it, as a model reads it.
-
-    across_documents: whether the whole text is one document. InputError if it has no words, or if
-    its side information does not fit.
-    """
-    files = TextFiles.of(files)
-    corpus = encoded_text(files, saved.vocabulary, saved.side, notices, documents)
-    return saved.in_reading_order(corpus, across_documents=across_documents)
+    """The corpus of a text with its side information, in the ids of vocabularies."""
+    side: dict[str, SideText] = {}
+    for kind, path in files.side.items():
+        name = display(files.text)
+        words, side[kind] = interned(path, kind, corpus, name, documents, notices)
+        if kind in vocabularies:
+            side[kind] = renumbered(side[kind], words, vocabularies[kind])
+    return replace(corpus, side=side)
 
 
 def encoded_text(
-    files: TextFiles,
-    vocabulary: Vocabulary,
-    side: Mapping[str, Vocabulary],
-    notices: Notices,
-    documents: str = "blank",
+    files: TextFiles, saved: SavedModel, notices: Notices, documents: str = "blank"
 ) -> Corpus:
-    """A text and its side information in the ids of vocabularies; documents: as above.
+    """A text and its side information in a model's ids, not in its reading order.
 
-    InputError if it has no words, or if its side information does not fit.
+    documents: a name of `lm.corpus.DOCUMENTS`. InputError if the text has no words, or if its side
+    information does not fit.
     """
     from lm.corpus import encode
 
-    corpus = encode(read_lines(files.text, notices), vocabulary, documents)
+    corpus = encode(read_lines(files.text, notices), saved.vocabulary, documents)
     check_text(corpus, files.text, notices)
-    name = display(files.text)
-    return replace(corpus, side=encoded(files.side, side, corpus, name, documents, notices))
+    return _with_side(corpus, files, saved.side, documents, notices)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from rerank.commands.run import Messages
-from rerank.commands.texts import check_text, documents_option
+from rerank.commands.texts import check_text, documents_option, frequent_words
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, read_lines
 from rerank.files.outputs import check_outputs
@@ -87,19 +87,17 @@ def _estimate(options: TrainNgramOptions, notices: Notices) -> None:
     `<unk>` in the text, and every word outside the vocabulary, is the unknown class. Memory: about
     60 bytes a word of the text, and up to 60 bytes an n-gram.
     """
-    from lm.corpus import build_vocabulary, intern, renumber
+    from lm.corpus import intern, renumber
     from lm.ngrams import NGramError
     from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
     from rerank.formats.arpa import write_ngrams
 
-    train, announce, least = options.train, options.messages.announce, options.min_count
+    train, announce = options.train, options.messages.announce
     check_outputs([options.out], [train])
     inputs = InputFiles((train,))
     words, raw = intern(_without_tabs(train, notices), options.documents)
     check_text(raw, train, notices)
-    vocabulary = build_vocabulary(words, raw, options.vocabulary or len(words), least=least)
-    if not vocabulary.words:
-        raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
+    vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
     corpus = renumber(raw, words, vocabulary)
     counts = count_ngrams(corpus, len(vocabulary), options.order)
     smoothing: KneserNey | StupidBackoff = StupidBackoff()
