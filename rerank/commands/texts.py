@@ -352,7 +352,7 @@ def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> N
     )
     raise InputError(
         f"expected {theirs} as in {name}, found {ours}; line i must belong to line i of {name}, "
-        f"with the same lines between documents{"".join(odd[:1])}",
+        f"with the same lines between documents{first}",
         source=display(path),
     )
 
