@@ -22,8 +22,7 @@ from decoders.marginals import is_chain, marginals
 from decoders.problem import Array, DocumentProblem
 from decoders.result import Posterior, SearchResult
 from decoders.smc import LAG, smc
-
-SPREAD = 1.4  # the best on Moses' lists of subtitles and lectures: see recipes/mbr
+from decoders.table import SPREAD
 
 NEAR = 1e-10
 

@@ -9,12 +9,11 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from inspect import isgeneratorfunction
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
 from decoders.marginals import rng_for
-from decoders.mbr import Utility
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
 from decoders.result import Direction, SearchResult
 from decoders.reversal import (
@@ -27,6 +26,9 @@ from decoders.reversal import (
 from decoders.sweeps import Choices, best_starts, sweeps
 from decoders.table import DECODERS, SEED, Decoder, Finder, Options, choose
 from decoders.viterbi import affordable, viterbi
+
+if TYPE_CHECKING:
+    from decoders.mbr import Utility
 
 EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not use them, too
 NOTHING = Options()
@@ -81,14 +83,14 @@ def decode_all(
     for problem, row in zip(searched, rows, strict=True):
         check_options(row, options, problem.order, auto=name == "auto", table=table)
     both = {d: searched[d] for d, one in enumerate(directions) if one is Direction.BOTH}
-    starts = best_starts(both, options.beam_width)
+    starts = best_starts(both, options.beam_width) if both else {}
     searches: list[Steps[Any]] = []
     for d, (problem, row) in enumerate(zip(searched, rows, strict=True)):
         own = _arguments(row, options, documents[d], aims[d], starts.get(d))
         searches.append(_steps(row.load(), problem, own))
     exact = [_exact(problem, row, options) for problem, row in zip(searched, rows, strict=True)]
     owners = list(range(len(searched)))
-    starts = {} if options.gap is None else best_starts(both, options.gap)
+    starts = best_starts(both, options.gap) if both and options.gap is not None else {}
     for d, problem in enumerate(searched):
         more = _others(problem, exact[d], options, starts.get(d))
         searches += more

@@ -26,6 +26,7 @@ NONE = -1
 Finder: TypeAlias = Callable[..., Any]  # returns paths, a `SearchResult`, or steps towards them
 
 SEED = 1
+SPREAD = 1.4  # of mbr: the best on Moses' lists of subtitles and lectures, see recipes/mbr
 
 
 _COUNT, _SHARE, _SCALE = (1, 10**6), (0.0, 1.0), (0.0, 1e100)

@@ -143,7 +143,7 @@ def exit_code_of(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             # of floats beyond their range, whose results would be wrong
             warnings.filterwarnings("error", category=RuntimeWarning, module=_COMPUTING)
-            result = execute(arguments)
+            result = cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as fault:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.mbr import SPREAD
 from decoders.problem import ScoreError, UnsuitedDecoder
 from decoders.result import Direction, SearchResult
 from decoders.search import NOTHING, ScaleMissing, check_options, decode_all
-from decoders.table import SEED, Decoder, Options, check_order, named
+from decoders.table import SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.commands.run import SEARCH_NAMES
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError

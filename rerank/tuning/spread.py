@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.mbr import SPREAD
+from decoders.table import SPREAD
 from rerank.metrics import Metric, Rows
 
 SPREADS = (SPREAD, 0.35, 0.5, 0.7, 1.0, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0)  # the default first
