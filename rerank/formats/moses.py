@@ -30,7 +30,7 @@ COSTS = (
 )
 _BLANK = "blank line, skipped"
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
-_KERNEL = "rerank.formats.moses_line_kernel"
+_KERNEL = "rerank.formats.moses_kernel"
 
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _SPARSE_NAME = re.compile(r"[^\s=:|_][^\s=:|]*_[^\s=:|]*")
@@ -106,9 +106,9 @@ class _Reader:
         sparse, found = rows.sparse, dict[int, dict[str, float]]()
         done = np.zeros(n, np.bool_)
         if len(rows.lines.blob) >= _CHUNK or _KERNEL in sys.modules:
-            from rerank.formats import moses_line_kernel  # loads numba
+            from rerank.formats import moses_kernel  # loads numba
 
-            sparse = moses_line_kernel.read_common(rows, layout, done)
+            sparse = moses_kernel.read_common(rows, layout, done)
             self._note_sparse(np.flatnonzero(done & (np.diff(sparse.indptr) > 0)))
         for row in np.flatnonzero(~done).tolist():
             self._line = first + row

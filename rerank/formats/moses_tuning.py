@@ -31,14 +31,14 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import Label
 from rerank.errors import InputError
 from rerank.formats.moses_grammar import SPARSE
-from rerank.formats.number_kernel import read_numbers
+from rerank.formats.token_kernel import read_numbers
 from rerank.formats.tokens import number, shown
-from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 
 _COUNT = re.compile(rb"[0-9]{1,9}")
 _COLUMN = re.compile(r"(.*)_([0-9]{1,9})")  # LM0_0: the name of a function, and which of its values
 _OURS = [0, 2, 4, 6, 1, 3, 5, 7, 8]  # columns of theirs in the order of `rerank.metrics.bleu`
+_WIDTH = len(_OURS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,13 +99,13 @@ def statistics_blocks(
     """The blocks of scores.dat for BLEU; `InputError` for another file. O(bytes)."""
     reader = _Reader(lines, "SCORES", source, notices)
     for line, sentence, n, width, found in reader.headers("BLEU"):
-        if found != [b"BLEU"] or width != WIDTH:
+        if found != [b"BLEU"] or width != _WIDTH:
             reader.refuse(
                 line,
-                f"expected {WIDTH} statistics of BLEU, found {width} of "
+                f"expected {_WIDTH} statistics of BLEU, found {width} of "
                 f"{shown(b' '.join(found))}; run extractor with the scorer type BLEU",
             )
-        values, sparse = reader.rows(n, WIDTH, sentence, "statistics")
+        values, sparse = reader.rows(n, _WIDTH, sentence, "statistics")
         if sparse:
             reader.refuse(line + 1 + min(sparse), "expected statistics, found 'name=value'")
         wrong = np.flatnonzero(_impossible(values))

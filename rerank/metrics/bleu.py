@@ -25,9 +25,9 @@ from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
 from rerank.corpus.tokenisation import PREFIX, moses_tokenizer
 from rerank.errors import UsageError
+from rerank.formats.token_kernel import FREE, word_slot
 from rerank.metrics import Rows, TextMetric
 from rerank.metrics.ngrams import (
-    FREE,
     Columns,
     Texts,
     add_matches,
@@ -35,7 +35,6 @@ from rerank.metrics.ngrams import (
     next_word,
     numbered_words,
     trie,
-    word_slot,
 )
 
 ORDER = 4

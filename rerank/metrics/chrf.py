@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.compilation import njit
+from rerank.formats.token_kernel import Bytes
 from rerank.metrics import Rows, TextMetric
 from rerank.metrics.bleu import Statistics
-from rerank.metrics.ngrams import Bytes, Columns, add_matches, blank, columns_of, trie
+from rerank.metrics.ngrams import Columns, add_matches, blank, columns_of, trie
 
 ORDER = 6
 WIDTH = 3 * ORDER

@@ -23,15 +23,12 @@ from numpy.typing import NDArray
 from rerank.compilation import njit
 from rerank.corpus.columns import TextColumn, offsets_of
 from rerank.corpus.kbest import KBest
+from rerank.formats.token_kernel import FREE, GOLDEN, Bytes, word_slot
 
-Bytes: TypeAlias = NDArray[np.uint8]
 Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
 """`Texts` for compiled functions."""
 
 _KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequence numbered `user`
-FREE = -1
-GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
-_PRIME = 1099511628211  # of the 64-bit FNV-1a hash
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,26 +129,6 @@ def next_word(blob: Bytes, i: int, stop: int) -> tuple[int, int]:
     while end < stop and blank(blob, end) == 0:
         end += 1
     return i, end
-
-
-@njit(cache=True)
-def word_slot(table: NDArray[np.int64], words: Bytes, word: Bytes) -> int:
-    """Slot of a word among those of `words`, or the free one where it belongs."""
-    code = np.int64(0)
-    for byte in word:
-        code = (code ^ np.int64(byte)) * _PRIME
-    mask = len(table) - 1
-    slot = (code * GOLDEN >> 32) & mask
-    while table[slot, 0] != FREE:
-        begin, end = table[slot]
-        if end - begin == len(word):
-            same = 0
-            while same < len(word) and words[begin + same] == word[same]:
-                same += 1
-            if same == len(word):
-                break
-        slot = (slot + 1) & mask
-    return int(slot)
 
 
 @njit(cache=True)

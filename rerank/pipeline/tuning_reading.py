@@ -27,7 +27,7 @@ def read_set(
 ) -> TuningSet:
     """The tuning set of a source's documents; references[d][t] are of sentence t."""
     # metrics are compiled: with numba running, compiled code reads short lists, too
-    import rerank.formats.moses_line_kernel  # noqa: F401
+    import rerank.formats.moses_kernel  # noqa: F401
 
     groups: list[tuple[DocumentFeatures, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.world import Outcome, World
 
-from rerank.formats.number_kernel import read_numbers
 from rerank.formats.row_builder import RowBuilder
+from rerank.formats.token_kernel import read_numbers
 
-KERNEL = "rerank.formats.moses_line_kernel"
+KERNEL = "rerank.formats.moses_kernel"
 COMMANDS = {"moses": "--to jsonl --no-docs one", "jsonl": "--to moses --no-docs one"}
 in_world = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -1,4 +1,7 @@
-"""Compiled readers of decimal numbers; numbers and lines they cannot read are left to a grammar."""
+"""Compiled readers of tokens: decimal numbers, and words in a table, found by their bytes.
+
+Numbers and lines that they cannot read are left to a grammar.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,9 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 _BLANK, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E = b" +-.09e"
+FREE = -1
+GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
+_PRIME = 1099511628211  # of the 64-bit FNV-1a hash
 _DIGITS = 18  # of a number: so many fit int64
 _EXACT = 2**53  # integers up to here are float64s,
 _POWERS = np.array([10.0**n for n in range(23)])  # and so are these powers of ten
@@ -100,3 +106,27 @@ def _read(blob: Bytes, spans: Ints, values: Floats, done: NDArray[np.bool_]) -> 
                 i = -1
                 break
         done[row] = skip_blanks(blob, i, end) == end
+
+
+@njit(cache=True)
+def word_slot(table: Ints, words: Bytes, word: Bytes) -> int:
+    """Slot of a word among those of `words`, or the free one where it belongs.
+
+    table: (S, 2) where a word begins and ends in `words`, or `FREE`; S is a power of 2, and larger
+    than the number of words.
+    """
+    code = np.int64(0)
+    for byte in word:
+        code = (code ^ np.int64(byte)) * _PRIME
+    mask = len(table) - 1
+    slot = (code * GOLDEN >> 32) & mask
+    while table[slot, 0] != FREE:
+        begin, end = table[slot]
+        if end - begin == len(word):
+            same = 0
+            while same < len(word) and words[begin + same] == word[same]:
+                same += 1
+            if same == len(word):
+                break
+        slot = (slot + 1) & mask
+    return int(slot)

@@ -1,8 +1,9 @@
 """Compiled reader of Moses k-best lists, for lines of the common shape.
 
 A line has the common shape if it has exactly the columns and labels of the first line, no white
-space but blanks, and numbers that need at most one rounding; sparse features of the common shape
-may stand among them. Its values are those of `moses_grammar.parse`, bit for bit. Any other line,
+space but blanks, and numbers that need at most one rounding. Sparse features, `tag_np= 2`, may
+stand among them: tokens that hold `_` and end in their only mark of a label, `=` before a blank and
+such a number. Its values are those of `moses_grammar.parse`, bit for bit. Any other line,
 valid or not, is marked as not done and left to the grammar. Indices into the bytes are −1 from
 where a line departs from the common shape.
 """
@@ -17,12 +18,18 @@ from numpy.typing import NDArray
 from rerank.compilation import njit
 from rerank.corpus.columns import SparseColumns
 from rerank.corpus.kbest import KBestRows
-from rerank.formats import sparse_kernel
 from rerank.formats.moses_grammar import Layout
-from rerank.formats.number_kernel import Bytes, Floats, Ints, number, skip_blanks
-from rerank.formats.sparse_kernel import SparseEntries
+from rerank.formats.token_kernel import (
+    FREE,
+    Bytes,
+    Floats,
+    Ints,
+    number,
+    skip_blanks,
+    word_slot,
+)
 
-_BLANK, _BAR, _ZERO, _NINE = b" |09"
+_BLANK, _BAR, _ZERO, _NINE, _MARK, _SPARSE = b" |09=_"
 _ID_DIGITS = 9  # of a sentence id
 
 
@@ -34,6 +41,18 @@ class Template(NamedTuple):
     labels: Bytes
     ends: Ints  # (F+1,)
     places: Ints  # (F,) column of the dense matrix for the j-th value of a line
+
+
+class SparseEntries(NamedTuple):
+    """Arrays for up to E sparse features of n lines.
+
+    names: (E, 2) spans of names in the bytes; values: (E,); ends: (n+1,), row i has the entries
+    ends[i]:ends[i + 1].
+    """
+
+    names: Ints
+    values: Floats
+    ends: Ints
 
 
 def _template(layout: Layout) -> Template:
@@ -59,11 +78,17 @@ def read_common(rows: KBestRows, layout: Layout, done: NDArray[np.bool_]) -> Spa
     """
     columns = (rows.sentences, rows.text_spans, rows.dense, rows.totals, done)
     blob = np.frombuffer(rows.lines.blob, np.uint8)
-    entries = sparse_kernel.room(blob, len(rows))
+    most = int(np.count_nonzero(blob == _MARK))
+    entries = SparseEntries(
+        np.empty((most, 2), np.int64), np.empty(most), np.zeros(len(rows) + 1, np.int64)
+    )
     _read_rows(blob, rows.lines.spans, _template(layout), columns, entries)
-    sparse, invalid = sparse_kernel.sparse_columns(blob, entries)
-    done &= ~invalid
-    return sparse
+    n_entries = int(entries.ends[-1])
+    names, values = entries.names[:n_entries], entries.values[:n_entries]
+    ids, firsts = _numbered(blob, names)
+    found = tuple(blob[a:b].tobytes().decode() for a, b in names[firsts].tolist())
+    done &= ~_repeated(entries.ends, ids, len(found))
+    return SparseColumns(found, entries.ends, ids, values.copy())
 
 
 @njit(cache=True)
@@ -136,12 +161,12 @@ def _read_features(
         labelled = template.ends[j] < template.ends[j + 1]
         after = _read_label(blob, i, end, template, j)
         if after < 0 and labelled:
-            i, m = sparse_kernel.read_sparse(blob, i, end, entries, m)
+            i, m = _read_sparse(blob, i, end, entries, m)
             after = _read_label(blob, i, end, template, j)
         dense[template.places[j]], i = number(blob, after, end)
         if i < 0 or (i < end and blob[i] != _BLANK and _after_bars(blob, i, end) < 0):
             return -1, m
-    return sparse_kernel.read_sparse(blob, i, end, entries, m)
+    return _read_sparse(blob, i, end, entries, m)
 
 
 @njit(cache=True)
@@ -172,3 +197,69 @@ def _next_column(blob: Bytes, i: int, end: int) -> int:
             return i + 3
         i += 1
     return -1
+
+
+# Sparse features
+
+
+@njit(cache=True)
+def _read_sparse(blob: Bytes, i: int, end: int, entries: SparseEntries, m: int) -> tuple[int, int]:
+    """Read the sparse features at index i, as entries from the m-th on.
+
+    Returns the index of the first token that is not of the common shape, and the new number of
+    entries.
+    """
+    while i >= 0:
+        while i < end and blob[i] == _BLANK:
+            i += 1
+        start, sparse = i, False
+        while i < end and blob[i] > _BLANK:
+            sparse |= blob[i] == _SPARSE
+            if blob[i] == blob[i - 1] == blob[i - 2] == _BAR:
+                return start, m
+            i += 1
+        if not sparse or i == end or blob[i] != _BLANK or blob[i - 1] != _MARK:
+            return start, m
+        value, after = number(blob, i, end)
+        if after < 0 or not _at_token_end(blob, after, end):
+            return start, m
+        entries.names[m, 0], entries.names[m, 1], entries.values[m] = start, i - 1, value
+        i, m = after, m + 1
+    return i, m
+
+
+@njit(cache=True)
+def _at_token_end(blob: Bytes, i: int, end: int) -> bool:
+    """Whether a blank, `|||` or the end is at `i`."""
+    if i == end or blob[i] == _BLANK:
+        return True
+    return i + 3 <= end and blob[i] == blob[i + 1] == blob[i + 2] == _BAR
+
+
+@njit(cache=True)
+def _numbered(blob: Bytes, spans: Ints) -> tuple[Ints, Ints]:
+    """A number for each byte string (E,), equal for equal ones, and the first of each number."""
+    size = 16
+    while size < 2 * len(spans):
+        size *= 2
+    table, of_slot = np.full((size, 2), FREE), np.empty(size, np.int64)
+    numbers, firsts, n = np.empty(len(spans), np.int64), np.empty(len(spans), np.int64), 0
+    for e in range(len(spans)):
+        slot = word_slot(table, blob, blob[spans[e, 0] : spans[e, 1]])
+        if table[slot, 0] == FREE:
+            table[slot] = spans[e]
+            of_slot[slot], firsts[n] = n, e
+            n += 1
+        numbers[e] = of_slot[slot]
+    return numbers, firsts[:n]
+
+
+@njit(cache=True)
+def _repeated(ends: Ints, ids: Ints, n_names: int) -> NDArray[np.bool_]:
+    """Which rows (n,) have a name twice."""
+    latest, found = np.full(n_names, -1), np.zeros(len(ends) - 1, np.bool_)
+    for row in range(len(found)):
+        for e in range(ends[row], ends[row + 1]):
+            found[row] |= latest[ids[e]] == row
+            latest[ids[e]] = row
+    return found
