@@ -12,9 +12,8 @@ from pathlib import Path
 from generate import generate
 from tabulate import tabulate
 
-from rerank.commands import execute
+from rerank.commands.demo import Demo, demonstrate
 from rerank.example import Example
-from rerank.pipeline.demo import Demo, demo
 
 COLUMNS = (
     "seed",
@@ -34,7 +33,7 @@ def run(folder: Path, seed: int) -> Demo:
     """The demo on the example of a seed, with models of that seed."""
     generate(folder / "example", seed)
     example = Example(folder / "example")
-    return demo(folder / "demo", execute, example=example, seed=seed, announce=say)
+    return demonstrate(folder / "demo", example=example, seed=seed, announce=say)
 
 
 def say(line: str) -> None:

@@ -71,11 +71,9 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
     },
 }
 _CLI = {  # addresses in rerank.cli of the commands whose options are not records yet
-    "demo": "demo:demo",
     "tune-mert": "tuning:tune_mert",
     "tune-moses": "moses_tuning:tune_moses",
     "tune-mbr": "mbr_tuning:tune_mbr",
-    "ablate": "ablation:ablate",
 }
 
 

@@ -75,6 +75,18 @@ class ListFiles:
         return Lists(self.kbest, docs, no_docs, systems, **asdict(self.reading), **more)
 
 
+@record
+class ReferenceFiles:
+    """References of the sentences of lists."""
+
+    references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, many=True)
+    drop_unreferenced: bool = option(
+        "Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
+        default=False,
+        rare=True,
+    )
+
+
 def side_option(
     kind: str, of: str = "source line", *, prefix: str = "", also: str = "", rare: bool = False
 ) -> Any:

@@ -5,31 +5,25 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rerank.commands.evaluate import EvaluateOptions
-from rerank.commands.evaluate import evaluation as evaluation_of
-from rerank.corpus.documents import Documents
+from rerank.commands.run import Messages, form_option, print_result
 from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
-from rerank.files.lines import read_lines
-from rerank.files.outputs import atomic, check_folder, write_json
-from rerank.formats.document_files import documents_of_file
-from rerank.formats.table import read_documents
-from rerank.formats.trace import Choice, read_trace
-from rerank.notices import Notices, Printer
-from rerank.options import settings_of
-from rerank.report.evaluation import Evaluation
-from rerank.report.explanation import marked_changes
+from rerank.options import Command, option, part, record, settings_of
+from rerank.values import FOLDER, Whole
 
-Execute: TypeAlias = Callable[[Sequence[str]], Any]  # runs the arguments of `rerank`
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rerank.formats.trace import Choice
+    from rerank.notices import Printer
+    from rerank.report.evaluation import Evaluation
 
 _TRAINING = (
     "--embed 64 --dropout 0 --context-dropout 0 --learning-rate 0.02 --negatives 0 --streams 16 "
@@ -38,6 +32,7 @@ _TRAINING = (
 DOCUMENT_LM = f"--model codclm --hidden 64 {_TRAINING}"
 # Of the same size: wider by what the other spends on its context.
 SENTENCE_LM = f"--model rnnlm --hidden 70 {_TRAINING}"
+MODELS = {"rnnlm": SENTENCE_LM, "codclm": DOCUMENT_LM}  # options of train-lm by name
 
 EXAMPLES = 3  # changed sentences that are shown
 
@@ -97,6 +92,8 @@ class Demo:
 def _example(before: Choice | None, choice: Choice) -> str:
     """A changed sentence in its context."""
     first, chosen = choice.texts["first"] or "", choice.texts["chosen"] or ""
+    from rerank.report.explanation import marked_changes
+
     shown = {
         "before": None if before is None else before.texts["chosen"],
         "first": first,
@@ -107,44 +104,68 @@ def _example(before: Choice | None, choice: Choice) -> str:
     return f"\n{choice.document}, sentence {choice.sentence}\n{''.join(rows)}"
 
 
-def demo(
-    folder: Path | None,
-    execute: Execute,
-    *,
-    example: Example = EMBEDDED,
-    models: Mapping[str, str] = MappingProxyType({"rnnlm": SENTENCE_LM, "codclm": DOCUMENT_LM}),
-    seed: int = 1,
-    announce: Printer = lambda line: None,
+@record
+class DemoOptions:
+    """Options of `rerank demo`."""
+
+    out: Path | None = option(
+        "New folder for data, models, weights and translations [default: a temporary one, removed "
+        "at the end].",
+        type=FOLDER,
+        default=None,
+        metavar="DIR",
+    )
+    seed: int = option("Random seed.", type=Whole(0, 2**31 - 1), default=1)
+    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    messages: Messages = part(Messages, "Messages", without={"strict", "verbose"})
+
+
+def demo(options: DemoOptions) -> None:
+    """Train, tune, decode and evaluate on an embedded example.
+
+    Example:
+      rerank demo --out demo
+    """
+    folder, announce = options.out, options.messages.announce
+    if folder is not None:
+        result = demonstrate(folder, seed=options.seed, announce=announce)
+    else:
+        announce("# rerank demo --out demo keeps the files of these commands")
+        with tempfile.TemporaryDirectory() as scratch:
+            temporary = Path(scratch, "demo")
+            result = demonstrate(
+                temporary,
+                seed=options.seed,
+                announce=lambda line: announce(line.replace(str(temporary), "demo")),
+            )
+        result = replace(result, page=None)
+    print_result(result, options.form)
+
+
+COMMAND = Command("demo", DemoOptions, demo)
+
+
+def demonstrate(
+    folder: Path, *, example: Example = EMBEDDED, seed: int = 1, announce: Printer
 ) -> Demo:
     """Train, tune, decode and evaluate on an example; all files stay in the new `folder`.
 
-    Without a folder they are removed. `execute` runs a command line, as
-    `rerank.commands.execute` does; `announce` gets each as text. models: options of `train-lm` by
-    name, of a language model of sentences and of one of documents. The latter decodes the test set
+    announce: gets each command line as text. The language model of documents decodes the test set
     once more, under the same weights, with the sentences of each document shuffled.
     """
-    if folder is None:
-        announce("# rerank demo --out demo keeps the files of these commands")
-        with tempfile.TemporaryDirectory() as scratch:
-            temporary = Path(scratch) / "demo"
+    from rerank.commands.evaluate import EvaluateOptions, evaluation
+    from rerank.files.outputs import check_folder, write_json
+    from rerank.notices import Notices
 
-            def renamed(line: str) -> None:
-                announce(line.replace(str(temporary), "demo"))
-
-            result = demo(
-                temporary, execute, example=example, models=models, seed=seed, announce=renamed
-            )
-            return replace(result, page=None)
     check_folder(folder, str(folder))
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: expected a new or empty folder to work in; name another")
     ignored = shutil.ignore_patterns("*.py", "__pycache__")
     example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
-    test, commands = example.test, _Commands(folder, execute, announce)
+    test, commands = example.test, _Commands(folder, announce)
     outputs = {"1-best of the lists": commands.decode(test, "1-best", example.weights)}
     trained = []
-    *_, document_model = models
-    for name, options in models.items():
+    for name, options in MODELS.items():
         data = ("--train", example.train, "--valid", example.valid)
         run = (*options.split(), "--seed", seed, *data, "--out", folder / name)
         report = commands.run("train-lm", *run)
@@ -154,7 +175,7 @@ def demo(
         tuned = ("--features", name, "--seed", seed, "--out", weights)
         commands.run("tune-mert", *commands.lists(example.tune, name), *start, *tuned)
         trace, summary = (folder / f"test.{name}.{kind}" for kind in ("trace", "summary"))
-        reports = ("--trace", trace, "--summary", summary) if name == document_model else ()
+        reports = ("--trace", trace, "--summary", summary) if options == DOCUMENT_LM else ()
         outputs[f"+ {name}"] = commands.decode(test, name, weights, name, reports=reports)
     shuffled, order = shuffle(test, folder / "shuffled", seed=seed)
     out = commands.decode(shuffled, f"shuffled.{name}", weights, name)
@@ -175,17 +196,20 @@ def demo(
         kbest=str(test.kbest),
         seed=seed,
     )
-    found = evaluation_of(asked, Notices())
+    found = evaluation(asked, Notices())
     pairs = zip(outputs, found.systems, strict=True)
     systems = tuple(replace(system, name=row) for row, system in pairs)
-    evaluation = replace(found, systems=systems)
-    result = Demo(tuple(trained), evaluation, seed, _examples(trace), str(page))
+    found = replace(found, systems=systems)
+    result = Demo(tuple(trained), found, seed, _examples(trace), str(page))
     write_json(folder / "report.json", result.to_dict())
     return result
 
 
 def _examples(trace: Path) -> tuple[tuple[Choice | None, Choice], ...]:
     """Changed sentences of different documents, first those whose choice the context decided."""
+    from rerank.formats.trace import read_trace
+    from rerank.notices import Notices
+
     decided: dict[str, tuple[Choice | None, Choice]] = {}
     changed: dict[str, tuple[Choice | None, Choice]] = {}
     last: Choice | None = None
@@ -204,7 +228,6 @@ class _Commands:
     """The commands of a demo in a folder, each announced, then executed in silence."""
 
     folder: Path
-    execute: Execute
     announce: Printer
 
     def show(self, *words: object) -> list[str]:
@@ -215,7 +238,9 @@ class _Commands:
 
     def run(self, *words: object) -> Any:
         """The result of a command; the faults that the example has on purpose give no warnings."""
-        return self.execute([*self.show(*words), "--quiet"])
+        from rerank.commands import execute
+
+        return execute([*self.show(*words), "--quiet"])
 
     def lists(self, chosen: Set, *models: str) -> list[object]:
         """Options that name lists and models."""
@@ -238,6 +263,14 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
 
     Sentence p of the new set is sentence `order[p]` of the original. The document ids stay.
     """
+    import numpy as np
+
+    from rerank.files.lines import read_lines
+    from rerank.files.outputs import atomic
+    from rerank.formats.document_files import documents_of_file
+    from rerank.formats.table import read_documents
+    from rerank.notices import Notices
+
     notices = Notices()
     documents = documents_of_file(original.docs, notices)
     rng = np.random.default_rng(seed)
@@ -250,23 +283,22 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     with atomic(new.references) as file:
         file.writelines(lines[t] + b"\n" for t in order)
     with atomic(new.kbest) as file:
-        file.writelines(_renumbered(original, documents, order))
+        for kbest in read_documents(original.kbest, documents, notices):
+            for p in range(kbest.first, kbest.first + len(kbest)):
+                for row in kbest.rows(int(order[p]) - kbest.first):
+                    _, bars, columns = kbest.line(row).partition(b" |||")
+                    file.write(b"%d%b%b\n" % (p, bars, columns))  # with a new id
     return new, order
-
-
-def _renumbered(original: Set, documents: Documents, order: NDArray[np.int64]) -> Iterator[bytes]:
-    """Lines of the lists in a new order of the sentences, with new ids."""
-    for kbest in read_documents(original.kbest, documents, Notices()):
-        for p in range(kbest.first, kbest.first + len(kbest)):
-            for row in kbest.rows(int(order[p]) - kbest.first):
-                _, bars, columns = kbest.line(row).partition(b" |||")
-                yield b"%d%b%b\n" % (p, bars, columns)
 
 
 def _in_order(shuffled: Path, order: NDArray[np.int64]) -> Path:
     """A text of which line p belongs to sentence `order[p]`, in the order of the sentences."""
+    from rerank.files.lines import read_lines
+    from rerank.files.outputs import atomic
+    from rerank.notices import Notices
+
     lines = list(read_lines(shuffled, Notices()))
     path = shuffled.with_suffix(f".in-order{shuffled.suffix}")
     with atomic(path) as file:
-        file.writelines(lines[p] + b"\n" for p in np.argsort(order))
+        file.writelines(lines[p] + b"\n" for p in order.argsort())
     return path

@@ -1,0 +1,201 @@
+"""`rerank ablate`: what the contexts of a decoding are worth."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import (
+    SHARING,
+    Messages,
+    ReferenceFiles,
+    RunOptions,
+    SearchOptions,
+    form_option,
+    print_result,
+)
+from rerank.errors import UsageError
+from rerank.options import Command, option, part, record
+from rerank.values import FILE, WEIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rerank.commands.document_run import LinearModel, ListRun
+    from rerank.corpus.kbest import KBest
+    from rerank.notices import Notices
+    from rerank.scorers.features import DocumentFeatures
+
+EMPTIED, OTHER, DECODED, REFERENCE, RETUNED, FIRST = ROWS = (
+    *("no context", "another document", "as decoded", "references"),
+    *("no context, own weights", "first candidates"),
+)
+
+
+@record
+class AblatedWeights:
+    """Weights under which candidates are chosen."""
+
+    weights: str = option("Feature weights, as of decode.", type=FILE)
+    null_weights: str | None = option(
+        "Weights that were tuned without context (tune-mert --no-docs each), for one more row.",
+        type=FILE,
+        default=None,
+    )
+    default_weight: float | None = option(
+        "Weight of the features that the weights file lacks [default: refuse such a file].",
+        type=WEIGHT,
+        default=None,
+        metavar="WEIGHT",
+        rare=True,
+    )
+
+
+@record
+class AblateOptions:
+    """Options of `rerank ablate`."""
+
+    run: RunOptions = part(RunOptions, without=SHARING)
+    references: ReferenceFiles = part(ReferenceFiles, "References")
+    searching: SearchOptions = part(SearchOptions, "Search")
+    weights: AblatedWeights = part(AblatedWeights, "Weights")
+    form: str = form_option(
+        *("text", "json", "tsv", "latex", "markdown"),
+        help="Output as text; as JSON or TSV, with all digits; or as a table for LaTeX (booktabs) "
+        "or Markdown.",
+    )
+    messages: Messages = part(Messages, "Messages")
+
+
+def ablate(options: AblateOptions) -> None:
+    r"""Say what the contexts of a decoding are worth, under the same weights.
+
+    The candidates are chosen in the contexts of the decoding, in none, in those of another
+    document, and in those of the references. In a given context the best candidate of each sentence
+    is chosen by itself. The contexts of another document are those that the decoding chose there,
+    from the first sentence on and around again; each document has another one, by --seed.
+
+    Example:
+      rerank ablate --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
+        --weights weights.json --ref test.en
+    """
+    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.files.lines import InputFiles, spool
+    from rerank.files.outputs import check_outputs
+    from rerank.formats.translations import files_of
+    from rerank.metrics import metric
+    from rerank.metrics.bleu import Bleu
+    from rerank.pipeline.references import read_targets
+    from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
+    from rerank.scorers.features import have_contexts, without_null
+
+    messages, weights, references = options.messages, options.weights, options.references.references
+    lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
+    messages.announce_threads(lists.scoring.threads)
+    with messages.warnings() as notices, ExitStack() as opened:
+        given = [weights.weights, *([weights.null_weights] if weights.null_weights else [])]
+        files = [*files_of(references, "reference"), *given, *lists.files]
+        check_outputs([], files)
+        inputs = InputFiles(files)
+        models = {EMPTIED: LinearModel.read(weights.weights, weights.default_weight, notices)}
+        model = models[EMPTIED]
+        search = model.scale(options.searching.chosen())
+        seed = search.options.seed or 1
+        if lists.kbest:  # its own documents are read before the lists
+            lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
+        documents, targets = read_targets(lists, references, notices, messages.announce)
+        run = opened.enter_context(ListRun.open(lists, notices, documents=documents))
+        if not have_contexts(run.scorers):
+            raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
+        if names := without_null(run.scorers):
+            raise UsageError(
+                f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
+            )
+        search = choose_search(run, search, messages.announce)
+        decoded = [
+            kbest.chosen(result.choices)
+            for batch in model.batches(run, search)
+            for _, kbest, _, result in batch.each()
+        ]
+        run.warn()  # of words that are counted once: the lists are scored again
+        for scorer in run.scorers:
+            scorer.lazily()  # in a context that is given, all other histories are in vain
+        if weights.null_weights is not None:
+            null = weights.null_weights
+            models[RETUNED] = LinearModel.read(null, weights.default_weight, notices)
+        lines = {DECODED: [line for texts in decoded for line in texts]}
+        for name, texts in _in_contexts(run, models, decoded, targets, seed):
+            lines.setdefault(name, []).extend(texts)
+        run.report(messages.announce, messages.detail)
+        inputs.check()
+        evaluation = evaluate(
+            run.documents,
+            EvaluatedTexts(targets, [SystemText(row, lines[row]) for row in ROWS if row in lines]),
+            metric=Bleu(),
+            others={name: metric(name) for name in ("chrf", "ter")},
+            seed=seed,
+        )
+    changed = {
+        row: sum(a != b for a, b in zip(lines[row], lines[DECODED], strict=True))
+        for row in ROWS
+        if row in lines
+    }
+    print_result(replace(evaluation, changed=changed), options.form)
+
+
+COMMAND = Command("ablate", AblateOptions, ablate)
+
+
+def _in_contexts(
+    run: ListRun,
+    models: dict[str, LinearModel],
+    decoded: Sequence[Sequence[bytes]],
+    targets: Sequence[Sequence[bytes]],
+    seed: int,
+) -> Iterator[tuple[str, list[bytes]]]:
+    """Name of a kind of context and the texts chosen in it, document by document."""
+    import numpy as np
+
+    from rerank.scorers.features import after_texts, without_context
+
+    model, n = models[EMPTIED], len(run.documents)
+    order = np.random.default_rng(seed).permutation(n).tolist()
+    others = dict(zip(order, order[1:] + order[:1], strict=True)) if n > 1 else {}
+    documents = (document for batch in model.batches(run) for document in batch.each())
+    for d, (_, kbest, document, _) in enumerate(documents):
+        start, stop = run.documents.span(d)
+        if document is None:
+            for row in (*models, REFERENCE, FIRST, *([OTHER] if others else [])):
+                yield row, [b""] * (stop - start)
+            continue
+        yield FIRST, kbest.chosen(document.first())
+        alone = without_context(document, run.scorers, kbest)
+        for row, one in models.items():
+            yield row, _best(alone, document, kbest, one, run.notices)
+        contexts = {REFERENCE: [lines[0] for lines in targets[start:stop]]}
+        if others:  # in one cycle through all documents
+            other = decoded[others[d]]
+            contexts[OTHER] = [other[t % len(other)] for t in range(stop - start)]
+        for row, texts in contexts.items():
+            features = after_texts(document, run.scorers, kbest, texts)
+            yield row, _best(features, document, kbest, model, run.notices)
+
+
+def _best(
+    features: NDArray[np.float64],
+    document: DocumentFeatures,
+    kbest: KBest,
+    model: LinearModel,
+    notices: Notices,
+) -> list[bytes]:
+    """Text of each sentence's candidate with the largest total."""
+    import numpy as np
+
+    weights = model.vector(document.space, notices)
+    totals = features @ weights + kbest.sparse.dot(model.weights.sparse)
+    lists = np.split(totals, document.offsets[1:-1])
+    return kbest.chosen([int(scores.argmax()) for scores in lists])
