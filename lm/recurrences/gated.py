@@ -19,89 +19,6 @@ from lm.backend import linear, padded, rounded
 from lm.recurrences import Recurrence, Sizes, State, uniform
 
 
-class LSTMLayer(torch.autograd.Function):
-    """(h, c): (N, H) each, of all positions of packed sentences.
-
-    projected: (N, 4H) shares of the inputs in the pre-activations, gates in the order
-    i, f, o, g; h_0, c_0: (B, H); weight: (4H, H); sizes: rows alive at each time step.
-    Products run in the dtype of `projected`, everything else in float32.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, projected: Tensor, h_0: Tensor, c_0: Tensor, weight: Tensor, sizes: Sizes
-    ) -> tuple[Tensor, Tensor]:
-        """One pass over the time steps; O(N · H²)."""
-        wide = weight.shape[1]
-        low = weight.to(projected.dtype).T.contiguous()
-        gates = projected.float()
-        h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
-        h, c, begin = h_0, c_0, 0
-        for size in sizes:
-            own = slice(begin, begin + size)
-            z = gates[own]
-            z += h[:size].to(low.dtype) @ low
-            i, f, o = z[:, : 3 * wide].sigmoid_().chunk(3, dim=1)
-            g = z[:, 3 * wide :].tanh_()
-            torch.mul(f, c[:size], out=c_all[own])
-            c_all[own].addcmul_(i, g)
-            c = c_all[own]
-            torch.tanh(c, out=h_all[own])
-            h = h_all[own].mul_(o)
-            begin += size
-        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight)
-        ctx.sizes, ctx.dtype = sizes, projected.dtype
-        return h_all, c_all
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Back through time; the recurrent weight's gradient is one (4H, N)·(N, H) product."""
-        gates, h_all, c_all, h_0, c_0, weight = ctx.saved_tensors
-        sizes, wide = ctx.sizes, weight.shape[1]
-        d_h, d_c = gradients
-        i, f, o, g = gates.chunk(4, dim=1)
-        t = c_all.tanh()
-        to_c = o * (1 - t * t)
-        share = torch.cat(
-            [i * (1 - i) * g, f * (1 - f) * before_each(c_all, c_0, sizes), i * (1 - g * g)], dim=1
-        )
-        share_o = o * (1 - o) * t
-        low = weight.to(ctx.dtype)
-        d_z = gates.new_empty(rounded(len(gates), low), 4 * wide)
-        d_z[len(gates) :] = 0.0
-        carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
-        end = len(gates)
-        for size in reversed(sizes):
-            own = slice(end - size, end)
-            dh = d_h[own] + carry_h[:size]
-            dc = torch.addcmul(d_c[own] + carry_c[:size], dh, to_c[own])
-            z = d_z[own]
-            torch.mul(dc, share[own, :wide], out=z[:, :wide])
-            torch.mul(dc, share[own, wide : 2 * wide], out=z[:, wide : 2 * wide])
-            torch.mul(dh, share_o[own], out=z[:, 2 * wide : 3 * wide])
-            torch.mul(dc, share[own, 2 * wide :], out=z[:, 3 * wide :])
-            carry_h[:size] = z.to(low.dtype) @ low
-            torch.mul(dc, f[own], out=carry_c[:size])
-            end -= size
-        d_low = d_z.to(ctx.dtype)
-        before = before_each(h_all, h_0, sizes).to(ctx.dtype)
-        d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
-        return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), None
-
-
-def before_each(states: Tensor, first: Tensor, sizes: Sizes) -> Tensor:
-    """The state (N, H) that each position started from: one step earlier, or `first`."""
-    parts, begin = [first[: sizes[0]]], 0
-    for size, following in pairwise(sizes):
-        parts.append(states[begin : begin + following])
-        begin += size
-    return torch.cat(parts)
-
-
-LSTMFunction = Callable[[Tensor, Tensor, Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
-lstm_layer: LSTMFunction = LSTMLayer.apply
-
-
 class LSTM(Recurrence):
     """LSTM with separate input and forget gates, no peepholes (Gers et al. 2000).
 
@@ -124,15 +41,155 @@ class LSTM(Recurrence):
         i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
         return torch.addcmul(f * c, i, torch.tanh(z[:, 3 * self.hidden :])), o
 
-    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
-        """Layer by layer, each with its gradient written out (`lm.recurrences.gated`)."""
+    def unroll(self, projected: Tensor, state: State, sizes: Sizes) -> State:
+        """Layer by layer, each with its gradient written out."""
         states: list[Tensor] = []
         for layer in range(self.layers):
             if layer:
                 projected = linear(states[-2], self.lower[layer], self.bias[layer])
-            h_0, c_0 = state[2 * layer : 2 * layer + 2]
-            states += lstm_layer(projected, h_0, c_0, self.recurrent[layer], sizes)
+            before = state[2 * layer : 2 * layer + 2]
+            states += _layer(
+                projected, *before, self.recurrent[layer], self.peepholes(layer), sizes
+            )
         return tuple(states)
+
+    def peepholes(self, layer: int) -> Tensor | None:
+        """Weights (3H,) from a layer's memory cells to the gates i, f and o; here none."""
+        return None
+
+
+class Peephole(LSTM):
+    """LSTM with diagonal peepholes (Graves 2009), the cell of Ghosh et al. 2016, eq. 1.
+
+    i, f = σ(W u + U h + w∘c + b); c' = f∘c + i∘tanh(W_c u + U_c h + b_c);
+    o = σ(W_o u + U_o h + w_o∘c' + b_o); h' = o∘tanh(c'). The peepholes w are vectors: a gate sees
+    the memory cell of its own unit. Parameters: 4H(d + H) + 7H a layer; the forget bias starts
+    at 1, the peepholes at 0, where the cell is that of `LSTM`.
+    """
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.peephole = nn.ParameterList(torch.zeros(3 * hidden) for _ in range(layers))
+
+    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """Memory c' and output gate o, which sees c'; pre-activations in the order i, f, o, g."""
+        h, c = state
+        z = F.linear(h, self.recurrent[layer]).to(c.dtype) + projected
+        to_i, to_f, to_o = self.blocks(self.peephole[layer])
+        z_i, z_f, z_o, z_g = z.chunk(4, dim=1)
+        i, f = torch.sigmoid(z_i + to_i * c), torch.sigmoid(z_f + to_f * c)
+        c = torch.addcmul(f * c, i, torch.tanh(z_g))
+        return c, torch.sigmoid(z_o + to_o * c)
+
+    def peepholes(self, layer: int) -> Tensor | None:
+        """Those of the layer."""
+        found: Tensor = self.peephole[layer]
+        return found
+
+
+class PackedLSTM(torch.autograd.Function):
+    """(h, c): (N, H) each, of all positions of packed sentences.
+
+    projected: (N, 4H) shares of the inputs in the pre-activations, gates in the order
+    i, f, o, g; h_0, c_0: (B, H); weight: (4H, H); peepholes: (3H,) of the gates i, f and o, or
+    None; sizes: rows alive at each time step. Products run in the dtype of `projected`, everything
+    else in float32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        h_0: Tensor,
+        c_0: Tensor,
+        weight: Tensor,
+        peepholes: Tensor | None,
+        sizes: Sizes,
+    ) -> tuple[Tensor, Tensor]:
+        """One pass over the time steps; O(N · H²)."""
+        wide = weight.shape[1]
+        low = weight.to(projected.dtype).T.contiguous()
+        to_i, to_f, to_o = [None] * 3 if peepholes is None else peepholes.float().chunk(3)
+        gates = projected.float()
+        h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
+        h, c, begin = h_0, c_0, 0
+        for size in sizes:
+            own = slice(begin, begin + size)
+            z = gates[own]
+            z += h[:size].to(low.dtype) @ low
+            i, f, o, g = z.chunk(4, dim=1)
+            if to_i is None or to_f is None:
+                z[:, : 3 * wide].sigmoid_()
+            else:
+                i.addcmul_(to_i, c[:size]).sigmoid_()
+                f.addcmul_(to_f, c[:size]).sigmoid_()
+            g.tanh_()
+            torch.mul(f, c[:size], out=c_all[own])
+            c_all[own].addcmul_(i, g)
+            c = c_all[own]
+            if to_o is not None:
+                o.addcmul_(to_o, c).sigmoid_()
+            torch.tanh(c, out=h_all[own])
+            h = h_all[own].mul_(o)
+            begin += size
+        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight, peepholes)
+        ctx.sizes, ctx.dtype = sizes, projected.dtype
+        return h_all, c_all
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Back through time; the weights' gradients are products over all positions."""
+        gates, h_all, c_all, h_0, c_0, weight, peepholes = ctx.saved_tensors
+        sizes, wide = ctx.sizes, weight.shape[1]
+        d_h, d_c = gradients
+        i, f, o, g = gates.chunk(4, dim=1)
+        t, c_before = c_all.tanh(), before_each(c_all, c_0, sizes)
+        share = torch.cat([i * (1 - i) * g, f * (1 - f) * c_before, i * (1 - g * g)], dim=1)
+        share_o = o * (1 - o) * t
+        to_c, carried = o * (1 - t * t), f  # through h, and through the memory cell itself
+        if peepholes is not None:
+            to_i, to_f, to_o = peepholes.float().chunk(3)
+            to_c = to_c + share_o * to_o
+            carried = f + share[:, :wide] * to_i + share[:, wide : 2 * wide] * to_f
+        low = weight.to(ctx.dtype)
+        d_z = gates.new_empty(rounded(len(gates), low), 4 * wide)
+        d_z[len(gates) :] = 0.0
+        carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
+        end = len(gates)
+        for size in reversed(sizes):
+            own = slice(end - size, end)
+            dh = d_h[own] + carry_h[:size]
+            dc = torch.addcmul(d_c[own] + carry_c[:size], dh, to_c[own])
+            z = d_z[own]
+            torch.mul(dc, share[own, :wide], out=z[:, :wide])
+            torch.mul(dc, share[own, wide : 2 * wide], out=z[:, wide : 2 * wide])
+            torch.mul(dh, share_o[own], out=z[:, 2 * wide : 3 * wide])
+            torch.mul(dc, share[own, 2 * wide :], out=z[:, 3 * wide :])
+            carry_h[:size] = z.to(low.dtype) @ low
+            torch.mul(dc, carried[own], out=carry_c[:size])
+            end -= size
+        d_peepholes = None
+        if peepholes is not None:
+            cells = zip(
+                d_z[: len(gates)].chunk(4, dim=1), (c_before, c_before, c_all), strict=False
+            )
+            d_peepholes = torch.cat([(d * cell).sum(0) for d, cell in cells])
+        d_low = d_z.to(ctx.dtype)
+        before = before_each(h_all, h_0, sizes).to(ctx.dtype)
+        d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
+        return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), d_peepholes, None
+
+
+_layer: Callable[..., tuple[Tensor, Tensor]] = PackedLSTM.apply
+
+
+def before_each(states: Tensor, first: Tensor, sizes: Sizes) -> Tensor:
+    """The state (N, H) that each position started from: one step earlier, or `first`."""
+    parts, begin = [first[: sizes[0]]], 0
+    for size, following in pairwise(sizes):
+        parts.append(states[begin : begin + following])
+        begin += size
+    return torch.cat(parts)
 
 
 class CIFG(Recurrence):
@@ -196,132 +253,6 @@ def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
     """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
     parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
     return nn.Parameter(torch.cat(parts))
-
-
-class Peephole(Recurrence):
-    """LSTM with diagonal peepholes (Graves 2009), the cell of Ghosh et al. 2016, eq. 1.
-
-    i, f = σ(W u + U h + w∘c + b); c' = f∘c + i∘tanh(W_c u + U_c h + b_c);
-    o = σ(W_o u + U_o h + w_o∘c' + b_o); h' = o∘tanh(c'). The peepholes w are vectors: a gate sees
-    the memory cell of its own unit. Parameters: 4H(d + H) + 7H a layer; the forget bias starts
-    at 1, the peepholes at 0, where the cell is that of `LSTM`.
-    """
-
-    gates = 4
-    output_gate = True
-
-    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
-        super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(uniform(4 * hidden, hidden) for _ in range(layers))
-        self.peephole = nn.ParameterList(torch.zeros(3 * hidden) for _ in range(layers))
-        for bias in self.bias:
-            bias.data[hidden : 2 * hidden] = 1.0
-
-    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """Memory c' and output gate o, which sees c'; pre-activations in the order i, f, o, g."""
-        h, c = state
-        z = F.linear(h, self.recurrent[layer]).to(c.dtype) + projected
-        to_i, to_f, to_o = self.blocks(self.peephole[layer])
-        z_i, z_f, z_o, z_g = z.chunk(4, dim=1)
-        i, f = torch.sigmoid(z_i + to_i * c), torch.sigmoid(z_f + to_f * c)
-        c = torch.addcmul(f * c, i, torch.tanh(z_g))
-        return c, torch.sigmoid(z_o + to_o * c)
-
-    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
-        """Layer by layer, each with its gradient written out."""
-        states: list[Tensor] = []
-        for layer in range(self.layers):
-            if layer:
-                projected = linear(states[-2], self.lower[layer], self.bias[layer])
-            h_0, c_0 = state[2 * layer : 2 * layer + 2]
-            weights = self.recurrent[layer], self.peephole[layer]
-            states += _peephole_layer(projected, h_0, c_0, *weights, sizes)
-        return tuple(states)
-
-
-class PeepholeLayer(torch.autograd.Function):
-    """(h, c): (N, H) each, of all positions of packed sentences.
-
-    As `lm.recurrences.gated.LSTMLayer`, with peepholes: (3H,) of the gates i, f and o.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        projected: Tensor,
-        h_0: Tensor,
-        c_0: Tensor,
-        weight: Tensor,
-        peepholes: Tensor,
-        sizes: Sizes,
-    ) -> tuple[Tensor, Tensor]:
-        """One pass over the time steps; O(N · H²)."""
-        wide = weight.shape[1]
-        low = weight.to(projected.dtype).T.contiguous()
-        to_i, to_f, to_o = peepholes.float().chunk(3)
-        gates = projected.float()
-        h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
-        h, c, begin = h_0, c_0, 0
-        for size in sizes:
-            own = slice(begin, begin + size)
-            z = gates[own]
-            z += h[:size].to(low.dtype) @ low
-            i, f, o, g = z.chunk(4, dim=1)
-            i.addcmul_(to_i, c[:size]).sigmoid_()
-            f.addcmul_(to_f, c[:size]).sigmoid_()
-            g.tanh_()
-            torch.mul(f, c[:size], out=c_all[own])
-            c_all[own].addcmul_(i, g)
-            c = c_all[own]
-            o.addcmul_(to_o, c).sigmoid_()
-            torch.tanh(c, out=h_all[own])
-            h = h_all[own].mul_(o)
-            begin += size
-        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight, peepholes)
-        ctx.sizes, ctx.dtype = sizes, projected.dtype
-        return h_all, c_all
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Back through time; the weights' gradients are products over all positions."""
-        gates, h_all, c_all, h_0, c_0, weight, peepholes = ctx.saved_tensors
-        sizes, wide = ctx.sizes, weight.shape[1]
-        to_i, to_f, to_o = peepholes.float().chunk(3)
-        d_h, d_c = gradients
-        i, f, o, g = gates.chunk(4, dim=1)
-        t, c_before = c_all.tanh(), before_each(c_all, c_0, sizes)
-        share_o = o * (1 - o) * t
-        to_c = o * (1 - t * t) + share_o * to_o  # through h, and through the output gate
-        share = torch.stack([i * (1 - i) * g, f * (1 - f) * c_before, i * (1 - g * g)])
-        carried = f + share[0] * to_i + share[1] * to_f
-        low = weight.to(ctx.dtype)
-        d_z = gates.new_empty(rounded(len(gates), low), 4, wide)
-        d_z[len(gates) :] = 0.0
-        carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
-        end = len(gates)
-        for size in reversed(sizes):
-            own = slice(end - size, end)
-            dh = d_h[own] + carry_h[:size]
-            dc = torch.addcmul(d_c[own] + carry_c[:size], dh, to_c[own])
-            z = d_z[own]
-            for gate, row in ((0, 0), (1, 1), (3, 2)):
-                torch.mul(dc, share[row, own], out=z[:, gate])
-            torch.mul(dh, share_o[own], out=z[:, 2])
-            carry_h[:size] = z.view(size, -1).to(low.dtype) @ low
-            torch.mul(dc, carried[own], out=carry_c[:size])
-            end -= size
-        own_z = d_z[: len(gates)]
-        d_peepholes = torch.cat(
-            [(own_z[:, k] * cell).sum(0) for k, cell in enumerate((c_before, c_before, c_all))]
-        )
-        d_low = d_z.view(len(d_z), -1).to(ctx.dtype)
-        before = before_each(h_all, h_0, sizes).to(ctx.dtype)
-        d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
-        return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), d_peepholes, None
-
-
-PeepholeFunction = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
-_peephole_layer: PeepholeFunction = PeepholeLayer.apply
 
 
 class GRU(Recurrence):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,15 +11,19 @@ from torch.nn import functional as F
 from lm.backend import linear
 from lm.recurrences import Addend, Recurrence, State, uniform
 
+FIRST = 0.1  # each number of the states before any input (Lin et al. 2015, §4.3)
+
 
 class SimpleRNN(Recurrence):
     """h' = σ(W_x u + W_h h + b) (Elman 1990): the sigmoid that Ji et al. 2016, §2.1, allow.
 
-    It is the cell of Mikolov et al. 2010. Parameters: H(d + H) + H a layer.
+    It is the cell of Mikolov et al. 2010. Parameters: H(d + H + 1) a layer. activation: in place of
+    σ in subclasses.
     """
 
     gates = 1
     tensors = 1
+    activation: Callable[[Tensor], Tensor] = staticmethod(torch.sigmoid)
 
     def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__(inputs, hidden, layers)
@@ -26,48 +32,19 @@ class SimpleRNN(Recurrence):
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """(h',) of one layer."""
         (h,) = state
-        return (torch.sigmoid(projected.to(h.dtype) + F.linear(h, self.recurrent[layer])),)
+        return (self.activation(projected.to(h.dtype) + F.linear(h, self.recurrent[layer])),)
 
 
-class TanhRNN(Recurrence):
-    """h' = tanh(W_x u + W_h h + b) (Elman 1990), as torch.nn.RNN has it.
+class TanhRNN(SimpleRNN):
+    """h' = tanh(W_x u + W_h h + b) (Elman 1990), as torch.nn.RNN has it."""
 
-    Parameters: H(d + H) + H a layer.
-    """
-
-    gates = 1
-    tensors = 1
-
-    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
-        super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(uniform(hidden, hidden) for _ in range(layers))
-
-    def cell(self, layer: int, projected: Tensor, state: State) -> State:
-        """(h',) of one layer."""
-        (h,) = state
-        return (torch.tanh(projected.to(h.dtype) + F.linear(h, self.recurrent[layer])),)
+    activation = staticmethod(torch.tanh)
 
 
-FIRST = 0.1  # each number of the states before any input (§4.3)
+class HTanh(SimpleRNN):
+    """h' = HTanh(W u + U h + b), with HTanh(z) = max(−1, min(1, z)) (Lin et al. 2015, eq. 6)."""
 
-
-class HTanh(Recurrence):
-    """h' = HTanh(W u + U h + b), with HTanh(z) = max(−1, min(1, z)) (Lin et al. 2015, eq. 6).
-
-    Parameters: H(d + H + 1) a layer.
-    """
-
-    gates = 1
-    tensors = 1
-
-    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
-        super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(uniform(hidden, hidden) for _ in range(layers))
-
-    def cell(self, layer: int, projected: Tensor, state: State) -> State:
-        """(h',) of the clipped layer."""
-        (h,) = state
-        return (F.hardtanh(projected.to(h.dtype) + F.linear(h, self.recurrent[layer])),)
+    activation = staticmethod(F.hardtanh)
 
 
 class OneHotHTanh(HTanh):
