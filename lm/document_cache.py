@@ -10,6 +10,7 @@ the model does not predict. Probabilities sum to 1 where the model's do.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,54 +24,49 @@ from lm.recurrences import State
 from lm.sentences import ReadSentences, Rows
 from lm.vocabulary import END, UNKNOWN
 
-_FACTS = (
-    *("reads_states", "reads_layers", "carries_state", "per_word", "reads_prefix"),
-    *("side_information", "merges_sentences", "end_to_end", "averaged"),
-)
 
-
-class CachedWords(Context):
+class CachedWords(nn.Module):
     """Another context, and the words of all earlier sentences.
 
     The last tensor of its rows holds the words' ids (B, M) in descending order, `UNKNOWN` where
-    there is none; the tensors before it are the other context's.
+    there is none; the tensors before it are the other context's. Everything else is as there.
     """
 
     sentences = None
     averages = False
+    history_key = Context.history_key
 
     def __init__(self, inner: Context) -> None:
-        nn.Module.__init__(self)
-        self.register_buffer("empty", inner.get_buffer("empty"), persistent=False)
-        self.inner, self.width = inner, inner.width
-        for fact in _FACTS:
-            setattr(self, fact, getattr(inner, fact))
+        super().__init__()
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        """What the other context has of this name."""
+        if name == "inner":
+            return self._modules["inner"]
+        return getattr(self._modules["inner"], name)
 
     def start(self, batch: int) -> Rows:
         """The other context's start, and no words."""
         inner = self.inner.start(batch)
         words = torch.zeros(batch, 0, dtype=torch.long, device=inner.device)
-        return Rows.of(*inner.tensors, words)
+        return inner.beside(Rows.of(words))
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """What the other context takes, and the known words."""
         words, mask = sentences.words()
-        return Rows.of(*self.inner.summary(sentences).tensors, _packed(words * mask))
+        return self.inner.summary(sentences).beside(Rows.of(_packed(words * mask)))
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The other context after the sentences, and their words with those before."""
         inner = self.inner.advance(_inner(contexts), _inner(summary))
         words = torch.cat([contexts.tensors[-1], summary.tensors[-1]], dim=1)
-        return Rows.of(*inner.tensors, _packed(words))
-
-    def encoded(self, side: Rows) -> Rows:
-        """What the other context takes."""
-        return self.inner.encoded(side)
+        return inner.beside(Rows.of(_packed(words)))
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The other context's sentences entered."""
         inner = self.inner.enter(_inner(contexts), encoded)
-        return Rows.of(*inner.tensors, contexts.tensors[-1])
+        return inner.beside(Rows(contexts.tensors[-1:]))
 
     def value(self, contexts: Rows) -> Tensor:
         """That of the other context."""
@@ -80,25 +76,9 @@ class CachedWords(Context):
         """What the other context prepares."""
         return self.inner.prepared(_inner(contexts))
 
-    def word_values(self, prepared: Prepared, row: Tensor, query: Tensor) -> Tensor:
-        """Those of the other context."""
-        return self.inner.word_values(prepared, row, query)
-
-    def word_terms(self, words: Tensor) -> Tensor:
-        """Those of the other context."""
-        return self.inner.word_terms(words)
-
-    def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
-        """Those of the other context."""
-        return self.inner.row_values(prepared, query)
-
     def state(self, contexts: Rows) -> State:
         """Those of the other context."""
         return self.inner.state(_inner(contexts))
-
-    def auxiliary_parameters(self) -> list[nn.Parameter]:
-        """Those of the other context."""
-        return self.inner.auxiliary_parameters()
 
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
         """That of the other context."""

@@ -163,17 +163,11 @@ class InputMerge(Input):
         return self.merge.output(hidden, value, words)
 
 
-class InputAndInitialState(Input):
+class InputAndInitialState(Input, InitialState):
     """The value is concatenated to every input, and the sentence begins in the carried state.
 
     The thought vectors of Ghosh et al. 2016, arXiv:1602.06291, fig. 8.
     """
-
-    needs_state = True
-
-    def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
-        """The carried state."""
-        return context.state(contexts)
 
 
 class InputResidual(Input):

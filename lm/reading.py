@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -18,8 +19,8 @@ from torch import Tensor
 
 from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
-from lm.model import DocumentLM
-from lm.noise import Noise
+from lm.model import DocumentLM, Dropout
+from lm.noise import Corruption, Noise
 from lm.sentences import Positions, ReadSentences, Rows
 
 
@@ -66,209 +67,172 @@ def read(
     """
     begins = torch.from_numpy(segment.begins).to(contexts.device)
     contexts = contexts.put(begins, model.context.start(len(contexts)).take(begins))
-    reader = _sentence_by_sentence
-    if not model.fusion.hidden_depends_on_context:
-        reader = _all_sentences
-    elif not model.context.reads_states:
-        reader = _contexts_first
-    return reader(model, corpus, segment.sentences, contexts, noise)
+    reader = _SegmentReader(model, corpus, noise)
+    if model.fusion.hidden_depends_on_context and model.context.reads_states:
+        return reader.sentence_by_sentence(segment.sentences, contexts)
+    return reader.all_at_once(segment.sentences, contexts)
 
 
-def _sentence_by_sentence(
-    model: DocumentLM,
-    corpus: Corpus,
-    grid: NDArray[np.int64],
-    contexts: Rows,
-    noise: Noise | None,
-) -> Reading:
-    """B sentences at a time, once their contexts are known."""
-    drop = noise.features if noise else _unchanged
-    sides = _sides(model, corpus, grid, contexts)
-    features, targets, sentences_of, lengths = [], [], [], []
-    losses = torch.zeros(2, device=contexts.device)
-    parts: list[tuple[Positions, Rows]] = []
-    for row, side in zip(grid, sides, strict=True):
-        index, true, given = _given(model, row, contexts, side, noise)
-        if not len(index):
-            break
-        batch = PackedBatch.of(corpus, row[row >= 0], contexts.device)
-        sentences, summary = _unrolled(model, corpus, row[row >= 0], batch, given, noise)
-        features.append(model.features(sentences, given, drop))
-        targets.append(batch.targets)
-        sentences_of.append(_sentences(batch, row))
-        lengths.append(batch.lengths)
-        parts.append((sentences.positions, given))
-        losses = losses + _auxiliary(model, true, batch)
-        contexts = contexts.put(index, model.context.advance(true, summary))
-    columns = torch.cat(features), torch.cat(targets), contexts, losses[0], losses[1].detach()
-    return Reading(*columns, torch.cat(sentences_of), torch.cat(lengths), parts)
+Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where there is none
 
 
-def _all_sentences(
-    model: DocumentLM,
-    corpus: Corpus,
-    grid: NDArray[np.int64],
-    contexts: Rows,
-    noise: Noise | None,
-) -> Reading:
-    """All L · B sentences in one batch; then the contexts, from what is kept of the sentences."""
-    drop = noise.features if noise else _unchanged
-    batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
-    null = model.context.start(len(batch.order))
-    sentences, summary = _unrolled(model, corpus, grid[grid >= 0], batch, null, noise)
-    sides = _sides(model, corpus, grid, contexts)
-    true, given, contexts = _contexts_of(model, grid, contexts, summary, sides, noise)
-    features = model.features(sentences, given, drop)
-    loss, nats = _auxiliary(model, true, batch)
-    columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
-    return Reading(*columns, batch.lengths, [(sentences.positions, given)])
+@dataclass(frozen=True, slots=True, eq=False)
+class _SegmentReader:
+    """Reads sentences of a corpus in their contexts, with noise in training."""
 
+    model: DocumentLM
+    corpus: Corpus
+    noise: Noise | None
 
-def _contexts_first(
-    model: DocumentLM,
-    corpus: Corpus,
-    grid: NDArray[np.int64],
-    contexts: Rows,
-    noise: Noise | None,
-) -> Reading:
-    """The contexts, which depend on words alone; then all L · B sentences in one batch."""
-    chosen = grid[grid >= 0]
-    batch = PackedBatch.of(corpus, chosen, contexts.device)
-    summary = _summary_of_words(model, corpus, chosen, batch, noise)
-    sides = _sides(model, corpus, grid, contexts)
-    true, given, contexts = _contexts_of(model, grid, contexts, summary, sides, noise)
-    sentences = model.unroll(batch, given, noise.inputs if noise else _unchanged)
-    features = model.features(sentences, given, noise.features if noise else _unchanged)
-    loss, nats = _auxiliary(model, true, batch)
-    columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
-    return Reading(*columns, batch.lengths, [(sentences.positions, given)])
+    def sentence_by_sentence(self, grid: Grid, contexts: Rows) -> Reading:
+        """B sentences at a time, once their contexts are known."""
+        model = self.model
+        sides = self._sides(grid, contexts)
+        features, targets, sentences_of, lengths = [], [], [], []
+        losses = torch.zeros(2, device=contexts.device)
+        parts: list[tuple[Positions, Rows]] = []
+        for row, side in zip(grid, sides, strict=True):
+            index, true, given = self._given(row, contexts, side)
+            if not len(index):
+                break
+            batch = PackedBatch.of(self.corpus, row[row >= 0], contexts.device)
+            sentences, summary = self._unrolled(row[row >= 0], batch, given)
+            features.append(model.features(sentences, given, self._feature_noise))
+            targets.append(batch.targets)
+            sentences_of.append(_sentences(batch, row))
+            lengths.append(batch.lengths)
+            parts.append((sentences.positions, given))
+            losses = losses + self._auxiliary(true, batch)
+            contexts = contexts.put(index, model.context.advance(true, summary))
+        columns = torch.cat(features), torch.cat(targets), contexts, losses[0], losses[1].detach()
+        return Reading(*columns, torch.cat(sentences_of), torch.cat(lengths), parts)
 
+    def all_at_once(self, grid: Grid, contexts: Rows) -> Reading:
+        """All L · B sentences in one batch.
 
-def _contexts_of(
-    model: DocumentLM,
-    grid: NDArray[np.int64],
-    contexts: Rows,
-    summary: Rows,
-    sides: Sequence[Rows | None],
-    noise: Noise | None,
-) -> tuple[Rows, Rows, Rows]:
-    """Contexts of all sentences of a grid, row by row: true, with noise; and those after it."""
-    all_true, all_given, done = [], [], 0
-    for row, side in zip(grid, sides, strict=True):
-        index, true, given = _given(model, row, contexts, side, noise)
-        if not len(index):
-            break
-        all_true.append(true)
-        all_given.append(given)
-        own = summary.take(slice(done, done + len(index)))
-        contexts = contexts.put(index, model.context.advance(true, own))
-        done += len(index)
-    return Rows.cat(all_true), Rows.cat(all_given), contexts
+        Before it the contexts, where these depend on words alone; or after it, from what is kept of
+        the sentences, where their hidden states do not depend on contexts.
+        """
+        model, chosen = self.model, grid[grid >= 0]
+        batch = PackedBatch.of(self.corpus, chosen, contexts.device)
+        if model.fusion.hidden_depends_on_context:
+            summary = self._summary_of_words(chosen, batch)
+            true, given, contexts = self._contexts(grid, contexts, summary)
+            sentences = model.unroll(batch, given, self._input_noise)
+        else:
+            null = model.context.start(len(batch.order))
+            sentences, summary = self._unrolled(chosen, batch, null)
+            true, given, contexts = self._contexts(grid, contexts, summary)
+        features = model.features(sentences, given, self._feature_noise)
+        loss, nats = self._auxiliary(true, batch)
+        columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
+        return Reading(*columns, batch.lengths, [(sentences.positions, given)])
 
+    @property
+    def _input_noise(self) -> Dropout:
+        return self.noise.inputs if self.noise else _unchanged
 
-def _summary_of_words(
-    model: DocumentLM,
-    corpus: Corpus,
-    chosen: NDArray[np.int64],
-    batch: PackedBatch,
-    noise: Noise | None,
-) -> Rows:
-    """What contexts that need no hidden states take from sentences, or from corrupted copies."""
-    nothing = model.embedding.weight.new_zeros(0)
-    corruption = noise.corruption if noise and model.order != 0 else None
-    if corruption is None:
+    @property
+    def _feature_noise(self) -> Dropout:
+        return self.noise.features if self.noise else _unchanged
+
+    @property
+    def _corruption(self) -> Corruption | None:
+        return self.noise.corruption if self.noise and self.model.order != 0 else None
+
+    def _contexts(self, grid: Grid, contexts: Rows, summary: Rows) -> tuple[Rows, Rows, Rows]:
+        """Contexts of all sentences, row by row: true, with noise; and those after the grid."""
+        all_true, all_given, done = [], [], 0
+        for row, side in zip(grid, self._sides(grid, contexts), strict=True):
+            index, true, given = self._given(row, contexts, side)
+            if not len(index):
+                break
+            all_true.append(true)
+            all_given.append(given)
+            own = summary.take(slice(done, done + len(index)))
+            contexts = contexts.put(index, self.model.context.advance(true, own))
+            done += len(index)
+        return Rows.cat(all_true), Rows.cat(all_given), contexts
+
+    def _summary_of_words(self, chosen: Grid, batch: PackedBatch) -> Rows:
+        """What contexts that need no hidden states take from sentences, or corrupted copies."""
+        nothing = self.model.embedding.weight.new_zeros(0)
+        left = None
+        if self._corruption is not None:
+            copies = self._corruption.copies(self.corpus, chosen)
+            batch = PackedBatch.of(copies.text, np.arange(len(copies.sources)), nothing.device)
+            left = torch.from_numpy(copies.left).to(nothing.device)
         read = ReadSentences(batch.positions, nothing.new_zeros(len(batch.inputs), 0))
-        return model.context.summary(read)
-    copies = corruption.copies(corpus, chosen)
-    both = PackedBatch.of(copies.text, np.arange(len(copies.sources)), nothing.device)
-    read = ReadSentences(both.positions, nothing.new_zeros(len(both.inputs), 0))
-    left = torch.from_numpy(copies.left).to(nothing.device)
-    return model.context.summary(read).take(left)
+        summary = self.model.context.summary(read)
+        return summary if left is None else summary.take(left)
+
+    def _auxiliary(self, contexts: Rows, batch: PackedBatch) -> Tensor:
+        """(2,): sums of what training minimises of the context's own loss, and of its nats."""
+        context = self.model.context
+        nll = context.auxiliary_nll(contexts, batch)
+        if nll is None:
+            return torch.zeros(2, device=contexts.device)
+        minimised = nll / batch.lengths.clamp(min=1) if context.averaged else nll
+        return torch.stack([minimised.sum(), nll.sum()])
+
+    def _sides(self, grid: Grid, contexts: Rows) -> list[Rows | None]:
+        """Side information of the sentences of each row of a grid, encoded all together.
+
+        With that of training where the corpus has it.
+        """
+        context, corpus = self.model.context, self.corpus
+        kinds = [*context.side_information]
+        kinds += [kind for kind in context.training_information if kind in corpus.side]
+        if not kinds:
+            return [None] * len(grid)
+        encoded = context.encoded(corpus.side_rows(kinds, grid[grid >= 0], contexts.device))
+        ends = np.cumsum((grid >= 0).sum(axis=1))
+        return [encoded.take(slice(a, b)) for a, b in pairwise([0, *ends.tolist()])]
+
+    def _given(self, row: Grid, contexts: Rows, side: Rows | None) -> tuple[Tensor, Rows, Rows]:
+        """Streams with a sentence in this row of a grid, and the contexts of these sentences.
+
+        The true contexts, and those in which noise lets the sentences be read. side: of the
+        sentences.
+        """
+        index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
+        context, true = self.model.context, contexts.take(index)
+        if side is not None:
+            true = context.enter(true, side)
+        if self.noise is None:
+            return index, true, true
+        null = context.start(len(true))
+        if side is not None:
+            null = context.enter(null, side)
+        return index, true, self.noise.forget(true, null)
+
+    def _unrolled(
+        self, chosen: Grid, batch: PackedBatch, given: Rows
+    ) -> tuple[ReadSentences, Rows]:
+        """Sentences `chosen`, packed in `batch`, read in contexts; and what the next ones take.
+
+        They take it from corrupted copies of some sentences. A copy is read in its sentence's
+        context and side by side with it.
+        """
+        model = self.model
+        if self._corruption is None:
+            sentences = model.unroll(batch, given, self._input_noise)
+            return sentences, model.context.summary(sentences)
+        copies = self._corruption.copies(self.corpus, chosen)
+        both = copies.sources, copies.left
+        sources, left = (torch.from_numpy(rows).to(given.device) for rows in both)
+        packed = PackedBatch.of(copies.text, np.arange(len(sources)), given.device)
+        sentences = model.unroll(packed, given.take(sources), self._input_noise)
+        summary = model.context.summary(sentences).take(left)
+        # packed sentences keep their order: without the copies, positions are those of `batch`
+        own = sentences.positions.context < len(chosen)
+        return ReadSentences.of(batch.positions, sentences.states.take(own)), summary
 
 
-def _auxiliary(model: DocumentLM, contexts: Rows, batch: PackedBatch) -> Tensor:
-    """(2,): sums of what training minimises of the context's own loss, and of its nats."""
-    nll = model.context.auxiliary_nll(contexts, batch)
-    if nll is None:
-        return torch.zeros(2, device=contexts.device)
-    minimised = nll / batch.lengths.clamp(min=1) if model.context.averaged else nll
-    return torch.stack([minimised.sum(), nll.sum()])
-
-
-def _sides(
-    model: DocumentLM, corpus: Corpus, grid: NDArray[np.int64], contexts: Rows
-) -> list[Rows | None]:
-    """Side information of the sentences of each row of a grid, encoded all together.
-
-    With that of training where the corpus has it.
-    """
-    context = model.context
-    kinds = [*context.side_information]
-    kinds += [kind for kind in context.training_information if kind in corpus.side]
-    if not kinds:
-        return [None] * len(grid)
-    encoded = context.encoded(corpus.side_rows(kinds, grid[grid >= 0], contexts.device))
-    ends = np.cumsum((grid >= 0).sum(axis=1))
-    return [encoded.take(slice(a, b)) for a, b in pairwise([0, *ends.tolist()])]
-
-
-def _given(
-    model: DocumentLM,
-    row: NDArray[np.int64],
-    contexts: Rows,
-    side: Rows | None,
-    noise: Noise | None,
-) -> tuple[Tensor, Rows, Rows]:
-    """Streams with a sentence in this row of a grid, and the contexts of these sentences.
-
-    The true contexts, and those in which noise lets the sentences be read. side: of the sentences.
-    """
-    index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
-    true = contexts.take(index)
-    if side is not None:
-        true = model.context.enter(true, side)
-    if noise is None:
-        return index, true, true
-    null = model.context.start(len(true))
-    return (
-        index,
-        true,
-        noise.forget(true, null if side is None else model.context.enter(null, side)),
-    )
-
-
-def _sentences(batch: PackedBatch, grid: NDArray[np.int64]) -> Tensor:
+def _sentences(batch: PackedBatch, grid: Grid) -> Tensor:
     """(N,) index in the corpus of the sentence of each position of a batch of these sentences."""
     given = torch.from_numpy(grid[grid >= 0]).to(batch.rows.device)
     return given[batch.order[batch.rows]]
-
-
-def _unrolled(
-    model: DocumentLM,
-    corpus: Corpus,
-    chosen: NDArray[np.int64],
-    batch: PackedBatch,
-    given: Rows,
-    noise: Noise | None,
-) -> tuple[ReadSentences, Rows]:
-    """Sentences `chosen`, packed in `batch`, read in contexts; and what the next contexts take.
-
-    They take it from corrupted copies of some sentences. A copy is read in its sentence's context
-    and side by side with it.
-    """
-    inputs = noise.inputs if noise else _unchanged
-    corruption = noise.corruption if noise and model.order != 0 else None
-    if corruption is None:
-        sentences = model.unroll(batch, given, inputs)
-        return sentences, model.context.summary(sentences)
-    copies = corruption.copies(corpus, chosen)
-    sources, left = (torch.from_numpy(a).to(given.device) for a in (copies.sources, copies.left))
-    both = PackedBatch.of(copies.text, np.arange(len(sources)), given.device)
-    sentences = model.unroll(both, given.take(sources), inputs)
-    summary = model.context.summary(sentences).take(left)
-    # the order of packed sentences is stable: without the copies, positions are those of `batch`
-    own = sentences.positions.context < len(chosen)
-    return ReadSentences.of(batch.positions, sentences.states.take(own)), summary
 
 
 def _unchanged(x: Tensor, positions: Positions) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lm.backend import Backend
 from lm.contexts import Context
-from lm.heads import PairPredictor, Predictor
+from lm.heads import LinearPredictor, Predictor
 from lm.model import DocumentLM
 from lm.normalisers import Pair
 from lm.sentences import PositionStates, ReadSentences, Rows
@@ -233,7 +233,7 @@ def _products(
 ) -> list[Scores]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits."""
     head, context, backend = engine.model.head, engine.model.context, engine.backend
-    predictor = cast(PairPredictor, engine.predictor)  # of every linear head
+    predictor = cast(LinearPredictor, engine.predictor)  # of every linear head
 
     def blocks(item: tuple[Indices, DistinctContexts]) -> list[tuple[Forest, Pair]]:
         ends, (contexts, _) = item

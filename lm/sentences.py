@@ -41,6 +41,15 @@ class Rows:
         """Where the rows are."""
         return self.tensors[0].device
 
+    @property
+    def rest(self) -> Self:
+        """The rows without their first tensor."""
+        return type(self)(self.tensors[1:])
+
+    def beside(self, other: Self) -> Self:
+        """The tensors of these rows, then those of others."""
+        return type(self)((*self.tensors, *other.tensors))
+
     def take(self, index: Tensor | slice) -> Self:
         """The rows at some positions, or where a mask holds."""
         return self._map(lambda tensor: tensor[index])

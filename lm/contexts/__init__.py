@@ -14,6 +14,7 @@ from lm.batches import PackedBatch
 from lm.corpus import Corpus
 from lm.recurrences import Recurrence, State
 from lm.sentences import ReadSentences, Rows
+from lm.side_information import labels_of
 
 Prepared: TypeAlias = Any  # of contexts; only the context that made it knows what it holds
 
@@ -62,6 +63,7 @@ class Context(nn.Module):
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__()
         self.register_buffer("empty", embedding.weight.new_zeros(0), persistent=False)
+        self.first: nn.Parameter | None = None
 
     def fit(self, corpus: Corpus, seed: int) -> None:
         """Learn, before training, what no gradient trains; it is held in buffers. Here nothing.
@@ -70,7 +72,12 @@ class Context(nn.Module):
         """
 
     def start(self, batch: int) -> Rows:
-        """Contexts before any sentence, also the null context of training: vectors of zeros."""
+        """Contexts before any sentence, also the null context of training.
+
+        Vectors of zeros, or the learned vector `first`, if there is one.
+        """
+        if self.first is not None:
+            return Rows.of(self.first.expand(batch, -1))
         return Rows.of(self.get_buffer("empty").new_zeros(batch, self.width))
 
     def summary(self, sentences: ReadSentences) -> Rows:
@@ -162,6 +169,28 @@ class NoContext(Context):
     """Sentences are independent."""
 
     sentences = 0
+
+
+class GivenContext(Context):
+    """Base of the contexts that side information alone makes: target sentences leave nothing."""
+
+    sentences = 0
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """The contexts, unchanged."""
+        return contexts
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """Nothing: all target sentences leave equal contexts."""
+        return b""
+
+
+class LabelledContext(Context):
+    """Base of the contexts that take labels, as of discourse relations, as they are."""
+
+    def encoded(self, side: Rows) -> Rows:
+        """The labels (B,)."""
+        return Rows.of(labels_of(side.tensors[0]))
 
 
 def learned_start(width: int) -> nn.Parameter:

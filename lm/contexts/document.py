@@ -58,10 +58,6 @@ class PreviousEncoding(Encodings):
         self.width = self.encoder.width
         self.first = learned_start(self.width)
 
-    def start(self, batch: int) -> Rows:
-        """h_0 for each row."""
-        return Rows.of(self.first.expand(batch, -1))
-
 
 class DocumentRecurrence(Encodings):
     """h_i = f(b_i, h_{i−1}) with b_i = g(w_i) (Eisenstein's memo, eqs. 4–5).
@@ -76,6 +72,7 @@ class DocumentRecurrence(Encodings):
 
     sentences = None
     options: ClassVar[tuple[str, ...]] = ("encoder", "sentence_recurrence")
+    first: nn.Parameter
 
     def __init__(
         self,
@@ -134,8 +131,7 @@ class NextTarget(DocumentRecurrence):
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of f (eq. 5); the next sentence of the sentence after it enters later."""
-        following, *state = contexts.tensors
-        return Rows.of(following, *super().advance(Rows(tuple(state)), summary).tensors)
+        return Rows.of(contexts.tensors[0], *super().advance(contexts.rest, summary).tensors)
 
     def encoded(self, side: Rows) -> Rows:
         """Vectors g(w), (B, width of g), of the next sentences."""
@@ -143,9 +139,8 @@ class NextTarget(DocumentRecurrence):
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The states of f with the vectors of the next sentences."""
-        return Rows.of(*encoded.tensors, *contexts.tensors[1:])
+        return encoded.beside(contexts.rest)
 
     def value(self, contexts: Rows) -> Tensor:
         """h_{i−1} and the vector of the next sentence, (B, D)."""
-        following, *state = contexts.tensors
-        return torch.cat([super().value(Rows(tuple(state))), following], dim=1)
+        return torch.cat([super().value(contexts.rest), contexts.tensors[0]], dim=1)

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from lm.backend import linear
 from lm.batches import PackedBatch
 from lm.composition import RELATION_CLASSIFIERS, load
-from lm.contexts import Context
+from lm.contexts import LabelledContext
 from lm.contexts.document import DocumentRecurrence, Encodings, PreviousEncoding
 from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
-from lm.side_information import labels_of, n_labels
+from lm.side_information import n_labels
 
 NOISE = 0.1  # times 1/√H: largest difference of an initial matrix from the identity
 
@@ -47,7 +47,7 @@ class RelationMatrices(nn.Module):
         return torch.tanh(products[torch.argsort(order)].float())
 
 
-class RelationProjection(Context):
+class RelationProjection(LabelledContext):
     """tanh(R_{d_i} h_{i−1}), d_i the relation of sentence i to the one before (memo, eq. 9).
 
     h is that of `DocumentRecurrence`. The label of the first sentence counts, too: it says how the
@@ -79,18 +79,14 @@ class RelationProjection(Context):
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """h_i, which no label has transformed yet."""
-        return self._untransformed(self.of_document.advance(Rows(contexts.tensors[1:]), summary))
+        return self._untransformed(self.of_document.advance(contexts.rest, summary))
 
     def _untransformed(self, states: Rows) -> Rows:
         return Rows.of(self.of_document.value(states), *states.tensors)
 
-    def encoded(self, side: Rows) -> Rows:
-        """The labels (B,)."""
-        return Rows.of(labels_of(side.tensors[0]))
-
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The vectors transformed as the labels say."""
-        states = Rows(contexts.tensors[1:])
+        states = contexts.rest
         value = self.relations(encoded.tensors[0], self.of_document.value(states))
         return Rows.of(value, *states.tensors)
 
@@ -107,7 +103,7 @@ class DecoupledRelationProjection(RelationProjection):
     options: ClassVar[tuple[str, ...]] = (*PreviousEncoding.options, "relation_labels")
 
 
-class RelationRecurrence(DocumentRecurrence):
+class RelationRecurrence(LabelledContext, DocumentRecurrence):
     """h_i = f(b_i, tanh(R_{d_i} h_{i−1})) (Eisenstein's memo, eq. 10); words see h_{i−1} (eq. 3).
 
     So d_i counts from the next sentence on. tanh(R h) takes the place of the hidden state of f's
@@ -130,14 +126,10 @@ class RelationRecurrence(DocumentRecurrence):
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of f from the transformed states."""
-        return self._untransformed(super().advance(Rows(contexts.tensors[1:]), summary))
+        return self._untransformed(super().advance(contexts.rest, summary))
 
     def _untransformed(self, states: Rows) -> Rows:
         return Rows.of(self.level.output(states.tensors), *states.tensors)
-
-    def encoded(self, side: Rows) -> Rows:
-        """The labels (B,)."""
-        return Rows.of(labels_of(side.tensors[0]))
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The states from which f goes on after the sentences, transformed as the labels say."""
@@ -190,7 +182,7 @@ class Perceptron(nn.Module):
 NONE_BEFORE, NO_LABEL, LABELLED = 0, 1, 2  # from LABELLED on: a label's number is added
 
 
-class RelationTask(DocumentRecurrence):
+class RelationTask(LabelledContext, DocumentRecurrence):
     """h_i of `DocumentRecurrence`, also trained to tell d_i (Eisenstein's memo, eqs. 11 and 12).
 
     d_i is the relation of sentence i to the one before. A classifier tells it from h_i and h_{i−1}
@@ -221,25 +213,23 @@ class RelationTask(DocumentRecurrence):
 
     def start(self, batch: int) -> Rows:
         """h_0 for each row, without a sentence."""
-        return _with(NONE_BEFORE, super().start(batch))
+        states = super().start(batch)
+        return Rows.of(torch.full((batch,), NONE_BEFORE, device=states.device), *states.tensors)
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of f; no label yet."""
-        return _with(NO_LABEL, super().advance(_state(contexts), summary))
-
-    def encoded(self, side: Rows) -> Rows:
-        """The labels (B,)."""
-        return Rows.of(labels_of(side.tensors[0]))
+        states = super().advance(contexts.rest, summary)
+        return Rows.of(torch.full_like(contexts.tensors[0], NO_LABEL), *states.tensors)
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The labels beside the states."""
         (labels,), given = encoded.tensors, contexts.tensors[0] > NONE_BEFORE
         noted = torch.where(given, labels + LABELLED, NONE_BEFORE)
-        return Rows.of(noted, *contexts.tensors[1:])
+        return Rows.of(noted, *contexts.rest.tensors)
 
     def value(self, contexts: Rows) -> Tensor:
         """h_{i−1}, (B, H)."""
-        return super().value(_state(contexts))
+        return super().value(contexts.rest)
 
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
         """−log p(d_i) at each sentence's last position, and 0 elsewhere, (N,); None without d."""
@@ -249,7 +239,7 @@ class RelationTask(DocumentRecurrence):
             return None
         nothing = self.first.new_zeros(len(batch.inputs), 0)
         sentences = ReadSentences(batch.positions, nothing)
-        state = _state(contexts)
+        state = contexts.rest
         after = super().advance(state, self.summary(sentences))
         logits = self.classifier(super().value(after), super().value(state))
         labels = (noted - LABELLED).clamp(min=0)
@@ -260,12 +250,3 @@ class RelationTask(DocumentRecurrence):
     def auxiliary_parameters(self) -> list[nn.Parameter]:
         """Those of the classifier, and all that h is made of."""
         return list(self.parameters())
-
-
-def _with(note: int, states: Rows) -> Rows:
-    notes = torch.full((len(states),), note, device=states.device)
-    return Rows.of(notes, *states.tensors)
-
-
-def _state(contexts: Rows) -> Rows:
-    return Rows(contexts.tensors[1:])

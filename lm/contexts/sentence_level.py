@@ -38,6 +38,7 @@ class SentenceRecurrence(Context):
 
     sentences = None
     end_to_end = False
+    first: nn.Parameter
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)

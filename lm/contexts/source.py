@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.composition import SOURCE_CONTEXTS
-from lm.contexts import Context
+from lm.contexts import Context, GivenContext
 from lm.contexts.document import DocumentRecurrence, PreviousEncoding
 from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import words_of
 
 
-class SourceSentences(Context):
+class SourceSentences(GivenContext):
     """h_i = f(g(w_i of the source), h_{i−1}) (Eisenstein's memo, §2.1, eqs. 6–8).
 
     g and f are those of `DocumentRecurrence`, over embeddings of source words. The memo conditions
@@ -26,7 +26,6 @@ class SourceSentences(Context):
     `both`, the default). Tensors of a context: h_{i−1}, then the state of f after sentence i.
     """
 
-    sentences = 0
     side_information: ClassVar[tuple[str, ...]] = ("source",)
     options: ClassVar[tuple[str, ...]] = (
         *DocumentRecurrence.options,
@@ -68,25 +67,17 @@ class SourceSentences(Context):
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """One step of f: h_i becomes h_{i−1}, and the sentences' vectors enter."""
-        state = Rows(contexts.tensors[1:])
+        state = contexts.rest
         following = self.of_document.advance(state, encoded)
         return Rows.of(self.of_document.value(state), *following.tensors)
 
-    def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """The contexts, unchanged: target sentences leave nothing."""
-        return contexts
-
     def value(self, contexts: Rows) -> Tensor:
         """h_{i−1}, h_i, or both, (B, H) or (B, 2H)."""
-        both = contexts.tensors[0], self.of_document.value(Rows(contexts.tensors[1:]))
+        both = contexts.tensors[0], self.of_document.value(contexts.rest)
         return torch.cat([h for h, given in zip(both, self.chosen, strict=True) if given], dim=1)
 
-    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """Nothing: all target sentences leave equal contexts."""
-        return b""
 
-
-class NextSource(Context):
+class NextSource(GivenContext):
     """The context of `SourceSentences`, and b_{i+1} = g(w_{i+1} of the source) (memo, eq. 13).
 
     Eq. 13 of Eisenstein's memo has h_{i+1} there, which by eq. 5 would contain sentence i itself:
@@ -95,7 +86,6 @@ class NextSource(Context):
     Tensors of a context: the vectors of other sentences, then the source context.
     """
 
-    sentences = 0
     side_information: ClassVar[tuple[str, ...]] = ("source", "next-source")
     options: ClassVar[tuple[str, ...]] = SourceSentences.options
 
@@ -127,18 +117,10 @@ class NextSource(Context):
         source = Rows(contexts.tensors[self.n_others :])
         return Rows.of(*others, *self.source.enter(source, Rows.of(own)).tensors)
 
-    def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """The contexts, unchanged: target sentences leave nothing."""
-        return contexts
-
     def value(self, contexts: Rows) -> Tensor:
         """The value of the source context and the vectors of the others, (B, D)."""
         others, source = contexts.tensors[: self.n_others], contexts.tensors[self.n_others :]
         return torch.cat([self.source.value(Rows(source)), *others], dim=1)
-
-    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """Nothing: all target sentences leave equal contexts."""
-        return b""
 
 
 class NextAndParentSource(NextSource):
@@ -177,7 +159,7 @@ class SourceAndPrevious(Context):
 
     def start(self, batch: int) -> Rows:
         """Both starts."""
-        return _side_by_side(self.source.start(batch), self.previous.start(batch))
+        return self.source.start(batch).beside(self.previous.start(batch))
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The vectors of target sentences."""
@@ -189,17 +171,17 @@ class SourceAndPrevious(Context):
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The source context entered."""
-        source, previous = _parted(contexts)
-        return _side_by_side(self.source.enter(source, encoded), previous)
+        source, previous = self._parted(contexts)
+        return self.source.enter(source, encoded).beside(previous)
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The source context unchanged, and the vectors of the sentences just read."""
-        source, previous = _parted(contexts)
-        return _side_by_side(source, self.previous.advance(previous, summary))
+        source, previous = self._parted(contexts)
+        return source.beside(self.previous.advance(previous, summary))
 
     def value(self, contexts: Rows) -> Tensor:
         """Both values, (B, D)."""
-        source, previous = _parted(contexts)
+        source, previous = self._parted(contexts)
         return torch.cat([self.source.value(source), self.previous.value(previous)], dim=1)
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
@@ -210,11 +192,6 @@ class SourceAndPrevious(Context):
         """That of the target side."""
         return self.previous.history_key(sentences)
 
-
-def _side_by_side(source: Rows, previous: Rows) -> Rows:
-    return Rows((*source.tensors, *previous.tensors))
-
-
-def _parted(contexts: Rows) -> tuple[Rows, Rows]:
-    """The rows of the source context, and the vector of the previous sentence."""
-    return Rows(contexts.tensors[:-1]), Rows(contexts.tensors[-1:])
+    def _parted(self, contexts: Rows) -> tuple[Rows, Rows]:
+        """The rows of the source context, and the vector of the previous sentence."""
+        return Rows(contexts.tensors[:-1]), Rows(contexts.tensors[-1:])

@@ -30,10 +30,6 @@ class LastHidden(Context):
         self.width = recurrence.hidden
         self.first = learned_start(self.width)
 
-    def start(self, batch: int) -> Rows:
-        """c_0 for each row."""
-        return Rows.of(self.first.expand(batch, -1))
-
     def summary(self, sentences: ReadSentences) -> Rows:
         """The state after the last word, or after `<s>` of an empty sentence."""
         return Rows.of(sentences.last_hidden())
@@ -55,8 +51,8 @@ class LastTwoHidden(LastHidden):
 
     def start(self, batch: int) -> Rows:
         """The learned state twice."""
-        first = self.first.expand(batch, -1)
-        return Rows.of(first, first)
+        first = super().start(batch)
+        return first.beside(first)
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The previous sentence's state and that of the sentence that was read."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.composition import TOPIC_MODELS, load
-from lm.contexts import Context
+from lm.contexts import Context, GivenContext
 from lm.contexts.states import CarriedState
 from lm.corpus import Corpus
 from lm.recurrences import Recurrence, State
@@ -164,7 +164,7 @@ class SentenceAndParagraphPrefixTopics(ParagraphPrefixTopic):
     sentence = True
 
 
-class GivenTopic(Context):
+class GivenTopic(GivenContext):
     """The embedding, of the size of a word's, of the label of the sentence that is read.
 
     `<unk>`, a label that the training text has not, has an embedding too, which is trained where
@@ -172,7 +172,6 @@ class GivenTopic(Context):
     words of the labels' vocabulary.
     """
 
-    sentences = 0
     side_information: ClassVar[tuple[str, ...]] = ("topics",)
     options: ClassVar[tuple[str, ...]] = ("topic_labels",)
 
@@ -192,14 +191,6 @@ class GivenTopic(Context):
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The embedding of the sentence's label."""
         return encoded
-
-    def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """The contexts, unchanged: target sentences leave nothing."""
-        return contexts
-
-    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """Nothing: all target sentences leave equal contexts."""
-        return b""
 
 
 class CarriedStateAndGivenTopic(CarriedState):
@@ -222,7 +213,7 @@ class CarriedStateAndGivenTopic(CarriedState):
 
     def start(self, batch: int) -> Rows:
         """Zeros."""
-        return _side_by_side(super().start(batch), self.topic.start(batch))
+        return super().start(batch).beside(self.topic.start(batch))
 
     def encoded(self, side: Rows) -> Rows:
         """Embeddings (B, K) of the labels."""
@@ -230,11 +221,11 @@ class CarriedStateAndGivenTopic(CarriedState):
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The state, and the embedding of the sentence's label."""
-        return _side_by_side(Rows(contexts.tensors[:-1]), encoded)
+        return Rows(contexts.tensors[:-1]).beside(encoded)
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The state after the sentence; the label stays until the next one is entered."""
-        return _side_by_side(summary, Rows(contexts.tensors[-1:]))
+        return summary.beside(Rows(contexts.tensors[-1:]))
 
     def state(self, contexts: Rows) -> State:
         """The carried state."""
@@ -243,7 +234,3 @@ class CarriedStateAndGivenTopic(CarriedState):
     def value(self, contexts: Rows) -> Tensor:
         """The embedding of the label."""
         return contexts.tensors[-1]
-
-
-def _side_by_side(state: Rows, topic: Rows) -> Rows:
-    return Rows((*state.tensors, *topic.tensors))

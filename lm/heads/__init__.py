@@ -42,30 +42,12 @@ class Predictor(Protocol):
         ...
 
 
-class PairPredictor(Predictor, Protocol):
-    """A linear head ready to score words in many contexts at once."""
-
-    def pair(self, features: Tensor, shifts: Tensor) -> Pair:
-        """Features (N, R) of positions and (C, R) that contexts add, for the next two methods."""
-        ...
-
-    def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
-        """What each pair needs of all words, such as log normalisers (N, C), and a mask.
-
-        The mask says which of them were recomputed. Called once, for it uses all threads.
-        """
-        ...
-
-    def pair_log_probs(
-        self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Scores (M, C) of words and (N, C) of `</s>` in each context, given `log_z` (N, C)."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearPredictor:
-    """Scores of a linear head; weight: (V, R + 1), the bias as its last column."""
+    """Scores of a linear head, also in many contexts at once.
+
+    weight: (V, R + 1), the bias as its last column.
+    """
 
     weight: Tensor
     backend: Backend
@@ -82,7 +64,10 @@ class LinearPredictor:
         return with_column(features, 1.0), with_column(shifts, 0.0)
 
     def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
-        """Log normalisers (N, C) of each pair, and a mask of those that were recomputed."""
+        """Log normalisers (N, C) of each pair, and a mask of those that were recomputed.
+
+        Called once, for it uses all threads.
+        """
         return pair_log_sums(pairs, self.weight, self.backend)
 
     def pair_log_probs(
@@ -109,7 +94,7 @@ class Head(nn.Module):
 
     linear: whether logits = features(h, c) · weight()ᵀ + bias, with features linear in the
     hidden state h and the context's value c, so that all pairs are matrix products:
-    features(h, c + d) = features(h, c) + features(0, d); the predictor is a `PairPredictor`.
+    features(h, c + d) = features(h, c) + features(0, d); the predictor is a `LinearPredictor`.
     normalised: whether the probabilities of all words sum to 1 exactly, so that no score is
     above 0. sampled: whether `loss` can do with a sample of the words, and `nce_loss` trains the
     head; for both, probabilities are the softmax of the logits of a linear head. predicts_end:
@@ -138,10 +123,17 @@ class Head(nn.Module):
         return features
 
     def sampler(self, counts: Tensor, samples: int) -> Proposal | None:
-        """Negatives for `loss` from word counts (V,); None for no samples, or more than V / 4."""
-        if not 0 < samples <= len(counts) // 4:
+        """Negatives for `loss` from word counts (V,).
+
+        None if the head is not `sampled`, for no samples, or for more than V / 4.
+        """
+        if not self.sampled or not 0 < samples <= len(counts) // 4:
             return None
         return Proposal.from_counts(counts, samples)
+
+    def exact_loss(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Exact −log p of each target, (N,) nats."""
+        return exact_nll(features, self.weight(), self.bias, targets)
 
     def loss(
         self,
@@ -152,7 +144,7 @@ class Head(nn.Module):
     ) -> Tensor:
         """Training loss of each target, (N,) nats: by sampled softmax, or exact without sampler."""
         if sampler is None:
-            return exact_nll(features, self.weight(), self.bias, targets)
+            return self.exact_loss(features, targets)
         return sampler.nll(features, self.weight(), self.bias, targets, generator)
 
     @property
@@ -171,9 +163,12 @@ class Head(nn.Module):
         shifted = self.bias - self.log_normaliser
         return noise.loss(features, self.weight(), shifted, targets, generator)
 
+    @torch.no_grad()
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
         """Exact −log p of each target, (N,) nats, without gradient."""
-        return chunked_nll(features, self.weight(), self.bias, targets)
+        if self.sampled:
+            return chunked_nll(features, self.weight(), self.bias, targets)
+        return self.exact_loss(features, targets)
 
     @torch.no_grad()
     def log_probabilities(self, features: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from lm.backend import Backend
 from lm.heads import LinearPredictor, LogitHead, with_column
 from lm.normalisers import ROWS, Pair, log_sums, pair_log_sums
-from lm.objective import Proposal, exact_nll
+from lm.objective import exact_nll
 from lm.vocabulary import END
 
 REACH = 80.0  # exp(±REACH) neither overflows nor underflows in float32, nor do sums of 1,000
@@ -56,26 +56,13 @@ class ClassSoftmax(LogitHead):
         self.classes = nn.Parameter(torch.empty(number, columns).uniform_(-bound, bound))
         self.class_bias = nn.Parameter(torch.zeros(number))
 
-    def sampler(self, counts: Tensor, samples: int) -> Proposal | None:
-        """No negatives: the exact loss is as cheap."""
-        return None
-
-    def loss(
-        self,
-        features: Tensor,
-        targets: Tensor,
-        sampler: Proposal | None,
-        generator: torch.Generator,
-    ) -> Tensor:
+    def exact_loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """−log p of each target, (N,) nats.
 
         In the parameters' precision: for bfloat16 oneDNN compiles a kernel for each shape, and
         every class has another one in every update.
         """
-        with torch.autocast(features.device.type, enabled=False):
-            return self._exact(features.to(self.classes.dtype), targets)
-
-    def _exact(self, features: Tensor, targets: Tensor) -> Tensor:
+        features = features.to(self.classes.dtype)
         own = class_of(targets)
         order = own.argsort(stable=True)
         counts = torch.bincount(own, minlength=len(self.sizes)).tolist()
@@ -86,14 +73,10 @@ class ClassSoftmax(LogitHead):
             torch.split((targets - own.square())[order], counts),
             strict=True,
         )
-        within = torch.cat([exact_nll(*columns) for columns in of_classes if len(columns[-1])])
-        of_class = exact_nll(features, self.classes, self.class_bias, own)
+        with torch.autocast(features.device.type, enabled=False):
+            within = torch.cat([exact_nll(*columns) for columns in of_classes if len(columns[-1])])
+            of_class = exact_nll(features, self.classes, self.class_bias, own)
         return of_class + torch.empty_like(within).index_copy(0, order, within)
-
-    @torch.no_grad()
-    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Exact −log p of each target, (N,) nats, without gradient."""
-        return self._exact(features, targets)
 
     @torch.no_grad()
     def log_probabilities(self, features: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from lm.backend import Backend
 from lm.heads import Head, softmax, unbiased_softmax
 from lm.normalisers import ROWS
-from lm.objective import CHUNK, Proposal
+from lm.objective import CHUNK
 from lm.sentences import Positions
 from lm.vocabulary import END
 
@@ -292,26 +292,8 @@ class HashedSoftmax(Head):
         """The logits' parameters."""
         return HashedLogits(self.layer.weight(), self.layer.bias, self.hashes.weight)
 
-    def sampler(self, counts: Tensor, samples: int) -> Proposal | None:
-        """No negatives: most slots belong to several words."""
-        return None
-
-    def loss(
-        self,
-        features: Tensor,
-        targets: Tensor,
-        sampler: Proposal | None,
-        generator: torch.Generator,
-    ) -> Tensor:
+    def exact_loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """−log p of each target, (N,) nats, in float32."""
-        return self._exact(features, targets)
-
-    @torch.no_grad()
-    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Exact −log p of each target, (N,) nats, without gradient."""
-        return self._exact(features, targets)
-
-    def _exact(self, features: Tensor, targets: Tensor) -> Tensor:
         with torch.autocast(features.device.type, enabled=False):
             return hashed_nll(*self.split(features), targets, self.logits())
 
@@ -383,10 +365,10 @@ class HashedBagSoftmax(LinSoftmax):
         """First slots (N, M) of the words of the bag."""
         return self.hashes.first_slots(ids[:, :, None])
 
-    def _exact(self, features: Tensor, targets: Tensor) -> Tensor:
+    def exact_loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """−log p of words, 0 of `</s>`."""
         words = (targets != END).nonzero()[:, 0]
-        found = super()._exact(features[words], targets[words])
+        found = super().exact_loss(features[words], targets[words])
         return found.new_zeros(len(targets)).index_copy(0, words, found)
 
     def predictor(self, backend: Backend) -> HashedPredictor:
