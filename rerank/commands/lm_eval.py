@@ -364,11 +364,10 @@ def _made(options: PairsOptions, notices: Notices) -> ContrastivePairs:
 def _words_of(given: Items, notices: Notices) -> frozenset[str]:
     """The words of the class; UsageError for one without a list."""
     from rerank.formats.tokens import similar
-    from rerank.metrics.word_classes import ListedWords, english_classes, read_words
+    from rerank.metrics.word_classes import closed_classes, read_words
 
     own = {name: read_words(path, notices) for name, path in given.word_lists}
-    classes = english_classes(own, None, notices)
-    listed = {one.name: one.words for one in classes if isinstance(one, ListedWords)}
+    listed = closed_classes(own, notices) | own
     if given.word_class not in listed:
         raise UsageError(
             f"--class {given.word_class}: {similar(given.word_class, tuple(listed))}; name one of "

@@ -57,15 +57,19 @@ def sign_flip_p_value(
     if n_documents < FEWEST_DOCUMENTS:
         return None
     exact = n_documents <= MOST_EXACT
-    patterns = _all_patterns(n_documents) if exact else _drawn_patterns(n_documents, draws, rng)
     observed = _least_as_large(metric(system.sum(axis=0)), metric(baseline.sum(axis=0)))
-    change = system - baseline
+    change, bits = system - baseline, np.arange(n_documents)
     as_far = tried = 0 if exact else 1
-    for swapped in patterns:
+    # all patterns but their mirror images, which give the same difference: the last document stays
+    for n in _blocks(2 ** (n_documents - 1) if exact else draws, n_documents):
+        if exact:
+            swapped = (np.arange(tried, tried + n)[:, None] >> bits) & 1
+        else:
+            swapped = rng.integers(2, size=(n, n_documents))
         moved = _sums(swapped, change)
         ours, theirs = system.sum(axis=0) - moved, baseline.sum(axis=0) + moved
         as_far += int(np.count_nonzero(abs(metric(ours) - metric(theirs)) >= observed))
-        tried += len(swapped)
+        tried += n
     return as_far / tried
 
 
@@ -154,26 +158,6 @@ def _least_as_large(
 ) -> NDArray[np.float64]:
     """The least absolute difference that counts as one as large as that of two scores."""
     return np.asarray(abs(system - baseline) - _ROUNDING * np.maximum(abs(system), abs(baseline)))
-
-
-def _all_patterns(n_documents: int) -> Iterator[NDArray[np.int64]]:
-    """Each way to swap documents once, (n, D) of 0 and 1, but for its mirror image.
-
-    Swapping the others instead gives the same absolute difference: the last document stays put.
-    """
-    bits = np.arange(n_documents)
-    first = 0
-    for n in _blocks(2 ** (n_documents - 1), n_documents):
-        yield (np.arange(first, first + n)[:, None] >> bits) & 1
-        first += n
-
-
-def _drawn_patterns(
-    n_documents: int, draws: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.int64]]:
-    """`draws` random patterns, (n, D) of 0 and 1."""
-    for n in _blocks(draws, n_documents):
-        yield rng.integers(2, size=(n, n_documents))
 
 
 def _blocks(total: int, n_documents: int) -> Iterator[int]:

@@ -10,11 +10,12 @@ https://aclanthology.org/N19-4007) is the same for a single reference.
 from __future__ import annotations
 
 import html
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,79 +38,68 @@ _MOST_BYTES = 64 << 20  # of a list, unpacked
 _ENDS = frozenset('.!?…:"“”„«»')  # a sentence or a quotation may begin behind them
 
 
-class WordClass(Protocol):
-    """A kind of words: a name for reports, and the words of a sentence that are of the kind."""
-
-    @property
-    def name(self) -> str:
-        """Name in reports."""
-        ...
-
-    def members(self, words: Sequence[str]) -> list[str]:
-        """The words of a sentence that belong to the class, as they are compared."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class ListedWords:
-    """The words of a list, whatever their case."""
+class WordClass:
+    """A kind of words: its name in reports, and the words of a sentence that belong to it.
+
+    Those are returned as they are compared.
+    """
 
     name: str
-    words: frozenset[str]
-
-    def members(self, words: Sequence[str]) -> list[str]:
-        """Words of the list, in lower case."""
-        return [word for word in map(str.lower, words) if word in self.words]
+    members: Callable[[Sequence[str]], list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+def listed_words(name: str, words: frozenset[str]) -> WordClass:
+    """The words of a list, whatever their case."""
+    return WordClass(name, lambda line: [word for word in map(str.lower, line) if word in words])
+
+
+def _names(words: Sequence[str], excluded: frozenset[str]) -> list[str]:
     """Words with a capital that do not begin a sentence, but for those of a list, such as `I`.
 
     A sentence begins with the line, and behind a token that is a full stop, another mark that
     ends sentences, a colon or a quotation mark. Lines without a lower-case letter have no names.
     """
-
-    excluded: frozenset[str]
-    name: str = "names"
-
-    def members(self, words: Sequence[str]) -> list[str]:
-        """Names as they are written."""
-        if not any(letter.islower() for word in words for letter in word):
-            return []
-        found, begins = [], True
-        for word in words:
-            if not any(map(str.isalnum, word)):
-                begins = begins or not _ENDS.isdisjoint(word)
-                continue
-            if word[0].isupper() and not begins and word.lower() not in self.excluded:
-                found.append(word)
-            begins = False
-        return found
+    if not any(letter.islower() for word in words for letter in word):
+        return []
+    found, begins = [], True
+    for word in words:
+        if not any(map(str.isalnum, word)):
+            begins = begins or not _ENDS.isdisjoint(word)
+            continue
+        if word[0].isupper() and not begins and word.lower() not in excluded:
+            found.append(word)
+        begins = False
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class ContentWords:
+def _content_words(
+    words: Sequence[str],
+    closed: frozenset[str],
+    counts: Mapping[str, int],
+    least: int = 0,
+    most: int | None = None,
+) -> list[str]:
     """Words with a letter, outside lists of closed classes, of a frequency from `least` to `most`.
 
     counts: of lower-case words, 0 for others.
     """
+    return [
+        word
+        for word in map(str.lower, words)
+        if word not in closed and any(map(str.isalpha, word))
+        if least <= counts.get(word, 0) <= (math.inf if most is None else most)
+    ]
 
-    name: str
-    closed: frozenset[str]
-    counts: Mapping[str, int]
-    least: int = 0
-    most: int | None = None
 
-    def members(self, words: Sequence[str]) -> list[str]:
-        """Content words in lower case."""
-        return [word for word in map(str.lower, words) if self._belongs(word)]
-
-    def _belongs(self, word: str) -> bool:
-        if word in self.closed or not any(map(str.isalpha, word)):
-            return False
-        count = self.counts.get(word, 0)
-        return self.least <= count and (self.most is None or count <= self.most)
+def closed_classes(
+    lists: Mapping[str, frozenset[str]], notices: Notices
+) -> dict[str, frozenset[str]]:
+    """The words of each class of `CLOSED`: of the list of its name, or else the English ones."""
+    return {
+        name: lists[name] if name in lists else read_words(_LISTS / f"{name}.en", notices)
+        for name in CLOSED
+    }
 
 
 def english_classes(
@@ -120,19 +110,17 @@ def english_classes(
     lists: by name, in place of those that have this name; frequencies: counts of words, with which
     content words are divided into `BINS`, too.
     """
-    closed = {
-        name: lists[name] if name in lists else read_words(_LISTS / f"{name}.en", notices)
-        for name in CLOSED
-    }
-    found: dict[str, WordClass] = {name: ListedWords(name, words) for name, words in closed.items()}
-    found["names"] = Names(closed["pronouns"])
+    closed = closed_classes(lists, notices)
     union = frozenset[str]().union(*closed.values())
-    found["content"] = ContentWords("content", union, {})
+    found = {name: listed_words(name, words) for name, words in closed.items()}
+    found["names"] = WordClass("names", partial(_names, excluded=closed["pronouns"]))
+    content = partial(_content_words, closed=union, counts=frequencies or {})
+    found["content"] = WordClass("content", content)
     for least, most in BINS if frequencies is not None else ():
         span = f"{least}+" if most is None else f"{least}" if most == least else f"{least}-{most}"
         name = f"content {span}"
-        found[name] = ContentWords(name, union, frequencies or {}, least, most)
-    return [*(found | {name: ListedWords(name, words) for name, words in lists.items()}).values()]
+        found[name] = WordClass(name, partial(content, least=least, most=most))
+    return [*(found | {name: listed_words(name, words) for name, words in lists.items()}).values()]
 
 
 def read_words(path: str | Path, notices: Notices) -> frozenset[str]:
@@ -195,13 +183,12 @@ def class_statistics(
         targets = [counted(line) for line in lines]
         for line in group:
             for c, words in enumerate(counted(line)):
-                rows.append(max((_row(words, target[c]) for target in targets), key=_f1))
+                found = (
+                    ((words & target[c]).total(), words.total(), target[c].total())
+                    for target in targets
+                )
+                rows.append(max(found, key=_f1))
     return np.array(rows, dtype=np.int64).reshape(-1, len(classes), 3)
-
-
-def _row(hypothesis: Counter[str], reference: Counter[str]) -> tuple[int, int, int]:
-    matches = (hypothesis & reference).total()
-    return matches, hypothesis.total(), reference.total()
 
 
 def _f1(row: tuple[int, int, int]) -> float:

@@ -197,15 +197,15 @@ class MeasureOptions:
     def _classes(self, notices: Notices) -> list[WordClass]:
         """The classes of words that were asked for."""
         from rerank.metrics.word_classes import (
-            ListedWords,
             english_classes,
+            listed_words,
             read_frequencies,
             read_words,
         )
 
         lists = {name: read_words(path, notices) for name, path in self.word_lists}
         if not self.word_classes:
-            return [ListedWords(name, words) for name, words in lists.items()]
+            return [listed_words(name, words) for name, words in lists.items()]
         counts = None
         if self.word_frequencies is not None:
             counts = read_frequencies(self.word_frequencies, notices)
