@@ -18,7 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
-from typing import Any
+from typing import Any, TypeAlias
+
+Form: TypeAlias = str | Callable[[Any], str]
+"""How a value is shown: a specification of `format`, or a function; "" for text."""
 
 _LEAST_ROOM, _FIRST_ROOM = 13, 18  # of columns, where a table is turned to fit a terminal
 
@@ -27,12 +30,11 @@ _LEAST_ROOM, _FIRST_ROOM = 13, 18  # of columns, where a table is turned to fit 
 class Column:
     """A heading, which may have several lines, and how the values below it are shown to people.
 
-    form: a specification of `format`, or a function of the value. Without one the values are texts,
-    and aligned left; others are aligned right.
+    Text is aligned left, other values right.
     """
 
     heading: str
-    form: str | Callable[[Any], str] = ""
+    form: Form = ""
 
     @property
     def flat(self) -> str:

@@ -164,7 +164,7 @@ def accuracy(
         permutations=permutations,
         seed=seed,
     )
-    return report.models[0]
+    return report.models[facts]
 
 
 @click.command()

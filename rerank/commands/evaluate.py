@@ -201,7 +201,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
     inputs = InputFiles([*read, *measures.files])
     check_outputs([], [*read, *measures.files])
-    metrics = measures.bleu(), measures.other_metrics()
+    metrics = measures.loaded_metrics()
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=files.drop_unreferenced
     )

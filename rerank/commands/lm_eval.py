@@ -174,7 +174,7 @@ def _preferred(options: ContrastiveOptions, notices: Notices) -> ContrastiveRepo
 
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
-    from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelAccuracy
+    from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
     from rerank.scorers.model_folders import broken_models, open_forward_model, refuse
     from rerank.scorers.unknown_words import UnknownWords
 
@@ -192,20 +192,20 @@ def _preferred(options: ContrastiveOptions, notices: Notices) -> ContrastiveRepo
             "items have the same one",
             source=display(files[0]),
         )
-    models = []
+    models = {}
     for lm, saved in [(lm, open_forward_model(lm, machine.device, machine.threads)) for lm in lms]:
         refuse(saved, lm, "rerank lm-eval contrastive")
         unknown = UnknownWords()
         with broken_models(lm):
             outcomes = _outcomes(saved, items, others, unknown, label=str(lm))
-        found = tuple(
+        found = [
             GroupAccuracy.of(name, {c: column[rows] for c, column in outcomes.items()})
             for name, rows in groups.items()
-        )
-        order, normalised = saved.model.order, saved.model.head.normalised
-        models.append(ModelAccuracy(str(lm), saved.digest, order, normalised, unknown.share, found))
+        ]
+        facts = saved.digest, saved.model.order, unknown.share, saved.model.head.normalised
+        models[ModelFacts(str(lm), *facts)] = found
         unknown.warn(str(lm), saved.about, notices, source=display(files[0]), text="item")
-    return ContrastiveReport(tuple(models), len(items), options.seed)
+    return ContrastiveReport(models, len(items), options.seed)
 
 
 def contexts_of_others(contexts: Sequence[Hashable], rng: np.random.Generator) -> Indices | None:

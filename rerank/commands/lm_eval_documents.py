@@ -383,12 +383,7 @@ def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceRep
     from rerank.commands.texts import interned, renumbered
     from rerank.files.outputs import atomic, check_outputs
     from rerank.metrics.accuracy import SCORES, outcomes_of
-    from rerank.report.language_models import (
-        Accuracy,
-        ModelFacts,
-        NextSentenceReport,
-        SelectionModel,
-    )
+    from rerank.report.language_models import Accuracy, ModelFacts, NextSentenceReport
     from rerank.scorers.model_folders import broken_models, open_forward_model
 
     given, settings, errors = options.given, options.blocks, options.errors
@@ -403,7 +398,7 @@ def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceRep
         words, labels = interned(topics, "topics", *beside)
     blocks, left_out = _blocks(text, settings, None if labels is None else labels.tokens)
     outcomes: dict[str, dict[str, Array]] = {}
-    models = []
+    models: dict[ModelFacts, dict[str, Accuracy]] = {}
     with atomic(errors) if errors else nullcontext() as file:
         for name, folder, saved in opened:
             corpus, oov = text.encoded(saved, name, notices)
@@ -420,19 +415,24 @@ def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceRep
                 score: np.concatenate([outcomes_of(by_score[score]) for by_score in own])
                 for score in SCORES
             }
-            facts = ModelFacts(name, saved.digest, saved.model.order, oov)
+            facts = name, saved.digest, saved.model.order, oov, saved.model.head.normalised
             accuracies = {score: Accuracy.of(one) for score, one in outcomes[name].items()}
-            models.append(SelectionModel(facts, saved.model.head.normalised, accuracies))
+            models[ModelFacts(*facts)] = accuracies
     return NextSentenceReport(
-        tuple(models),
+        models,
         NextSentenceReport.compared(
             {name: own["normalised"] for name, own in outcomes.items()},
             np.array([own.document for block in blocks for own in block]),
             settings.seed,
         ),
-        *(len(blocks), settings.block, settings.context, settings.candidates),
-        left_out,
-        settings.seed,
+        {
+            "blocks": len(blocks),
+            "block": settings.block,
+            "context": settings.context,
+            "candidates": settings.candidates,
+            "left_out": left_out,
+            "seed": settings.seed,
+        },
     )
 
 

@@ -212,7 +212,7 @@ def _evaluation(
         decoding.documents,
         EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
         notices,
-        metrics=(measures.bleu(), measures.other_metrics()),
+        metrics=measures.loaded_metrics(),
         score_files=score_files,
         seed=options.page.seed,
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from rerank.metrics.significance import DRAWS, FEWEST_DOCUMENTS, MOST_EXACT, RESAMPLES
-from rerank.table import Column, Table, p_value
+from rerank.table import Column, Form, Table, p_value
 
 Interval: TypeAlias = tuple[float, float]
 """Lower and upper end of a 95% confidence interval."""
@@ -281,70 +282,67 @@ def _ends(form: str) -> Callable[[Interval], str]:
 
 
 def _shown_counts(counts: DocumentCounts) -> str:
-    return f"{counts.better}/{counts.equal}/{counts.worse}"
+    return "" if counts.better is None else f"{counts.better}/{counts.equal}/{counts.worse}"
+
+
+def _columns(results: Sequence[Any], *columns: tuple[str, Form, str]) -> _Columns:
+    """Columns of a heading, a form, and the attribute of each result that is shown."""
+    return [
+        (Column(heading, form), [attrgetter(name)(one) for one in results])
+        for heading, form, name in columns
+    ]
 
 
 def _bleu_columns(systems: Sequence[System]) -> _Columns:
     """BLEU, and the documents in which it is better."""
-    columns: _Columns = [
-        (Column("system"), [one.name for one in systems]),
-        (
-            Column(_title("bleu", systems[0].metrics["bleu"], "\n"), ".2f"),
-            [one.bleu for one in systems],
-        ),
-        (Column("95%", _ends(".2f")), [one.interval for one in systems]),
-        (Column("length\nratio", ".3f"), [one.length_ratio for one in systems]),
-    ]
+    columns = _columns(
+        systems,
+        ("system", "", "name"),
+        (_title("bleu", systems[0].metrics["bleu"], "\n"), ".2f", "bleu"),
+        ("95%", _ends(".2f"), "interval"),
+        ("length\nratio", ".3f", "length_ratio"),
+    )
     if len(systems) == 1:
         return columns
-    counts = [None if one.difference is None else one.documents for one in systems]
-    return [
-        *columns,
-        (Column("gain", "+.2f"), [one.difference for one in systems]),
-        (Column("95%", _ends("+.2f")), [one.difference_interval for one in systems]),
-        (Column("better/equal/\nworse", _shown_counts), counts),
-        (Column("increase\nratio", ".1%"), [one.documents.increase_ratio for one in systems]),
-        (Column("p", p_value), [one.p_value for one in systems]),
-    ]
+    return columns + _columns(
+        systems,
+        ("gain", "+.2f", "difference"),
+        ("95%", _ends("+.2f"), "difference_interval"),
+        ("better/equal/\nworse", _shown_counts, "documents"),
+        ("increase\nratio", ".1%", "documents.increase_ratio"),
+        ("p", p_value, "p_value"),
+    )
 
 
 def _metric_columns(
     name: str, scores: Sequence[MetricScore], *, form: str = ".2f", between: str = "\n"
 ) -> _Columns:
     """A metric of the systems, and of several its gains over the first and their p-values."""
-    columns: _Columns = [
-        (Column(_title(name, scores[0], between), form), [one.score for one in scores])
-    ]
-    if len(scores) == 1:
-        return columns
-    return [
-        *columns,
-        (Column("gain", f"+{form}"), [one.difference for one in scores]),
-        (Column(f"p\n({NAMES.get(name, name)})", p_value), [one.p_value for one in scores]),
-    ]
+    columns: list[tuple[str, Form, str]] = [(_title(name, scores[0], between), form, "score")]
+    if len(scores) > 1:
+        columns.append(("gain", f"+{form}", "difference"))
+        columns.append((f"p\n({NAMES.get(name, name)})", p_value, "p_value"))
+    return _columns(scores, *columns)
 
 
 def _other_columns(systems: Sequence[System]) -> _Columns:
     """Metrics other than BLEU, and what explains BLEU and documents."""
-    columns: _Columns = [(Column("system"), [one.name for one in systems])]
+    columns = _columns(systems, ("system", "", "name"))
     for name in systems[0].metrics:
         if name != "bleu":
             columns += _metric_columns(name, [one.metrics[name] for one in systems])
-    without = [one.bleu_without_brevity_penalty for one in systems]
-    columns.append((Column("BLEU without\nbrevity penalty", ".2f"), without))
+    without = "BLEU without\nbrevity penalty", ".2f", "bleu_without_brevity_penalty"
+    columns += _columns(systems, without)
     if len(systems) > 1:
-        columns.append(
-            (Column("sign\ntest p", p_value), [one.sign_test_p_value for one in systems])
-        )
-    shares = [one.oracle_share for one in systems]
-    if any(share is not None for share in shares):
-        columns.append((Column("share of\noracle gain", ".1%"), shares))
+        columns += _columns(systems, ("sign\ntest p", p_value, "sign_test_p_value"))
+    if any(one.oracle_share is not None for one in systems):
+        columns += _columns(systems, ("share of\noracle gain", ".1%", "oracle_share"))
     return columns
 
 
 def _detokenised_columns(systems: Sequence[System]) -> _Columns:
     """Metrics of detokenised texts."""
-    columns: _Columns = [(Column("detokenised"), [one.name for one in systems])]
+    columns = _columns(systems, ("detokenised", "", "name"))
     for name in systems[0].detokenised:
         columns += _metric_columns(name, [one.detokenised[name] for one in systems])
     return columns

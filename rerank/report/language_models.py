@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
@@ -57,12 +57,20 @@ eq. 4: log p(s | context) less the log of its mean over the contexts of the bloc
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """A language model: its name here, digest, order (None: unbounded) and share of OOV words."""
+    """A language model: its name here, digest, order (None: unbounded) and share of OOV words.
+
+    normalised: whether its scores are log-probabilities.
+    """
 
     lm: str
     digest: str
     order: int | None
     oov: float
+    normalised: bool = True
+
+    def to_dict(self, *names: str) -> dict[str, Any]:
+        """Name, digest and order, and further facts, as JSON values."""
+        return {name: getattr(self, name) for name in ("lm", "digest", "order", *names)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +91,15 @@ class Accuracy:
         return cls(successes / len(outcomes), low, high, ties)
 
 
-def _per_cent(digits: int) -> Callable[[Accuracy | CoherenceAccuracy], str]:
+def _in_per_cent(own: Accuracy | CoherenceAccuracy, digits: int = 1) -> str:
     """An accuracy for people: `71.4 [67.2, 75.3]`."""
-
-    def shown(own: Accuracy | CoherenceAccuracy) -> str:
-        accuracy, low, high = (
-            f"{100 * value:.{digits}f}" for value in (own.accuracy, own.low, own.high)
-        )
-        return f"{accuracy} [{low}, {high}]"
-
-    return shown
+    accuracy, *ends = (f"{100 * x:.{digits}f}" for x in (own.accuracy, own.low, own.high))
+    return f"{accuracy} [{', '.join(ends)}]"
 
 
-def _not_normalised(names: Sequence[str]) -> str:
-    return f"scores of {', '.join(names)} are not normalised\n" if names else ""
+def _not_normalised(models: Iterable[ModelFacts]) -> str:
+    odd = [model.lm for model in models if not model.normalised]
+    return f"scores of {', '.join(odd)} are not normalised\n" if odd else ""
 
 
 # Documents and permutations of their sentences: coherence, ordering
@@ -118,7 +121,6 @@ class CoherenceAccuracy:
     right: pairs of each document that are right, ties ½.
     """
 
-    model: ModelFacts
     accuracy: float
     low: float
     high: float
@@ -152,9 +154,9 @@ class CoherenceReport:
     document.
     """
 
-    models: tuple[CoherenceAccuracy, ...]
-    comparisons: tuple[CoherenceComparison, ...]
-    documents: tuple[PermutedDocument, ...]
+    models: Mapping[ModelFacts, CoherenceAccuracy]
+    comparisons: Sequence[CoherenceComparison]
+    documents: Sequence[PermutedDocument]
     left_out: int
     permutations: int
     seed: int
@@ -170,37 +172,42 @@ class CoherenceReport:
         seed: int,
     ) -> CoherenceReport:
         """The report of outcomes: by model, by document, of its pairs."""
-        pairs = np.array([own.permutations for own in documents], dtype=np.float64)
+        names, pairs = [*outcomes], np.array([float(own.permutations) for own in documents])
         right = [np.array([own.sum() for own in found]) for found in outcomes.values()]
         statistics = np.array([np.stack([own, pairs], axis=1) for own in right])
         sampled = bootstrap(statistics, share, rng=np.random.default_rng(seed))
         sets = accuracies_of_sets([*outcomes.values()], rng=np.random.default_rng(seed))
-        models = []
-        for (facts, found), own, draws, of_sets in zip(
-            outcomes.items(), statistics, sampled, sets, strict=True
-        ):
-            ties = sum(int(np.count_nonzero(one == 0.5)) for one in found)
-            figures = float(share(own.sum(axis=0))), *percentile_interval(draws), ties
-            spread = float(of_sets.mean()), float(of_sets.std(ddof=1))
-            models.append(CoherenceAccuracy(facts, *figures, *spread, tuple(own[:, 0].tolist())))
+        models = [
+            CoherenceAccuracy(
+                float(share(own.sum(axis=0))),
+                *percentile_interval(draws),
+                sum(int(np.count_nonzero(one == 0.5)) for one in found),
+                float(of_sets.mean()),
+                float(of_sets.std(ddof=1)),
+                tuple(own[:, 0].tolist()),
+            )
+            for found, own, draws, of_sets in zip(
+                outcomes.values(), statistics, sampled, sets, strict=True
+            )
+        ]
         comparisons = []
         for a, b in combinations(range(len(models)), 2):
             first, second = (a, b) if models[a].sets_mean >= models[b].sets_mean else (b, a)
             rng = np.random.default_rng(seed)
             p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
-            z, p_sets = z_test(sets[first], sets[second]) or (None, None)
-            names = models[first].model.lm, models[second].model.lm
             difference = models[first].accuracy - models[second].accuracy
-            comparisons.append(CoherenceComparison(*names, difference, p, z, p_sets))
-        columns = tuple(models), tuple(comparisons), tuple(documents)
-        return cls(*columns, left_out, permutations, seed)
+            over_sets = z_test(sets[first], sets[second]) or (None, None)
+            found = names[first].lm, names[second].lm, difference, p, *over_sets
+            comparisons.append(CoherenceComparison(*found))
+        by_model = dict(zip(names, models, strict=True))
+        return cls(by_model, comparisons, documents, left_out, permutations, seed)
 
     @property
     def pairs(self) -> int:
         """Number of pairs of a document and a permutation."""
         return sum(own.permutations for own in self.documents)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, numbers unrounded; documents count from 0."""
         return {
             "schema": 1,
@@ -209,33 +216,35 @@ class CoherenceReport:
             "sets": SETS,
             "seed": self.seed,
             "left_out": self.left_out,
-            "models": [_flat(asdict(own)) for own in self.models],
+            "models": [{**lm.to_dict("oov"), **asdict(own)} for lm, own in self.models.items()],
             "comparisons": [asdict(own) for own in self.comparisons],
             "documents": [asdict(own) for own in self.documents],
         }
 
     def to_text(self) -> str:
         """A table with a row for each model, and one with a row for each two, in per cent."""
-        columns = [Column("model"), Column("accuracy", _per_cent(2)), Column("ties", ",")]
-        columns.append(Column("sets", str))
+        columns = [Column("accuracy", str), Column("ties", ","), Column("sets", str)]
         rows = [
-            [own.model.lm, own, own.ties, f"{100 * own.sets_mean:.2f} ({100 * own.sets_sd:.2f})"]
-            for own in self.models
+            [
+                *(lm.lm, _in_per_cent(own, 2), own.ties),
+                f"{100 * own.sets_mean:.2f} ({100 * own.sets_sd:.2f})",
+            ]
+            for lm, own in self.models.items()
         ]
         tests = [Column("p documents", ".2g"), Column("z", ".2f"), Column("p sets", ".2g")]
         compared = [
             [own.higher, own.lower, 100 * own.difference, own.p_documents, own.z, own.p_sets]
             for own in self.comparisons
         ]
-        tables = self._tables(Table(columns, rows), tests, compared)
+        tables = self.tables(Table([Column("model"), *columns], rows), tests, compared)
         return f"{tables}{_COHERENCE}{_COHERENCE_TESTS if self.comparisons else ''}"
 
-    def _tables(
-        self, table: Table, tests: Sequence[Column], compared: Sequence[Sequence[object]]
+    def tables(
+        self, models: Table, tests: Sequence[Column], compared: Sequence[Sequence[object]]
     ) -> str:
         """A table of models, one of each two with these tests, and what accuracies are of."""
-        text = f"{table.to_text()}\n\n"
-        if self.comparisons:
+        text = f"{models.to_text()}\n\n"
+        if compared:
             columns = [Column("higher"), Column("lower"), Column("difference", ".2f"), *tests]
             text += f"{Table(columns, compared, _UNKNOWN).to_text()}\n\n"
         text += f"{self.pairs:,} pairs of {len(self.documents):,} documents\n"
@@ -244,7 +253,7 @@ class CoherenceReport:
             text += f"{few:,} of these have fewer than {self.permutations:,} permutations\n"
         if self.left_out:
             text += f"left out: {self.left_out:,} without a permutation that has another text\n"
-        if self.comparisons and len(self.documents) < FEWEST_DOCUMENTS:
+        if compared and len(self.documents) < FEWEST_DOCUMENTS:
             text += f"no p documents: it needs {FEWEST_DOCUMENTS} documents\n"
         return text
 
@@ -255,55 +264,41 @@ class OrderingReport:
 
     of: CoherenceReport
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, numbers unrounded; documents count from 0.
 
-        `right` of a model: by document, ties ½.
+        `right` of a model: by document, ties ½. Of two models the one with the higher accuracy
+        over pairs comes first.
         """
-        names = ("accuracy", "low", "high", "ties", "right")
-        return {
-            "schema": 1,
-            "pairs": self.of.pairs,
-            "permutations": self.of.permutations,
-            "seed": self.of.seed,
-            "left_out": self.of.left_out,
-            "models": [
-                {**asdict(own.model), **{name: getattr(own, name) for name in names}}
-                for own in self.of.models
-            ],
-            "comparisons": self._comparisons(),
-            "documents": [asdict(own) for own in self.of.documents],
-        }
-
-    def to_text(self) -> str:
-        """A table with a row for each model, and one with a row for each two, in per cent."""
-        columns = [Column("model"), Column("right", str), Column("accuracy", _per_cent(2))]
-        columns.append(Column("ties", ","))
-        rows = [
-            [own.model.lm, f"{sum(own.right):,g} of {self.of.pairs:,}", own, own.ties]
-            for own in self.of.models
-        ]
-        compared = [
-            [own["higher"], own["lower"], 100 * own["difference"], own["p"]]
-            for own in self._comparisons()
-        ]
-        tables = self.of._tables(Table(columns, rows), [Column("p", ".2g")], compared)
-        test = "p: two-sided sign-flip test over documents\n" if compared else ""
-        return f"{tables}{_ORDERING}{test}"
-
-    def _comparisons(self) -> list[dict[str, Any]]:
-        """Each two models, the one with the higher accuracy over pairs first."""
-        found = []
+        found = self.of.to_dict()
+        comparisons = []
         for own in self.of.comparisons:
             names = (own.higher, own.lower) if own.difference >= 0 else (own.lower, own.higher)
             figures = {"difference": abs(own.difference), "p": own.p_documents}
-            found.append({"higher": names[0], "lower": names[1], **figures})
-        return found
+            comparisons.append({"higher": names[0], "lower": names[1], **figures})
+        for model in found["models"]:
+            del model["sets_mean"], model["sets_sd"]
+        del found["sets"]
+        return found | {"comparisons": comparisons}
 
-
-def _flat(of_model: Mapping[str, Any]) -> dict[str, Any]:
-    """Figures of a model with its facts in front, as JSON values."""
-    return {**of_model["model"], **{key: of_model[key] for key in of_model if key != "model"}}
+    def to_text(self) -> str:
+        """A table with a row for each model, and one with a row for each two, in per cent."""
+        columns = [Column("right", str), Column("accuracy", str), Column("ties", ",")]
+        rows = [
+            [
+                *(lm.lm, f"{sum(own.right):,g} of {self.of.pairs:,}"),
+                *(_in_per_cent(own, 2), own.ties),
+            ]
+            for lm, own in self.of.models.items()
+        ]
+        compared = [
+            [own["higher"], own["lower"], 100 * own["difference"], own["p"]]
+            for own in self.to_dict()["comparisons"]
+        ]
+        models = Table([Column("model"), *columns], rows)
+        tables = self.of.tables(models, [Column("p", ".2g")], compared)
+        test = "p: two-sided sign-flip test over documents\n" if compared else ""
+        return f"{tables}{_ORDERING}{test}"
 
 
 # Right and wrong variants of a sentence: contrastive
@@ -335,31 +330,19 @@ class GroupAccuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelAccuracy:
-    """Accuracies of one model on each group; order: None if unbounded; oov: share of words.
-
-    normalised: whether its scores are log-probabilities.
-    """
-
-    lm: str
-    digest: str
-    order: int | None
-    normalised: bool
-    oov: float
-    groups: tuple[GroupAccuracy, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ContrastiveReport:
-    """Accuracies of language models on the same items; seed: of the choice of other contexts."""
+    """Accuracies of language models on the same items, by group; seed: of the other contexts."""
 
-    models: tuple[ModelAccuracy, ...]
+    models: Mapping[ModelFacts, Sequence[GroupAccuracy]]
     items: int
     seed: int
 
     def to_dict(self) -> dict[str, object]:
         """The report as JSON values, numbers unrounded."""
-        models = [asdict(model) for model in self.models]
+        models = [
+            {**lm.to_dict("normalised", "oov"), "groups": [asdict(group) for group in groups]}
+            for lm, groups in self.models.items()
+        ]
         return {"schema": 1, "items": self.items, "seed": self.seed, "models": models}
 
     def table(self) -> Table:
@@ -367,48 +350,39 @@ class ContrastiveReport:
         return Table.of(
             [
                 {
-                    "lm": lm,
+                    "lm": lm.lm,
                     "group": printable(group.group),
                     "items": group.items,
                     "condition": condition,
                     **asdict(found),
                     "p": group.p.get(condition),
                 }
-                for lm, group in self._groups()
+                for lm, groups in self.models.items()
+                for group in groups
                 for condition, found in group.accuracies.items()
             ]
         )
 
     def to_text(self) -> str:
         """A table with a row for each model and group, accuracies in per cent."""
-        present = [c for c in CONDITIONS if c in self.models[0].groups[0].accuracies]
-        tested = [condition for condition in present if condition != "context"]
-        columns = [Column("model"), Column("group"), Column("items", ",")]
-        columns += [Column(condition, _per_cent(1)) for condition in present]
-        columns += [Column(f"p {condition}", ".2g") for condition in tested]
         rows = [
-            [lm, printable(group.group), group.items]
-            + [group.accuracies[condition] for condition in present]
-            + [group.p[condition] for condition in tested]
-            for lm, group in self._groups()
+            [
+                *(lm.lm, printable(group.group), group.items),
+                *map(_in_per_cent, group.accuracies.values()),
+                *group.p.values(),
+            ]
+            for lm, groups in self.models.items()
+            for group in groups
         ]
-        odd = [model.lm for model in self.models if not model.normalised]
-        return f"{Table(columns, rows).to_text()}\n\n{_CONTRASTIVE}{_not_normalised(odd)}"
-
-    def _groups(self) -> Iterator[tuple[str, GroupAccuracy]]:
-        return ((model.lm, group) for model in self.models for group in model.groups)
+        (first, *_), *_ = self.models.values()
+        columns = [Column("model"), Column("group"), Column("items", ",")]
+        columns += [Column(condition, str) for condition in first.accuracies]
+        columns += [Column(f"p {condition}", ".2g") for condition in first.p]
+        table = Table(columns, rows).to_text()
+        return f"{table}\n\n{_CONTRASTIVE}{_not_normalised(self.models)}"
 
 
 # Choice of the sentence that follows: next-sentence
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionModel:
-    """Accuracies of one model, by score; normalised: whether its scores are log-probabilities."""
-
-    model: ModelFacts
-    normalised: bool
-    accuracies: Mapping[str, Accuracy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,25 +400,20 @@ class SelectionComparison:
 
 @dataclass(frozen=True, slots=True)
 class NextSentenceReport:
-    """Accuracies of language models on the same blocks.
+    """Accuracies of language models on the same blocks, by score.
 
-    block: passages of each; context: sentences before the one to choose; candidates: how blocks
-    are made; left_out: passages in no block.
+    settings: number of `blocks`; passages of each `block`; sentences of `context` before the one
+    to choose; `candidates`, how blocks are made; passages `left_out` of all blocks; `seed`.
     """
 
-    models: tuple[SelectionModel, ...]
-    comparisons: tuple[SelectionComparison, ...]
-    blocks: int
-    block: int
-    context: int
-    candidates: str
-    left_out: int
-    seed: int
+    models: Mapping[ModelFacts, Mapping[str, Accuracy]]
+    comparisons: Sequence[SelectionComparison]
+    settings: Mapping[str, Any]
 
     @staticmethod
     def compared(
         outcomes: Mapping[str, Outcomes], documents: NDArray[np.int64], seed: int
-    ) -> tuple[SelectionComparison, ...]:
+    ) -> list[SelectionComparison]:
         """Each two models, given (n,) outcomes by model, and the document (n,) of each passage."""
         _, rows = np.unique(documents, return_inverse=True)
         passages = np.bincount(rows).astype(np.float64)
@@ -457,25 +426,30 @@ class NextSentenceReport:
             p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
             difference = float(outcomes[first].mean() - outcomes[second].mean())
             found.append(SelectionComparison(first, second, difference, p))
-        return tuple(found)
+        return found
 
     def to_dict(self) -> dict[str, object]:
         """The report as JSON values, numbers unrounded; `chance`: accuracy of a random choice."""
-        facts = ("blocks", "block", "context", "candidates", "left_out", "seed")
+        models = []
+        for lm, own in self.models.items():
+            accuracies = {score: asdict(one) for score, one in own.items()}
+            models.append({**lm.to_dict("oov", "normalised"), "accuracies": accuracies})
         return {
             "schema": 1,
-            **{name: getattr(self, name) for name in facts},
-            "chance": 1 / self.block,
-            "models": [_flat(asdict(own)) for own in self.models],
+            **self.settings,
+            "chance": 1 / self.settings["block"],
+            "models": models,
             "comparisons": [asdict(own) for own in self.comparisons],
         }
 
     def to_text(self) -> str:
         """A table with a row for each model, and one with a row for each two, in per cent."""
-        columns = [Column(heading, _per_cent(1)) for heading in _SCORES.values()]
-        rows = [[own.model.lm, *(own.accuracies[name] for name in _SCORES)] for own in self.models]
-        text = f"{Table([Column('model'), *columns], rows).to_text()}\n\n"
-        test = ""
+        columns = [Column("model"), *(Column(heading, str) for heading in _SCORES.values())]
+        rows = [
+            [lm.lm, *(_in_per_cent(own[name]) for name in _SCORES)]
+            for lm, own in self.models.items()
+        ]
+        text, test = f"{Table(columns, rows).to_text()}\n\n", ""
         if self.comparisons:
             columns = [Column("model"), Column("and model"), Column("difference, eq. 4", ".1f")]
             pairs = [
@@ -484,9 +458,9 @@ class NextSentenceReport:
             table = Table([*columns, Column("p", ".2g")], pairs, _UNKNOWN)
             text += f"{table.to_text()}\n\n"
             test = f"p: sign-flip test over documents, which needs {FEWEST_DOCUMENTS} of them\n"
-        odd = [own.model.lm for own in self.models if not own.normalised]
+        of = self.settings
         return (
-            f"{text}{self.blocks:,} blocks of {self.block:,} passages, {self.context:,} sentences "
-            f"and the next one each; {self.left_out:,} passages left out; chance: "
-            f"{100 / self.block:.1f}\n{_NEXT_SENTENCE}{test}{_not_normalised(odd)}"
+            f"{text}{of['blocks']:,} blocks of {of['block']:,} passages, {of['context']:,} "
+            f"sentences and the next one each; {of['left_out']:,} passages left out; chance: "
+            f"{100 / of['block']:.1f}\n{_NEXT_SENTENCE}{test}{_not_normalised(self.models)}"
         )

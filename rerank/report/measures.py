@@ -107,18 +107,13 @@ class MeasureOptions:
             *(path for path in more if path is not None),
         ]
 
-    def bleu(self) -> Bleu:
-        """BLEU with the tokenizer; UsageError for an unknown one."""
+    def loaded_metrics(self) -> tuple[Bleu, dict[str, TextMetric]]:
+        """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones."""
+        from rerank.metrics import metric
         from rerank.metrics.bleu import Bleu
 
-        return Bleu(self.tokenize)
-
-    def other_metrics(self) -> dict[str, TextMetric]:
-        """The metrics beside BLEU, by name."""
-        from rerank.metrics import metric
-
         names = dict.fromkeys(self.metrics or DEFAULT_METRICS)
-        return {name: metric(name) for name in names if name != "bleu"}
+        return Bleu(self.tokenize), {name: metric(name) for name in names if name != "bleu"}
 
     def score_files(self, systems: Sequence[str | Path]) -> dict[str, list[str]]:
         """File of values of each system, the baseline first, by name of the metric.
@@ -163,36 +158,40 @@ class MeasureOptions:
     ) -> Evaluation:
         """Scores of texts, with means of other tools' values, classes of words and roles in tuning.
 
-        metrics: what `bleu` and `other_metrics` return; score_files: what `score_files` returns;
+        metrics: `loaded_metrics`; score_files: those of `score_files`, each of which is read once;
         extremes: of a k-best list.
         """
+        from rerank.metrics.line_scores import read_line_scores
         from rerank.report.comparison import evaluate
 
-        metric, others = metrics
         classes, objectives = self._classes(notices), self._objectives(notices)
-        names = [text.name for text in texts.systems]
+        line_scores: dict[str, list[LineScores]] = {}
+        for name, paths in score_files.items():
+            named = zip(paths, (text.name for text in texts.systems), strict=True)
+            read = {
+                path: read_line_scores(path, name, documents, notices, text=text)
+                for path, text in dict(named).items()
+            }
+            line_scores[name] = [read[path] for path in paths]
         return evaluate(
             documents,
             texts,
-            metric=metric,
-            others=others,
-            line_scores=_read_scores(score_files, names, documents, notices),
-            detokenised=self._detokenised(texts) if self.detokenize else None,
+            metric=metrics[0],
+            others=metrics[1],
+            line_scores=line_scores,
+            detokenised=texts.changed(self._detokenised) if self.detokenize else None,
             word_classes=classes,
             objectives=objectives,
             extremes=extremes,
             seed=seed,
         )
 
-    def _detokenised(self, texts: EvaluatedTexts) -> EvaluatedTexts:
-        """References and systems, detokenised."""
+    def _detokenised(self, lines: Sequence[bytes]) -> list[bytes]:
+        """Lines as people read them."""
         from rerank.corpus.tokenisation import detokenised, detruecased
 
-        def change(lines: Sequence[bytes]) -> list[bytes]:
-            ordered = detruecased(lines) if self.detruecase else lines
-            return detokenised(ordered, str(self.detokenize))
-
-        return texts.changed(change)
+        ordered = detruecased(lines) if self.detruecase else lines
+        return detokenised(ordered, str(self.detokenize))
 
     def _classes(self, notices: Notices) -> list[WordClass]:
         """The classes of words that were asked for."""
@@ -233,22 +232,3 @@ class MeasureOptions:
                 source=display(self.weights),
             )
         return found
-
-
-def _read_scores(
-    files: Mapping[str, Sequence[str]],
-    systems: Sequence[str],
-    documents: Documents,
-    notices: Notices,
-) -> dict[str, list[LineScores]]:
-    """Values of the lines of each system, by name of the metric; a file is read once."""
-    from rerank.metrics.line_scores import read_line_scores
-
-    found: dict[str, list[LineScores]] = {}
-    for name, paths in files.items():
-        read = {
-            path: read_line_scores(path, name, documents, notices, text=system)
-            for path, system in dict(zip(paths, systems, strict=True)).items()
-        }
-        found[name] = [read[path] for path in paths]
-    return found
