@@ -174,13 +174,18 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             described.source, documents, notices, model="the references", role="source"
         )
     chosen = shown_documents(evaluation, page.show_documents, page.seed)
+    by_value = {
+        name if len(values) == 1 else f"{name}_{i}": value
+        for name, values in weights.dense.items()
+        for i, value in enumerate(values)
+    }
     result = RunReport(
         page.title or f"Reranking of {documents.n_lines:,} sentences",
         evaluation,
         explanation,
         reported_documents(decoding, evaluation, summary, targets, sources, chosen),
         None if summary is None else {k: v for k, v in summary.items() if k != "documents"},
-        _by_value(weights),
+        by_value | dict(weights.sparse),
         weights.provenance,
         [
             (what, Path(path).name, digest(path).removeprefix("sha256:"))
@@ -234,12 +239,3 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     files |= {f"words {i}": path for i, path in enumerate(options.measures.files, 1)}
     references = files_of(described.references, "reference")
     return files | {f"reference {i}": path for i, path in enumerate(references, 1)}
-
-
-def _by_value(weights: Weights) -> dict[str, float]:
-    """Weights by the names of single values; the largest sparse ones last."""
-    found = {}
-    for name, values in weights.dense.items():
-        for i, value in enumerate(values):
-            found[name if len(values) == 1 else f"{name}_{i}"] = value
-    return found | dict(weights.sparse)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
@@ -21,8 +21,7 @@ _WORDS = Column("first candidate"), Column("chosen"), Column("times", "d")
 _LEGEND = """\
 changed: another text than that of the first candidate
 added most: changed sentences in which the feature added most to the choice's lead over the first
-mean: over changed sentences, of what the feature added to that lead, in nats, weighted
-"""
+mean: over changed sentences, of what the feature added to that lead, in nats, weighted"""
 
 
 @dataclass(slots=True)
@@ -76,66 +75,63 @@ class Explanation:
         if not choice.changed:
             return
         self.changed += 1
-        self.words.update(word_changes(choice.texts["first"] or "", choice.texts["chosen"] or ""))
+        runs = word_runs(choice.texts["first"] or "", choice.texts["chosen"] or "")
+        self.words.update(run for run in runs if run[0] != run[1])
         added = {name: value or 0.0 for name, value in choice.over_first.items()}
         for name, value in added.items():
             self.features.setdefault(name, _Feature()).added += value
         if added:
             self.features[max(added, key=lambda name: added[name])].most += 1
 
+    def ranked(self) -> list[tuple[str, int, float]]:
+        """Features, in how many sentences each added most, and what it added in the mean.
+
+        The one that added most in most sentences comes first.
+        """
+        ranked = sorted(self.features.items(), key=lambda item: (-item[1].most, -item[1].added))
+        return [(name, one.most, one.added / max(1, self.changed)) for name, one in ranked]
+
     def to_dict(self) -> dict[str, Any]:
         """Figures as JSON values."""
-        features = {
-            name: {"added_most": one.most, "mean": one.added / max(1, self.changed)}
-            for name, one in self.ranked()
-        }
         return {
             "schema": 1,
             "documents": self.documents,
             "sentences": self.sentences,
             "changed": self.changed,
             "by_context": self.by_context,
-            "features": features,
+            "features": {
+                name: {"added_most": most, "mean": mean} for name, most, mean in self.ranked()
+            },
             "words": [[old, new, count] for (old, new), count in self.words.most_common()],
             "shown": [asdict(choice) for _, choice in self.shown],
         }
 
     def to_text(self) -> str:
         """The figures as tables, and the sentences that are shown."""
-        parts = list(map(sentence_text, *zip(*self.shown, strict=True))) if self.shown else []
-        if not (len(self.shown) == 1 and self.sentences == 1):
-            parts = [self._summary(), *self._tables(), *parts]
-        return "\n\n".join(parts) + "\n"
-
-    def _summary(self) -> str:
+        shown = [sentence_text(before, choice) for before, choice in self.shown]
+        if len(self.shown) == 1 and self.sentences == 1:
+            return f"{shown[0]}\n"
         share = f" ({self.changed / self.sentences:.1%})" if self.sentences else ""
-        line = (
+        summary = (
             f"{self.documents:,} documents, {self.sentences:,} sentences, "
             f"{self.changed:,} changed{share}"
         )
         if self.by_context is not None:
-            line += f"; {self.by_context:,} would be another without context"
-        return line
-
-    def ranked(self) -> Sequence[tuple[str, _Feature]]:
-        """Features, the one that added most in most sentences first."""
-        return sorted(self.features.items(), key=lambda item: (-item[1].most, -item[1].added))
-
-    def _tables(self) -> Iterator[str]:
-        if not self.changed:
-            return
-        rows = [
-            (name, one.most, one.most / self.changed, one.added / self.changed)
-            for name, one in self.ranked()[:MOST_ROWS]
-        ]
-        yield Table(_FEATURES, rows).to_text()
-        yield _LEGEND.rstrip()
+            summary += f"; {self.by_context:,} would be another without context"
+        parts = [summary]
+        if self.changed:
+            rows = [
+                (name, most, most / self.changed, mean)
+                for name, most, mean in self.ranked()[:MOST_ROWS]
+            ]
+            parts += [Table(_FEATURES, rows).to_text(), _LEGEND]
         words = [
             (old or "(nothing)", new or "(nothing)", n)
             for (old, new), n in self.words.most_common(MOST_ROWS)
         ]
         if words:
-            yield Table(_WORDS, words).to_text()
+            parts.append(Table(_WORDS, words).to_text())
+        return "\n\n".join([*parts, *shown]) + "\n"
 
 
 def sentence_text(before: Choice | None, choice: Choice) -> str:
@@ -189,32 +185,26 @@ def split_place(place: str, documents: Collection[str], source: str) -> tuple[st
     )
 
 
-def word_changes(before: str, after: str) -> Iterator[tuple[str, str]]:
-    """Runs of words that were replaced, and by what; one of the two is empty for others.
-
-    Words are what spaces separate. About 15,000 sentences a second.
-    """
-    for _, old, new in word_runs(before, after):
-        if old != new:
-            yield old, new
-
-
 def marked_changes(before: str, after: str) -> str:
     """The second text with what was left out as `[-words-]` and what was added as `{+words+}`.
 
     These are the marks of GNU wdiff.
     """
     shown = []
-    for same, old, new in word_runs(before, after):
-        if same:
+    for old, new in word_runs(before, after):
+        if old == new:
             shown.append(new)
-            continue
-        shown += [f"[-{old}-]"] * bool(old) + [f"{{+{new}+}}"] * bool(new)
+        else:
+            shown += [f"[-{old}-]"] * bool(old) + [f"{{+{new}+}}"] * bool(new)
     return " ".join(shown)
 
 
-def word_runs(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
-    """Runs of words: whether they are the same, those of the first text and of the second."""
+def word_runs(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """Runs of words of two texts: equal ones, and those that were replaced, and by what.
+
+    One of the two is empty where words were left out or added. Words are what spaces separate.
+    About 15,000 sentences a second.
+    """
     a, b = before.split(" "), after.split(" ")
-    for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        yield tag == "equal", " ".join(a[i:j]), " ".join(b[k:m])
+    for _, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        yield " ".join(a[i:j]), " ".join(b[k:m])

@@ -59,14 +59,10 @@ def plot_sections(
     about the size of all weights; the tuned weight is marked, and the range where the objective
     loses at most `NEAR` is shaded.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     from rerank.tuning.surface import NEAR
 
     rows = max(1, -(-len(found) // _COLUMNS))
-    figure = Figure(figsize=(3.2 * _COLUMNS, 2.4 * rows + 1.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _empty(3.2 * _COLUMNS, 2.4 * rows + 1.2)
     figure.suptitle("Objective along each weight, the others at their tuned values")
     figure.supylabel(objective)
     size = max((abs(s.weight) * spreads[s.feature] for s in found), default=1.0) or 1.0
@@ -113,18 +109,17 @@ def write_figures(folder: Path, report: RunReport, curves: Mapping[str, Curve]) 
 
 def _figures(report: RunReport, curves: Mapping[str, Curve]) -> Iterator[tuple[str, Figure]]:
     yield "gains", _gains([document.gain for document in report.documents])
-    found = report.explanation
-    means = {name: one.added / max(1, found.changed) for name, one in found.ranked()}
-    yield "features", _features(means)
+    yield "features", _features({name: mean for name, _, mean in report.explanation.ranked()})
     if curves:
         yield "curves", _curves(curves)
 
 
-def _empty(height: float = _HEIGHT) -> Figure:
+def _empty(width: float = _WIDTH, height: float = _HEIGHT) -> Figure:
+    """A figure of this size, in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -142,7 +137,7 @@ def _gains(gains: Sequence[float]) -> Figure:
 
 def _features(means: Mapping[str, float]) -> Figure:
     """Horizontal bars of what features add in the mean of the changed sentences."""
-    figure = _empty(0.5 + 0.16 * max(4, len(means)))
+    figure = _empty(height=0.5 + 0.16 * max(4, len(means)))
     axes, values = figure.add_subplot(), [*means.values()]
     axes.barh(range(len(values)), values, color=[_DOWN if x < 0 else _UP for x in values])
     axes.set_yticks(range(len(values)), [*means], parse_math=False)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
 
 from rerank.report.evaluation import NAMES
 from rerank.report.explanation import word_runs
@@ -49,52 +48,34 @@ def render(report: RunReport) -> str:
     environment.globals.update(runs=_runs, names=NAMES, sign=sign)
     folder = files("rerank.report") / "html"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    hashes = [
+        base64.b64encode(hashlib.sha256(x.encode()).digest()).decode() for x in (script, style)
+    ]
+    documents, features = report.documents, report.explanation.ranked()
+    gains = [one.gain for one in documents]
     return environment.get_template("report.html").render(
         report=report,
         base=report.evaluation.systems[0],
         ours=report.evaluation.systems[1],
         style=style,
         script=script,
-        policy=_policy(style, script),
-        **_drawn(report),
-    )
-
-
-def _drawn(report: RunReport) -> dict[str, Any]:
-    """The charts of documents and features."""
-    documents = report.documents
-    gains = [one.gain for one in documents]
-    circles = points(
-        [one.baseline_bleu for one in documents], gains, [one.sentences for one in documents]
-    )
-    features = report.explanation.ranked()
-    means = [one.added / max(1, report.explanation.changed) for _, one in features]
-    return {
-        "gains": bars(gains),
-        "scatter": circles,
-        "features": list(zip(features, means, shares(means), strict=True)),
-    }
-
-
-def _policy(style: str, script: str) -> str:
-    hashes = [
-        base64.b64encode(hashlib.sha256(x.encode()).digest()).decode() for x in (script, style)
-    ]
-    return (
-        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        policy=f"default-src 'none'; script-src 'sha256-{hashes[0]}'; "
+        f"style-src 'sha256-{hashes[1]}'; img-src data:; base-uri 'none'; form-action 'none'",
+        gains=bars(gains),
+        scatter=points(
+            [one.baseline_bleu for one in documents], gains, [one.sentences for one in documents]
+        ),
+        features=list(zip(features, shares([mean for _, _, mean in features]), strict=True)),
     )
 
 
 def _runs(before: str, after: str) -> list[tuple[str, str]]:
     """Words of two texts as (`same`, `old` or `new`, words)."""
     found = []
-    for same, old, new in word_runs(before, after):
-        if same:
-            found.append(("same", new))
-            continue
-        found += [("old", old)] * bool(old) + [("new", new)] * bool(new)
-    return [(kind, visible(words)) for kind, words in found]
+    for old, new in word_runs(before, after):
+        kinds = {"same": new} if old == new else {"old": old, "new": new}
+        found += [(kind, visible(words)) for kind, words in kinds.items() if words or old == new]
+    return found
 
 
 def _signed(value: float | None, digits: int = 2) -> str:

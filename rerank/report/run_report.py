@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,10 @@ class ReportedDocument:
     by_context: int | None
     baseline_bleu: float
     bleu: float
-    exact: bool | None = None
-    gap: float | None = None
-    score_gain: float | None = None
-    shown: Sequence[ChangedSentence] | None = None
+    exact: bool | None
+    gap: float | None
+    score_gain: float | None
+    shown: Sequence[ChangedSentence] | None
 
     @property
     def gain(self) -> float:
@@ -158,30 +159,25 @@ class Decoding:
             yield from ours
             return
         name = display(self._baseline)
-        theirs = read_trace(self._baseline, name, notices)
-        for own in ours:
-            other = next(theirs, None)
+        for own, other in zip_longest(ours, read_trace(self._baseline, name, notices)):
+            if own is None:
+                raise InputError(
+                    f"expected as many sentences as {display(self._trace)} has, found more; give "
+                    "traces of the same lists",
+                    source=name,
+                )
             if other is None or (other.document, other.sentence) != (own.document, own.sentence):
                 raise InputError(
                     f"expected the sentences of {display(self._trace)} in their order, but not "
                     f"sentence {own.sentence} of {own.document!r}; give traces of the same lists",
                     source=name,
                 )
-            yield _against(own, other)
-        if next(theirs, None) is not None:
-            raise InputError(
-                f"expected as many sentences as {display(self._trace)} has, found more; give "
-                "traces of the same lists",
-                source=name,
-            )
-
-
-def _against(own: Choice, other: Choice) -> Choice:
-    """A choice with that of another decoding in place of the first candidate."""
-    names = {**own.weighted, **other.weighted}
-    added = {n: (own.weighted.get(n) or 0.0) - (other.weighted.get(n) or 0.0) for n in names}
-    texts = {**own.texts, "first": other.texts["chosen"]}
-    return replace(own, first=other.chosen, texts=texts, over_first=added)
+            added = {
+                feature: (own.weighted.get(feature) or 0.0) - (other.weighted.get(feature) or 0.0)
+                for feature in {**own.weighted, **other.weighted}
+            }
+            texts = {**own.texts, "first": other.texts["chosen"]}
+            yield replace(own, first=other.chosen, texts=texts, over_first=added)
 
 
 def shown_documents(evaluation: Evaluation, shown: int | None, seed: int) -> set[str]:
@@ -229,25 +225,19 @@ def reported_documents(
         last = choice
     searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}
     contexts = last is not None and last.alone is not None
-    return [
-        ReportedDocument(
-            one.id,
-            one.sentences,
-            decoding.changed[one.id],
-            decoding.by_context[one.id] if contexts else None,
-            one.bleu[0],
-            one.bleu[1],
-            **_of_search(searches.get(one.id)),
-            shown=changes.get(one.id),
+    found = []
+    for one in evaluation.documents:
+        search = searches.get(one.id, {})
+        score, first = search.get("score"), search.get("baseline_score")
+        found.append(
+            ReportedDocument(
+                *(one.id, one.sentences, decoding.changed[one.id]),
+                decoding.by_context[one.id] if contexts else None,
+                *(one.bleu[0], one.bleu[1]),
+                search.get("exact"),
+                search.get("gap"),
+                None if score is None or first is None else score - first,
+                changes.get(one.id),
+            )
         )
-        for one in evaluation.documents
-    ]
-
-
-def _of_search(found: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a summary says of a document."""
-    if found is None:
-        return {}
-    score, first = found["score"], found["baseline_score"]
-    gain = None if score is None or first is None else score - first
-    return {"exact": found["exact"], "gap": found["gap"], "score_gain": gain}
+    return found
