@@ -35,7 +35,7 @@ def scores_in_contexts(
 
     contexts: C texts of ids for each item, `()` for none. Contexts that the model cannot tell
     apart are read once, and variants are scored once after them: their scores have equal bits.
-    `TOGETHER` items are scored at once. Any model. Errors: ScoreError, MemoryError.
+    `TOGETHER` items are scored at once. Any model. Errors: LogProbError, MemoryError.
     """
     for begin in range(0, len(variants), TOGETHER):
         items = slice(begin, begin + TOGETHER)
@@ -83,7 +83,7 @@ def scores_of_followers(
 
     contexts: indices of the sentences of each, none for the beginning of a document. Candidates
     and contexts are given their own side information, if the model needs any. O(C · K) sentences
-    are scored. Errors: ScoreError, MemoryError.
+    are scored. Errors: LogProbError, MemoryError.
     """
     rows = contexts_after(engine.model, corpus.rearranged(contexts))
     requests = []
@@ -104,7 +104,8 @@ def answer_log_probs(
 
     They are normalised over the answers. document: sentences of ids before the query; query: ids
     before and after the missing word; answers: A ids, each once.
-    O(A · (words after + 1) · (H² + V R)) time, as the paper warns. Errors: ScoreError, MemoryError.
+    O(A · (words after + 1) · (H² + V R)) time, as the paper warns. Errors: LogProbError,
+    MemoryError.
     """
     left, right = (list(ids) for ids in query)
     context = _context_after(engine, document)
@@ -163,7 +164,7 @@ def log_probs_of_orders(
     corpus: in the model's ids, but not yet in its reading order; orders: (P, n) by number of the
     document. Normalised exactly, in nats, float32 sums of a word in float64; equal for all orders
     if the model is of order 0. O((1 + P) words · (H² + V R)) time; `TOKENS` words are in memory.
-    ScoreError for a model that returns NaN.
+    LogProbError for a model that returns NaN.
     """
     alike = saved.model.order == 0
     read = {d: own[:0] for d, own in orders.items()} if alike else orders

@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class LastSentences:
+class ContextWindow:
     """A context of the last n sentences: one whose maker has the keyword `sentences`."""
 
     context: Part
     sentences: int
 
 
-Part: TypeAlias = Callable[..., Any] | str | LastSentences
+Part: TypeAlias = Callable[..., Any] | str | ContextWindow
 """What makes a part of a model, or its address."""
 
 
@@ -134,7 +134,7 @@ TOPIC_MODELS: Mapping[str, Part] = {
 
 def load(part: Part) -> Any:
     """The callable that makes a part."""
-    if isinstance(part, LastSentences):
+    if isinstance(part, ContextWindow):
         return partial(load(part.context), sentences=part.sentences)
     if callable(part):
         return part
@@ -170,7 +170,7 @@ class ZooWithFamilies(Zoo):
             return self._models[name]
         pattern, number = self._member(name)
         family = self.families[pattern]
-        return replace(family, context=LastSentences(family.context, number), order=number)
+        return replace(family, context=ContextWindow(family.context, number), order=number)
 
     def __contains__(self, name: object) -> bool:
         return name in self._models or self._member(str(name))[0] in self.families

@@ -19,7 +19,7 @@ from lm.model import DocumentLM
 from lm.ngrams import NGramError
 from lm.ngrams.model import NGramModel
 from lm.reading import Reading, read
-from lm.scoring import ScoreError
+from lm.scoring import LogProbError
 from lm.vocabulary import END, UNKNOWN
 
 MOST_NATS = 700.0  # a word; exp of more overflows
@@ -141,7 +141,7 @@ def sentence_level_nats(
 ) -> float:
     """Nats of a sentence level per word of a corpus, whatever training minimises.
 
-    ScoreError for a model that returns NaN.
+    LogProbError for a model that returns NaN.
     """
     was_training = model.training
     model.eval()
@@ -154,7 +154,7 @@ def sentence_level_nats(
     model.train(was_training)
     found = nats / max(1, len(corpus.tokens))
     if not found < MOST_NATS:  # NaN is not
-        raise ScoreError("the sentence level of a language model returned NaN")
+        raise LogProbError("the sentence level of a language model returned NaN")
     return found
 
 
@@ -172,7 +172,7 @@ def perplexity(
     tags: of its words, for the figures of each tag. Of sentences that are only read
     (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams` documents
     are read side by side; they bound the memory, not the result. share: of the documents that this
-    process reads; with more than one process sums are rounded in another order. ScoreError for a
+    process reads; with more than one process sums are rounded in another order. LogProbError for a
     model that returns NaN, or whose perplexity overflows, also that of a single tag.
     """
     total, _, of_tags = _sums(model, corpus, streams, length, tags, share)
@@ -192,7 +192,7 @@ def perplexity_by_document(
     """Perplexity of a corpus, to the last bit as `perplexity` gives it, with that of its documents.
 
     Counts and nats of the documents add up to those of the corpus. Each document has words.
-    ScoreError as for `perplexity`, also for a single document.
+    LogProbError as for `perplexity`, also for a single document.
     """
     total, of_documents, of_tags = _sums(model, corpus, streams, length, tags, share)
     documents = tuple(
@@ -265,7 +265,9 @@ def _by_tag(corpus: Corpus, tags: Tags, nats: Tensor, whole: Perplexity) -> dict
     found = {}
     for name, n, oov, own in sorted(rows, key=lambda row: (-row[1], row[0])):
         if not own < MOST_NATS * max(1, n):
-            raise ScoreError(f"a language model has no probability left for words of tag {name!r}")
+            raise LogProbError(
+                f"a language model has no probability left for words of tag {name!r}"
+            )
         if n:
             of_words = replace(whole, sentences=0, tokens=n, oov=oov, nats=own, word_nats=own)
             found[name] = replace(of_words, log_z=None)
@@ -286,7 +288,7 @@ def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, model: Docume
         sentences = int(np.count_nonzero(predicted))
     nats, word_nats, log_z, squares = sums
     if not nats < MOST_NATS * max(1, len(tokens)):  # NaN is not
-        raise ScoreError("a language model returned NaN or has no probability left for the text")
+        raise LogProbError("a language model returned NaN or has no probability left for the text")
     n, error = len(tokens) + sentences * head.predicts_end, None
     if not head.normalised:
         variance = squares / n - (log_z / n) ** 2

@@ -16,7 +16,7 @@ from torch import Tensor
 from lm.corpus import Corpus
 from lm.model import DocumentLM
 from lm.reading import contexts_after, read_on
-from lm.scoring import ScoreError
+from lm.scoring import LogProbError
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN
 
@@ -55,7 +55,7 @@ def sample(
     The seed and a document's number decide its text. `together` documents are drawn at a time;
     another batch, device or number of threads changes a word only where a random number is
     within rounding, about 1e-6, of the border between two words. O(V R) time a word; together ·
-    V probabilities in memory. ScoreError if the model returns NaN, ValueError if it has no words
+    V probabilities in memory. LogProbError if the model returns NaN, ValueError if it has no words
     or does not predict `</s>`.
     """
     if not model.head.predicts_end:
@@ -135,10 +135,10 @@ def _prefixes(words: Tensor, states: Sequence[PositionStates]) -> ReadSentences:
 def _drawn(log_probs: Tensor, uniform: Sequence[float]) -> Tensor:
     """(A,) words, by inverting the distribution functions of log_probs (A, V) at (A,) numbers.
 
-    log_probs: float64, with any normaliser. ScoreError for NaN.
+    log_probs: float64, with any normaliser. LogProbError for NaN.
     """
     if log_probs.isnan().any():
-        raise ScoreError("a language model returned NaN")
+        raise LogProbError("a language model returned NaN")
     sums = (log_probs - log_probs.amax(dim=1, keepdim=True)).exp().cumsum(dim=1)
     total = sums[:, -1:]
     given = torch.tensor(uniform, dtype=torch.float64, device=sums.device)[:, None] * total

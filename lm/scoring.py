@@ -101,7 +101,7 @@ DistinctContexts = tuple[Rows, Indices]  # and the row to which each candidate o
 Requests = Sequence[tuple[Candidates, Rows]]  # a list each, and the contexts before it
 
 
-class ScoreError(ValueError):
+class LogProbError(ValueError):
     """A score that is not a log-probability: NaN, or above zero.
 
     `list` and `candidate` count from 0 in the request; None where they are not known.
@@ -119,7 +119,7 @@ def independent(engine: ScoringEngine, lists: Candidates, side: Rows | None = No
 
     side: the lists' side information (T rows), of which the start context is told each list's own.
     Lists share one trie, as many as `Backend.tokens` allows. O(nodes · (H² + V R)) time.
-    Errors: ScoreError, MemoryError.
+    Errors: LogProbError, MemoryError.
     """
     if side is not None:
         alone = np.ones(len(lists), dtype=np.bool_)
@@ -152,7 +152,7 @@ def pairs(
     lists' side information (T rows), for a model that needs it; at order 0 scores are (1, K_t).
     Candidates that leave equal contexts are one. Where contexts only add to the logits, one pass
     over the tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
-    context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
+    context, O(K · nodes · (H² + V R)). Errors: LogProbError, MemoryError.
     """
 
     def attempt() -> list[Scores]:
@@ -193,7 +193,7 @@ def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]
     Any model. The requests advance together, as many contexts as `Backend.tokens` allows; one
     at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each; where
     contexts only add to the logits, one pass over each trie and one product serve all of them.
-    Errors: ScoreError, MemoryError.
+    Errors: LogProbError, MemoryError.
     """
     found = engine.timed(lambda: _all_after(engine, requests))
     return [
@@ -380,5 +380,5 @@ def _checked(engine: ScoringEngine, scores: Scores, candidates: Candidates, t: i
     if wrong.any():
         fault = "a language model returned NaN or a positive log-probability"
         candidate = int(np.argwhere(wrong)[0, -1])
-        raise ScoreError(fault, list=t, candidate=candidate)
+        raise LogProbError(fault, list=t, candidate=candidate)
     return np.minimum(scores, np.float32(0.0)) if normalised else scores

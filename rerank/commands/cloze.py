@@ -95,7 +95,7 @@ def answered(options: ClozeOptions, notices: Notices) -> Cloze:
     scores of a sentence for each query.
     """
     from lm.comparisons import answer_log_probs
-    from lm.scoring import ScoreError, ScoringEngine
+    from lm.scoring import LogProbError, ScoringEngine
     from lm.vocabulary import SPECIAL
     from rerank.files.lines import read_lines
     from rerank.files.paths import display
@@ -115,7 +115,7 @@ def answered(options: ClozeOptions, notices: Notices) -> Cloze:
             log_probs = answer_log_probs(
                 engine, sentences, sides, range(len(SPECIAL), len(vocabulary))
             )
-        except ScoreError as fault:
+        except LogProbError as fault:
             raise RerankError(f"{lm}: line {number}: {fault}") from None
         best = (-log_probs).argsort(kind="stable")[: options.answers].tolist()
         chosen = tuple(words[k] for k in best), tuple(float(log_probs[k]) for k in best)

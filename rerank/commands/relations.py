@@ -29,7 +29,7 @@ Annotated = tuple[list["Pair"], list[bytes]]  # neighbouring sentences, and the 
 
 
 @record
-class TrainOptions:
+class RelationTrainOptions:
     """Options of `rerank relations train`."""
 
     annotated: str = argument("ANNOTATED", type=FILE)
@@ -39,7 +39,7 @@ class TrainOptions:
 
 
 @record
-class LabelOptions:
+class RelationLabelOptions:
     """Options of `rerank relations label`."""
 
     model: Path = option("Classifier made by rerank relations train.", type=FOLDER, metavar="DIR")
@@ -49,7 +49,7 @@ class LabelOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def train(options: TrainOptions) -> None:
+def train(options: RelationTrainOptions) -> None:
     """Train a classifier of relations, and print its accuracy beside the majority class.
 
     ANNOTATED has a JSON object per line, a document each: sentences, lists of words; relations, for
@@ -67,7 +67,7 @@ def train(options: TrainOptions) -> None:
         show(figures.to_text())
 
 
-def label(options: LabelOptions) -> None:
+def label(options: RelationLabelOptions) -> None:
     """Write the relation of each sentence of TEXT to the one before, a label per line.
 
     TEXT has a sentence per line, and blank lines, which stay, between documents; with --docs it has
@@ -84,7 +84,10 @@ def label(options: LabelOptions) -> None:
 
 COMMAND = click.Group(
     "relations",
-    commands=[Command("train", TrainOptions, train), Command("label", LabelOptions, label)],
+    commands=[
+        Command("train", RelationTrainOptions, train),
+        Command("label", RelationLabelOptions, label),
+    ],
     help="Discourse relations between neighbouring sentences: files for --relations.",
 )
 
@@ -202,7 +205,7 @@ def _text(found: Any) -> bytes:
     return found.encode()
 
 
-def _labelled(options: LabelOptions, notices: Notices) -> int:
+def _labelled(options: RelationLabelOptions, notices: Notices) -> int:
     """Write the relation of each sentence of a text; the number of sentences."""
     from lm.discourse import RelationClassifier
     from lm.shards import ModelError

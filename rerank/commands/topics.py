@@ -26,7 +26,7 @@ WORDS_SHOWN = 8  # of each topic
 
 
 @record
-class LearnOptions:
+class TopicLearnOptions:
     """Options of `rerank topics learn`."""
 
     text: str = argument("TEXT", type=FILE)
@@ -55,7 +55,7 @@ class LearnOptions:
 
 
 @record
-class LabelOptions:
+class TopicLabelOptions:
     """Options of `rerank topics label`."""
 
     model: Path = option("Topic model made by rerank topics learn.", type=FOLDER, metavar="DIR")
@@ -66,7 +66,7 @@ class LabelOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def learn(options: LearnOptions) -> None:
+def learn(options: TopicLearnOptions) -> None:
     """Learn the topics of TEXT, and print the words of each that are the strongest in it.
 
     TEXT has a sentence per line, documents parted as --documents says. Topic 0 is that of
@@ -80,7 +80,7 @@ def learn(options: LearnOptions) -> None:
     print_result(found, options.form)
 
 
-def label(options: LabelOptions) -> None:
+def label(options: TopicLabelOptions) -> None:
     """Write the topic of each sentence of TEXT, a number per line, as a file for --topics.
 
     Lines between documents stay as they are; with --docs every line is a sentence instead, as in
@@ -96,7 +96,10 @@ def label(options: LabelOptions) -> None:
 
 COMMAND = click.Group(
     "topics",
-    commands=[Command("learn", LearnOptions, learn), Command("label", LabelOptions, label)],
+    commands=[
+        Command("learn", TopicLearnOptions, learn),
+        Command("label", TopicLabelOptions, label),
+    ],
     help="Topics of sentences: learned from text, and written beside it.",
 )
 
@@ -130,7 +133,7 @@ class LearnedTopics:
         return {"schema": 1, "topics": rows}
 
 
-def _learned(options: LearnOptions, notices: Notices) -> LearnedTopics:
+def _learned(options: TopicLearnOptions, notices: Notices) -> LearnedTopics:
     """The topics of a text, whose model is written into a new folder.
 
     UsageError without scikit-learn, or if the text is too short for so many topics. Memory: that
@@ -190,7 +193,7 @@ def _described(saved: SavedTopics, corpus: Corpus) -> LearnedTopics:
     )
 
 
-def _labelled(options: LabelOptions, notices: Notices) -> int:
+def _labelled(options: TopicLabelOptions, notices: Notices) -> int:
     """Write the topic of each sentence of a text; the number of sentences."""
     from lm.corpus import DOCUMENTS, Corpus
     from lm.shards import ModelError

@@ -617,11 +617,11 @@ def _validations(
 @contextmanager
 def _failures(out: Path) -> Iterator[None]:
     """Errors of a run as RerankError with its folder: failed saving, diverged training."""
-    from lm.scoring import ScoreError
+    from lm.scoring import LogProbError
 
     try:
         yield
-    except ScoreError as fault:
+    except LogProbError as fault:
         raise RerankError(f"{out}: training diverged: {fault}; lower --learning-rate") from None
     except BrokenPipeError:
         raise

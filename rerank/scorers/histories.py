@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from decoders.problem import Answer, Indices, check_path
-from lm.scoring import ScoreError, ScoringEngine, after
+from lm.scoring import LogProbError, ScoringEngine, after
 from lm.sentences import Rows
 from lm.trie import Candidates
 from rerank.errors import RerankError
@@ -419,7 +419,7 @@ def read(asked: Sequence[Reading]) -> list[tuple[Scores, Rows]]:
     def score(engine: ScoringEngine, own: list[int]) -> list[tuple[Scores, Rows]]:
         try:
             return after(engine, [asked[n][2:] for n in own])
-        except ScoreError as fault:
+        except LogProbError as fault:
             problem, t, *_ = asked[own[fault.list or 0]]
             raise RerankError(f"{problem.label}: {located(fault, t)}") from None
         except MemoryError as fault:
@@ -429,7 +429,7 @@ def read(asked: Sequence[Reading]) -> list[tuple[Scores, Rows]]:
     return by_engine([problem.engine for problem, *_ in asked], score)
 
 
-def located(fault: ScoreError, t: int) -> str:
+def located(fault: LogProbError, t: int) -> str:
     """An error with its place in the document; t counts sentences that have candidates."""
     return f"sentence {t}, candidate {fault.candidate} (counted from 0): {fault}"
 

@@ -28,7 +28,15 @@ from lm.backend import Backend
 from lm.checkpoint import SavedModel
 from lm.document_cache import WithDocumentCache
 from lm.evaluation import LogNormalisers
-from lm.scoring import VERSION, EngineCounts, ScoreError, Scores, ScoringEngine, independent, pairs
+from lm.scoring import (
+    VERSION,
+    EngineCounts,
+    LogProbError,
+    Scores,
+    ScoringEngine,
+    independent,
+    pairs,
+)
 from lm.sentences import Rows
 from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_of, rows_of
 from lm.trie import Candidates
@@ -468,7 +476,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         """
         try:
             yield
-        except ScoreError as fault:
+        except LogProbError as fault:
             place = fault.list or 0
             d = int(np.searchsorted(starts, place, side="right")) - 1
             where = located(fault, place - int(starts[d]))

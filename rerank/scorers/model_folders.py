@@ -192,9 +192,9 @@ def valid_files() -> Iterator[None]:
 @contextmanager
 def broken_models(lm: Path) -> Iterator[None]:
     """RerankError, with the folder of a model, for scores that are no log-probabilities."""
-    from lm.scoring import ScoreError
+    from lm.scoring import LogProbError
 
     try:
         yield
-    except ScoreError as fault:
+    except LogProbError as fault:
         raise RerankError(f"{lm}: {fault}") from None

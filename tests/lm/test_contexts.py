@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lm.composition import ENCODERS, FUSIONS, Composition, LastSentences
+from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow
 from lm.contexts import Context
 from lm.contexts.attention import Attention, FinalStates, Memory, PreviousWords
 from lm.contexts.bags import BagAttention, BagOfWords, WordFrequencies
@@ -121,7 +121,7 @@ def test_a_bag_is_the_sum_of_the_embeddings_of_the_last_sentences(n: int) -> Non
 def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_annotation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model = composed(LastSentences(BagAttention, 3), InputSum)
+    model = composed(ContextWindow(BagAttention, 3), InputSum)
     query, rows = torch.randn(7, 8), torch.zeros(7, dtype=torch.long)
     contexts = context_after(model, TEXT)
     whole = model.context.word_values(model.context.prepared(contexts), rows, query)

@@ -17,7 +17,7 @@ from lm.document_cache import WithDocumentCache
 from lm.evaluation import Tags, perplexity, perplexity_by_document
 from lm.laws import check_batches, check_keys, check_levels, check_order, check_unroll
 from lm.model import DocumentLM
-from lm.scoring import ScoreError, ScoringEngine, after, independent
+from lm.scoring import LogProbError, ScoringEngine, after, independent
 from lm.tiny_models import context_after, read_by_words, tiny_model
 from lm.trie import Candidates
 from lm.vocabulary import END, UNKNOWN, Vocabulary
@@ -147,10 +147,10 @@ def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_ha
     model = blank(bias={5: -1500.0})  # the word c
     corpus = encode([*[b"a b"] * 20, b"", b"c"], VOCABULARY)
     assert perplexity(model, corpus).perplexity > 1e9
-    with pytest.raises(ScoreError, match="no probability left"):
+    with pytest.raises(LogProbError, match="no probability left"):
         perplexity_by_document(model, corpus)
     tags = Tags((corpus.tokens == 5).astype(np.int64), ["other", "odd"])
-    with pytest.raises(ScoreError, match="no probability left for words of tag 'odd'"):
+    with pytest.raises(LogProbError, match="no probability left for words of tag 'odd'"):
         perplexity(model, corpus, tags=tags)
 
 

@@ -22,7 +22,7 @@ from lm.fusions import Input, Output
 from lm.model import Config, DocumentLM
 from lm.reading import contexts_after
 from lm.sampling import SampledDocument, sample
-from lm.scoring import ScoreError, ScoringEngine
+from lm.scoring import LogProbError, ScoringEngine
 from lm.tiny_models import DOCUMENT, last_score, tiny_model
 from lm.vocabulary import END, SPECIAL
 from lm.zoo import ZOO
@@ -177,7 +177,7 @@ def test_temperatures_decide_what_is_drawn() -> None:
 def test_what_cannot_be_drawn_is_refused() -> None:
     model = tiny_model(ZOO["rnnlm"])
     model.head.bias[4] = torch.nan
-    with pytest.raises(ScoreError, match="a language model returned NaN"):
+    with pytest.raises(LogProbError, match="a language model returned NaN"):
         drawn(model, 1)
     with pytest.raises(ValueError, match="without words"):
         drawn(DocumentLM(Config("rnnlm", 3, 2, 2)), 1)

@@ -16,7 +16,7 @@ from lm.contexts.attention import PreviousWords
 from lm.contexts.bags import BagOfWords
 from lm.fusions import Input, Output
 from lm.model import DocumentLM
-from lm.scoring import ScoreError, ScoringEngine, after, independent, pairs
+from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
 from lm.sentences import Rows
 from lm.tiny_models import context_after, read_by_words
 from lm.trie import Candidates, Forest, build
@@ -204,7 +204,7 @@ def test_a_fault_in_the_scores_names_the_candidate(
         model.head.get_parameter("bias")[:] = 100.0
         assert (independent(ScoringEngine.of(model), Candidates.of(lists))[0] > 100).all()
         model.get_parameter(weight)[5] = value
-    with pytest.raises(ScoreError) as fault:
+    with pytest.raises(LogProbError) as fault:
         independent(ScoringEngine.of(model), Candidates.of(lists))
     assert (fault.value.list, fault.value.candidate) == place
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from support.models import config_of
 
-from lm.composition import FUSIONS, HEADS, LastSentences, fact, load
+from lm.composition import FUSIONS, HEADS, ContextWindow, fact, load
 from lm.laws import check_composition
 from lm.model import Config, DocumentLM, n_parameters
 from lm.zoo import ZOO
@@ -154,7 +154,7 @@ def test_models_without_memory_have_shapes_on_no_device() -> None:
 def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
     for number in (1, 4, 100):
         found = ZOO[f"rlm-bow-lf-{number}"]
-        assert found.context == LastSentences("lm.contexts.bags:WordFrequencies", number)
+        assert found.context == ContextWindow("lm.contexts.bags:WordFrequencies", number)
         assert DocumentLM(Config(f"rlm-bow-lf-{number}", 9, 3, 4)).order == found.order == number
     for end in ("0", "04", "101", "-1", "1.0", "\N{FULLWIDTH DIGIT FOUR}", "N", ""):
         assert f"rlm-bow-lf-{end}" not in ZOO
