@@ -31,16 +31,19 @@ from rerank.files.paths import display
 from rerank.formats.weights import Weights, read_weights
 from rerank.notices import Notices, PythonWarnings, log
 from rerank.pipeline.memory import DocumentReader, MemorySource
-from rerank.pipeline.models import LM, ModelOptions, Scoring, check_names, open_models
+from rerank.pipeline.models import Scoring
 from rerank.pipeline.searching import Search
 from rerank.report.evaluation import Evaluation
-from rerank.scorers import FeatureSource, PlainScorer, Scorer
+from rerank.scorers import PlainScorer, Scorer
+from rerank.scorers.features import FeatureSource
+from rerank.scorers.models import LM, SCORER, LanguageModelOption, check_names, open_models
 from rerank.scorers.plugin import PluginScorer
 
 if TYPE_CHECKING:
     from rerank.tuning.plan import Plan
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
+LanguageModel = LanguageModelOption | str | Path
 
 
 class DecodeOptions(TypedDict, total=False):
@@ -54,7 +57,6 @@ class DecodeOptions(TypedDict, total=False):
     default_weight: float
     deterministic: bool
     device: str
-    document_cache: Mapping[str, float]
     dtype: str
     ess: float
     gap: int
@@ -65,7 +67,6 @@ class DecodeOptions(TypedDict, total=False):
     n_best: int
     no_cache: bool
     particles: int
-    pmi: Sequence[str]
     resampling: str
     samples: int
     seed: int
@@ -97,7 +98,8 @@ class Reranker:
 
     weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; scorers:
     functions or objects that score candidates (`rerank.scorers.Scorer`), by feature name; lm:
-    folders of language models, by feature name; sparse: weights of features that a candidate may
+    folders of language models, by feature name, with their keys as in the shell, or
+    `rerank.scorers.models.LanguageModelOption`; sparse: weights of features that a candidate may
     lack. `TypeError` for an option that `rerank decode` does not have.
     """
 
@@ -106,7 +108,7 @@ class Reranker:
         weights: WeightsLike,
         *,
         scorers: Mapping[str, Scorer | PlainScorer] | None = None,
-        lm: Mapping[str, str | Path] | None = None,
+        lm: Mapping[str, LanguageModel] | None = None,
         sparse: Mapping[str, float] | None = None,
         search: str = "auto",
         **options: Unpack[DecodeOptions],
@@ -166,7 +168,7 @@ def tune(
     features: Sequence[str] = (),
     plan: Plan | None = None,
     scorers: Mapping[str, Scorer | PlainScorer] | None = None,
-    lm: Mapping[str, str | Path] | None = None,
+    lm: Mapping[str, LanguageModel] | None = None,
     search: str = "auto",
     **options: Unpack[DecodeOptions],
 ) -> Weights:
@@ -260,9 +262,6 @@ def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     return replace(given, sparse={**given.sparse, **sparse})
 
 
-Machine = tuple[Scoring, ModelOptions]
-
-
 def _check_names(options: Iterable[str], known: Collection[str]) -> None:
     """TypeError for an unknown option, with the most similar one."""
     for name in options:
@@ -272,32 +271,33 @@ def _check_names(options: Iterable[str], known: Collection[str]) -> None:
             raise TypeError(f"no option {name!r}; {hint}")
 
 
-def _split(method: str, options: DecodeOptions) -> tuple[Search, Machine]:
+def _split(method: str, options: DecodeOptions) -> tuple[Search, Scoring]:
     """The search and the scoring that the options ask for; TypeError for an unknown option."""
     _check_names(options, DecodeOptions.__annotations__)
     given: dict[str, Any] = {**options}
     given.pop("default_weight", None)
     machine = ("device", "dtype", "deterministic", "cache", "no_cache")
     scoring = Scoring(**{name: given.pop(name) for name in machine if name in given})
-    caches = given.pop("document_cache", {})
-    of_models = ModelOptions(tuple(given.pop("pmi", ())), tuple(caches.items()))
     arguments = {
         flag.removeprefix("--").replace("-", "_"): name for name, flag in SEARCH_NAMES.items()
     }
     own = Options(**{arguments.get(name, name): value for name, value in given.items()})
-    return Search(method, own), (scoring, of_models)
+    return Search(method, own), scoring
 
 
 def _feature_sources(
     scorers: Mapping[str, Scorer | PlainScorer],
-    lm: Mapping[str, str | Path],
-    machine: Machine,
+    lm: Mapping[str, LanguageModel],
+    machine: Scoring,
     notices: Notices,
 ) -> list[FeatureSource]:
     """Language models, then the other scorers, in the order of their features."""
-    scoring, of_models = machine
-    folders = tuple((name, Path(folder)) for name, folder in lm.items())
-    check_names({LM: folders, "scorer": [(name, name) for name in scorers]}, of_models.pmi)
-    cache = scoring.open_cache(notices) if folders else None
-    models = open_models(folders, scoring, cache, of_models)
+    named = [
+        one if isinstance(one, LanguageModelOption) else LanguageModelOption.of(name, one)
+        for name, one in lm.items()
+    ]
+    names = {LM: [(one.name, one.value) for one in named], SCORER: [(n, Path(n)) for n in scorers]}
+    check_names(names, [one.name for one in named if one.pmi])
+    cache = machine.open_cache(notices) if named else None
+    models = open_models(named, cache, **machine.machine)
     return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]

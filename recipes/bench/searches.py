@@ -147,8 +147,15 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     from rerank.pipeline.models import Scoring
     from rerank.pipeline.searching import Search, search_documents
     from rerank.scorers.features import prepare
+    from rerank.scorers.models import LanguageModelOption
 
-    lists = Lists(kbest, docs, lms=(("lm", model),), top=25, scoring=Scoring(no_cache=True))
+    lists = Lists(
+        kbest,
+        docs,
+        lms=(LanguageModelOption.of("lm", model),),
+        top=25,
+        scoring=Scoring(no_cache=True),
+    )
     with ListRun.open(lists, Notices()) as opened:
         named = opened.first_with_candidates()
         if named is None:

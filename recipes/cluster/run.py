@@ -177,9 +177,10 @@ def simulate() -> None:
     from rerank.commands.lists import Lists
     from rerank.notices import Notices
     from rerank.pipeline.models import Scoring
+    from rerank.scorers.models import LanguageModelOption
 
     scoring = Scoring(device="cpu", deterministic=True, no_cache=True, threads=1)
-    models = (("codclm", Path("codclm.lm")),)
+    models = (LanguageModelOption.of("codclm", "codclm.lm"),)
     lists = Lists("test.nbest", "test.docids", lms=models, scoring=scoring, top=10)
     seconds: list[float] = []
     with ListRun.open(lists, Notices()) as source:

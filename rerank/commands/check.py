@@ -232,14 +232,14 @@ def _with_sources(lists: Lists, copies: ExitStack) -> Lists:
 def _vocabularies(lists: Lists) -> list[KnownWords]:
     """The vocabularies of the language models."""
     from rerank.commands.survey import KnownWords
-    from rerank.pipeline.models import check_names
+    from rerank.scorers.models import check_names
 
     check_names(lists.names)
     if not lists.lms:
         return []
     from rerank.scorers.model_folders import open_model  # loads torch
 
-    saved = [(name, open_model(folder, "cpu")) for name, folder in lists.lms]
+    saved = [(one.name, open_model(one.value, "cpu")) for one in lists.lms]
     return [KnownWords(name, one.vocabulary.ids, one.about) for name, one in saved]
 
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from rerank.files.paths import FilePath
     from rerank.formats.trace import Choice
     from rerank.pipeline.searching import Search
-    from rerank.scorers import FeatureSource
-    from rerank.scorers.features import DocumentFeatures
+    from rerank.scorers.features import DocumentFeatures, FeatureSource
 
 
 @record

@@ -41,11 +41,11 @@ from rerank.formats.side_information import SOURCE, check_files
 from rerank.formats.table import lines_of
 from rerank.formats.weights import Weights, read_weights, vector
 from rerank.notices import Notices, Printer
-from rerank.pipeline.models import check_names, open_models, open_scorer
 from rerank.pipeline.searching import Search, row_of, search_documents
 from rerank.registry import SCORE_FILES, attribute
-from rerank.scorers import FeatureSource
-from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace, prepare
+from rerank.scorers import TOTAL
+from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare
+from rerank.scorers.models import check_names, open_models, open_scorer
 from rerank.scorers.score_files import FileScorer, ListInfo
 
 T = TypeVar("T")
@@ -383,7 +383,8 @@ class ListRun(Run):
         self, lists: Lists, notices: Notices, documents: Documents | None, copies: ExitStack
     ) -> None:
         watch, options = Stopwatch(), lists.names
-        check_names(options, lists.model_options.pmi)
+        pmi = {model.name: model.option for model in lists.lms if model.pmi}
+        check_names(options, pmi)
         with watch.lap("lists"):
             lists, made = made_lists(lists, notices, copies, documents)
         self.systems: Mapping[str, str] = {} if made is None else made.systems
@@ -391,7 +392,7 @@ class ListRun(Run):
         self.lists, self._copies = lists, copies
         self.cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
         with watch.lap("models"):
-            self.models = open_models(lists.lms, lists.scoring, self.cache, lists.model_options)
+            self.models = open_models(lists.lms, self.cache, **lists.scoring.machine)
             self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
         needed = {kind: f"--scorer {p.name}" for p in self.plugins for kind in p.side_information}
         needed |= {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
@@ -419,7 +420,7 @@ class ListRun(Run):
             notices,
             name=self.file.name,
             origins={n: f"--{option} {n}=…" for option, named in options.items() for n, _ in named}
-            | {f"{name}pmi": f"--pmi {name}" for name in lists.model_options.pmi},
+            | {f"{name}pmi": option for name, option in pmi.items()},
             watch=watch,
             memory=lists.scoring.memory,
         )

@@ -244,8 +244,8 @@ def _scorers() -> Iterable[Row]:
         "option": "--scorer NAME=document-cache[:SHARE]",
         "description": "Words that the document has had before: the log-probability of a "
         "candidate's words under the unigram of the document so far, of weight SHARE [default "
-        "0.5] beside a uniform distribution, less that without it. --document-cache interpolates "
-        "a language model instead.",
+        "0.5] beside a uniform distribution, less that without it. document-cache=SHARE behind a "
+        "model of --lm interpolates that model instead.",
     }
 
 

@@ -34,7 +34,8 @@ from rerank.formats.table import (
 )
 from rerank.formats.translations import documents_in
 from rerank.notices import Notices
-from rerank.pipeline.models import FLOAT32, LM, PLAIN, SCORER, ModelOptions, Named, Scoring
+from rerank.pipeline.models import FLOAT32, Scoring
+from rerank.scorers.models import LM, SCORER, LanguageModelOption
 
 NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
 LineWriter: TypeAlias = Callable[[Iterable[tuple[int, bytes]]], None]
@@ -51,21 +52,20 @@ class Lists(ReadingOptions):
 
     kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
     lists are made, or (`rerank.commands.systems.ALL`, file) for all of a file.
-    lms: (NAME, folder) of each language model; model_options: of these; scorers: (NAME,
-    ENTRY[:ARGUMENT]) of each scorer of the table and of other packages; score_files: (NAME, file)
-    of scores of other tools, by their kind in `rerank.registry`; side: files of side information
-    for the models, by kind, a line for each source line. drop_unreferenced: leave out sentences
-    that a reference does not have, where references are read.
+    lms: the language models; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of the table and of
+    other packages; score_files: (NAME, file) of scores of other tools, by their kind in
+    `rerank.registry`; side: files of side information for the models, by kind, a line for each
+    source line. drop_unreferenced: leave out sentences that a reference does not have, where
+    references are read.
     """
 
     kbest: str | Path
     docs: FilePath | None = None
     no_docs: str | None = None
     systems: tuple[NamedSystem, ...] = ()
-    lms: tuple[Named, ...] = ()
-    model_options: ModelOptions = PLAIN
+    lms: tuple[LanguageModelOption, ...] = ()
     scorers: tuple[tuple[str, str], ...] = ()
-    score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
+    score_files: Mapping[str, Sequence[tuple[str, Path]]] = field(default_factory=dict)
     drop_unreferenced: bool = False
     scoring: Scoring = FLOAT32
     side: Files = field(default_factory=dict)
@@ -73,7 +73,11 @@ class Lists(ReadingOptions):
     @property
     def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
         """(NAME, value) of each scorer, by option."""
-        return {LM: self.lms, **self.score_files, SCORER: self.scorers}
+        return {
+            LM: [(one.name, one.value) for one in self.lms],
+            **self.score_files,
+            SCORER: self.scorers,
+        }
 
     @property
     def files(self) -> list[FilePath]:

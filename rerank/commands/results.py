@@ -40,8 +40,13 @@ from decoders.result import Direction, SearchResult
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
 from rerank.report.explanation import Explanation
-from rerank.scorers import FeatureSource
-from rerank.scorers.features import DocumentFeatures, have_contexts, without_context, without_null
+from rerank.scorers.features import (
+    DocumentFeatures,
+    FeatureSource,
+    have_contexts,
+    without_context,
+    without_null,
+)
 
 Array = NDArray[np.float64]
 _DIRECTIONS = {

@@ -20,8 +20,9 @@ from rerank.grammar import Kind, Member, keys_of
 from rerank.notices import Notices
 from rerank.options import option, part, record
 from rerank.registry import ALL_SYSTEMS, DECODERS, SCORE_FILES, SIDE_INFORMATION, UTILITIES
+from rerank.scorers.models import LanguageModelOption, LanguageModelValue
 from rerank.torchrun import process_number
-from rerank.values import FILE, FOLDER, PART, SCALE, SEED, TEXT, MemorySize, Pair, ShardName, Whole
+from rerank.values import FILE, FOLDER, SCALE, SEED, TEXT, MemorySize, Pair, ShardName, Whole
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
@@ -134,32 +135,20 @@ def _score_file(kind: str) -> Any:
 class ScorerOptions:
     """Scorers of a run, whose features stand behind those of the lists."""
 
-    lm: tuple[tuple[str, Path], ...] = option(
+    lm: tuple[LanguageModelOption, ...] = option(
         "Language model made by train-lm, as features NAME and NAMEoov; or hf:DIR, a causal "
         "language model of Hugging Face in safetensors (extra hf), as feature NAME, given the "
-        "document so far: hf:DIR,sentences=2 or hf:DIR,tokens=512 (whole sentences) give it less, "
-        "join=space joins sentences by spaces in place of newlines, detokenize=en undoes the "
-        "tokenisation of the lists; repeatable.",
-        type=Pair("NAME=DIR, for example codclm=models/codclm", FOLDER),
+        "document so far; repeatable. Behind the folder: pmi=yes splits the feature NAME into a "
+        "sum, NAMEnull, the log-probability without context, and NAMEpmi, what the context adds to "
+        "it (0 for first sentences), so that fluency and context have weights of their own; "
+        f"document-cache=SHARE, for example {DOCUMENT_CACHE}, interpolates the model with the "
+        "unigram of the document so far, its order is then unbounded. Behind hf:DIR: sentences=2 "
+        "or tokens=512 (whole sentences) give less, join=space joins sentences by spaces in place "
+        "of newlines, detokenize=en undoes the tokenisation of the lists. Example: --lm "
+        "codclm=DIR,pmi=yes.",
+        type=LanguageModelValue(),
         default=(),
-        metavar="NAME=DIR",
-    )
-    pmi: tuple[str, ...] = option(
-        "Split feature NAME of an --lm into a sum: NAMEnull, the log-probability without context, "
-        "and NAMEpmi, what the context adds to it (0 for first sentences), so that fluency and "
-        "context have weights of their own; repeatable. Example: --lm codclm=DIR --pmi codclm.",
-        type=TEXT,
-        default=(),
-        metavar="NAME",
-    )
-    document_cache: tuple[tuple[str, float], ...] = option(
-        "Interpolate the model NAME of an --lm with a document cache, the unigram of the document "
-        "so far, of weight SHARE; its order is then unbounded; repeatable "
-        f"[default SHARE: {DOCUMENT_CACHE}].",
-        type=Pair("NAME or NAME=SHARE, for example codclm=0.1", PART, default=DOCUMENT_CACHE),
-        default=(),
-        metavar="NAME[=SHARE]",
-        rare=True,
+        metavar="NAME=DIR[,KEY=VALUE...]",
     )
     scores: tuple[tuple[str, str], ...] = _score_file("scores")
     pair_scores: tuple[tuple[str, str], ...] = _score_file("pair-scores")
@@ -179,8 +168,8 @@ class ScorerOptions:
     @property
     def names(self) -> list[str]:
         """Names of all scorers."""
-        given = (self.lm, self.scores, self.pair_scores, self.ngram, self.scorer)
-        return [name for pairs in given for name, _ in pairs]
+        others = (self.scores, self.pair_scores, self.ngram, self.scorer)
+        return [*(one.name for one in self.lm), *(name for given in others for name, _ in given)]
 
     @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
@@ -279,12 +268,11 @@ class RunOptions:
     def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
         """The lists and scorers as a run takes them."""
         from rerank.commands.distribution import Shard
-        from rerank.pipeline.models import ModelOptions, Scoring
+        from rerank.pipeline.models import Scoring
 
         scorers, machine, sharing = self.scorers, self.machine, self.sharing
         return self.lists.lists(
             lms=scorers.lm,
-            model_options=ModelOptions(scorers.pmi, scorers.document_cache),
             scorers=scorers.scorer,
             score_files=scorers.score_files,
             side=scorers.side.by_kind,

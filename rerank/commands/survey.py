@@ -19,7 +19,7 @@ from rerank.errors import InputError
 from rerank.formats.translations import note_identity
 from rerank.formats.weights import Weights, vector
 from rerank.notices import Notices
-from rerank.scorers.features import TOTAL
+from rerank.scorers import TOTAL
 from rerank.scorers.unknown_words import UnknownWords
 from rerank.table import Column, Table
 

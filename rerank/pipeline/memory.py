@@ -19,7 +19,7 @@ from rerank.files.lines import RereadFile
 from rerank.formats.side_information import check_document
 from rerank.notices import PythonWarnings
 from rerank.registry import SIDE_INFORMATION
-from rerank.scorers import FeatureSource
+from rerank.scorers.features import FeatureSource
 
 
 class MemorySource(Run):

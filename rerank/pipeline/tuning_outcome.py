@@ -95,12 +95,8 @@ def provenance(
         **({"normalize": AS_NFC} if lists.in_nfc else {}),
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
-            name: {
-                "folder": folder.name,
-                "digest": scorer.digest,
-                **lists.model_options.provenance(name),
-            }
-            for scorer, (name, folder) in zip(source.models, lists.lms, strict=True)
+            one.name: {"folder": one.value.name, "digest": scorer.digest, **one.provenance}
+            for scorer, one in zip(source.models, lists.lms, strict=True)
         },
         "scores": {
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}

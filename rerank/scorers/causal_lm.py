@@ -25,7 +25,6 @@ from rerank.corpus.tokenisation import detokenised
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
-from rerank.scorers import Named, ScoredDocument
 from rerank.scorers.cached_scores import (
     Arrays,
     CachedScores,
@@ -39,8 +38,9 @@ from rerank.scorers.cached_scores import (
     flat,
     unscored,
 )
-from rerank.scorers.causal_options import CausalOptions
+from rerank.scorers.features import Named, ScoredDocument
 from rerank.scorers.language_model import ModelSource
+from rerank.scorers.models import Window
 
 ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
 Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
@@ -61,14 +61,14 @@ class CausalProblem(HistoryProblem):
         kept: CachedScores,
         memory: ScorerCache,
         lines: Sequence[Sequence[str]],
-        options: CausalOptions,
+        window: Window,
         *,
         order: int | None,
         label: str,
         cut: Callable[[], None],
     ) -> None:
         super().__init__(engine, kept, memory, order=order)
-        self.model, self.options, self.label = engine.model, options, label
+        self.model, self.window, self.label = engine.model, window, label
         self._lines, self._cut = lines, cut
         self._single: dict[tuple[int, bytes, int], float] = {}
         self._contexts: dict[tuple[int, Choices], tuple[CausalContext, bytes]] = {}
@@ -84,12 +84,12 @@ class CausalProblem(HistoryProblem):
     @cached_property
     def _first(self) -> Candidates:
         """The candidates as sentences without context."""
-        return self._encoded("", "\n" if self.options.join == "newline" else "")
+        return self._encoded("", "\n" if self.window.join == "newline" else "")
 
     @cached_property
     def _following(self) -> Candidates:
         """The candidates as sentences after others."""
-        return self._first if self.options.join == "newline" else self._encoded(" ", "")
+        return self._first if self.window.join == "newline" else self._encoded(" ", "")
 
     @cached_property
     def _sizes(self) -> list[NDArray[np.int64]]:
@@ -137,7 +137,7 @@ class CausalProblem(HistoryProblem):
                 f"candidate has {longest:,} tokens, the model has positions for "
                 f"{self.model.positions:,}; leave it out, or give a model with more"
             )
-        window = UNLIMITED if self.options.tokens is None else self.options.tokens
+        window = UNLIMITED if self.window.tokens is None else self.window.tokens
         sizes = [int(self._sizes[t - 1 - i][k]) for i, k in enumerate(reversed(choices))]
         wanted, fitting = np.searchsorted(
             np.cumsum(np.array(sizes, np.int64)), [window, room], side="right"
@@ -213,7 +213,7 @@ class CausalProblem(HistoryProblem):
 
     def _recent(self, choices: Choices) -> Choices:
         """The choices that contexts depend on."""
-        window = self.options.sentences
+        window = self.window.order
         return choices if window is None else choices[max(0, len(choices) - window) :]
 
     def _end(self, t: int, horizon: int) -> int:
@@ -290,20 +290,20 @@ class CausalLM(ModelSource[CausalEngine]):
         self,
         name: str,
         model: CausalModel,
-        options: CausalOptions,
+        window: Window,
         backend: Backend,
         cache: Cache | None = None,
         *,
         pmi: bool = False,
     ) -> None:
         super().__init__(name, CausalEngine(model, backend), cache, ERRORS, pmi=pmi)
-        self.model, self.options, self.order = model, options, options.order
-        self._null = replace(options, sentences=0, tokens=None)
+        self.model, self.window, self.order = model, window, window.order
+        self._null = replace(window, sentences=0, tokens=None)
         self._cut = 0
 
     def check(self) -> None:
         """ValueError for an architecture or a tokenizer that scores cannot be computed with."""
-        if self.options.join == "newline":
+        if self.window.join == "newline":
             plain, ended = self.model.encode(["a", "a\n"])
             if plain == ended or self.model.tokenizer.unk_token_id in ended[len(plain) :]:
                 raise ValueError(
@@ -313,8 +313,8 @@ class CausalLM(ModelSource[CausalEngine]):
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
         """As of `ModelSource`; null scores are those of a window of no sentences."""
-        backend, options = self._engine.backend, self._null if null else self.options
-        identity: list[object] = ["causal", VERSION, self.model.digest, options.identity]
+        backend, window = self._engine.backend, self._null if null else self.window
+        identity: list[object] = ["causal", VERSION, self.model.digest, window.identity]
         identity += [backend.dtype, backend.deterministic]
         identity += ["lazy"] if self._lazy and not null else []
         group = hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
@@ -323,7 +323,7 @@ class CausalLM(ModelSource[CausalEngine]):
     @property
     def digest(self) -> str:
         """Digest of the model's files, the window and the joiner."""
-        identity = repr((self.model.digest, self.options.identity))
+        identity = repr((self.model.digest, self.window.identity))
         return hashlib.sha256(identity.encode()).hexdigest()
 
     def passes(self, k: float) -> float:
@@ -348,7 +348,7 @@ class CausalLM(ModelSource[CausalEngine]):
             kept,
             self._null_memory if null else self._memory,
             [self._read_by_people(part) for part in kept.requested.lists()],
-            self._null if null else self.options,
+            self._null if null else self.window,
             order=0 if null else self.order,
             label=f"scorer {self.label!r}, document {name!r}",
             cut=cut,
@@ -357,8 +357,8 @@ class CausalLM(ModelSource[CausalEngine]):
     def _read_by_people(self, lines: bytes) -> list[str]:
         """The texts of LF-ended lines, detokenised if the options say so."""
         own = lines.split(b"\n")[:-1]
-        if self.options.detokenize is not None:
-            own = detokenised(own, self.options.detokenize)
+        if self.window.detokenize is not None:
+            own = detokenised(own, self.window.detokenize)
         return [line.decode() for line in own]
 
     def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:

@@ -1,4 +1,4 @@
-"""The features of a document's candidates: those of the list and those of scorers.
+"""The features of a document's candidates: those of the list, and those of scorers, their sources.
 
 Columns: the list's dense values, `total` if requested, then for each scorer its contextual feature
 and its static ones. A contextual feature exists only given a path: `under(choices)` fills it in.
@@ -8,22 +8,139 @@ the lists for each scorer that is not of order 0, or none from a cache.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.arrays import Unary, WeightedSum
+from decoders.arrays import Pairwise, Unary, WeightedSum
 from decoders.problem import DocumentProblem, ScoreError
 from decoders.reversal import own_scores
 from rerank.corpus.columns import Label, column_names
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, RerankError
 from rerank.files.arrays import ArrayStore
-from rerank.scorers import FeatureSource
+from rerank.notices import Notices
+from rerank.scorers import TOTAL
 
-TOTAL = "total"
+Named: TypeAlias = tuple[str, KBest]  # a document's name, for messages, and its lists
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredDocument:
+    """Scores of one document's n candidates by one source of features.
+
+    problem: scores over the sentences that have candidates; columns: (n, C) static features, in
+    the order of the source's `columns`; keep: writes to the cache what a search has computed.
+    """
+
+    problem: DocumentProblem
+    columns: NDArray[np.float64]
+    keep: Callable[[], None] = lambda: None
+
+
+class FeatureSource(ABC):
+    """One contextual feature of a run, called `name`, and static features `columns` beside it.
+
+    side_information: kinds that it needs of every sentence (`rerank.formats.side_information`);
+    order: number of earlier sentences that the contextual feature depends on, None if unbounded;
+    error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
+    `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
+    depends on later sentences in place of earlier ones; causal: whether it depends on those of one
+    side only; contextless: whether it has scores without context; kept: whether its scores go to
+    the score cache, if there is one. Members other than `score` have defaults for scores that cost
+    nothing.
+    """
+
+    columns: Sequence[str] = ()
+    side_information: Sequence[str] = ()
+    order: int | None = 0
+    error: float = 0.0
+    runs_on: str = "cpu"
+    given_later: bool = False
+    causal: bool = True
+    contextless: bool = True
+    kept: bool = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digest of what the scores come from."""
+        return ""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on computing scores so far, including time inside searches."""
+        return 0.0
+
+    @abstractmethod
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Features of each document (name, lists)."""
+
+    def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
+        """Scores (n,) of a document's candidates, each as if its sentence were all of it.
+
+        Not for sources of order 0, whose scores need no context, nor for those that are not
+        `contextless`.
+        """
+        alone = [(name, kbest.sentence(int(t))) for t in np.flatnonzero(kbest.counts)]
+        return np.concatenate([own_scores(one.problem, (0,))[0] for one in self.score(alone)])
+
+    def passes(self, k: float) -> float:
+        """Cost of exact search, in passes over lists of k candidates."""
+        return 1.0
+
+    def lazily(self) -> None:
+        """Score only after the histories that a search reaches, if that saves passes."""
+        return None
+
+    def remembers(self, kbest: KBest) -> bool:
+        """Whether some scores of these lists are in the cache."""
+        return False
+
+    def forgetful(self) -> FeatureSource:
+        """A copy for measuring time, which neither uses the cache nor counts."""
+        return ZeroScores(self.name, self.columns, self.order)
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """Add warnings that need the whole run; `source` is the name of the list."""
+        return None
+
+    def report(self) -> str:
+        """What was done, in a line: `codclm: 12 documents from the cache`."""
+        return f"{self.name}: nothing to report"
+
+    def details(self) -> str:
+        """Counters of the scoring engine, in a line; '' if there are none."""
+        return ""
+
+
+class ZeroScores(FeatureSource):
+    """The score 0 for every candidate, as a problem of order 1 for sources of order 1, else 0."""
+
+    def __init__(self, name: str, columns: Sequence[str], order: int | None) -> None:
+        super().__init__(name)
+        self.columns, self.order = columns, order
+
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Zeros of the shape of scores."""
+        return [
+            ScoredDocument(self.problem(kbest), np.zeros((kbest.n, len(self.columns))))
+            for _, kbest in documents
+        ]
+
+    def problem(self, kbest: KBest) -> DocumentProblem:
+        """The problem of a document."""
+        counts = kbest.counts[kbest.counts > 0].tolist()
+        if self.order != 1:
+            return Unary([np.zeros(k) for k in counts])
+        before = [1, *counts[:-1]]
+        return Pairwise([np.zeros(shape) for shape in zip(before, counts, strict=True)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

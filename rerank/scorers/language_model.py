@@ -46,9 +46,9 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
-from rerank.scorers import FeatureSource, Named, ScoredDocument
 from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
+from rerank.scorers.features import FeatureSource, Named, ScoredDocument
 from rerank.scorers.histories import ContextualProblem, located
 from rerank.scorers.unknown_words import UnknownWords
 

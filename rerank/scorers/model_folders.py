@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.registry import MODELS, SIDE_INFORMATION
-from rerank.scorers.causal_options import is_causal
 from rerank.torchrun import local_number, local_processes
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from lm.checkpoint import SavedModel
 
+HUGGING_FACE = "hf:"  # before the folder of a causal language model
 _CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 _NAME = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
 # of a model, for each thread after the first: below, threads wait for each other longer than they
@@ -112,7 +112,7 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
     from lm.checkpoint import load_model
     from lm.model import n_parameters
 
-    if is_causal(folder):
+    if str(folder).startswith(HUGGING_FACE):
         raise UsageError(
             f"--lm {folder}: this command takes models made by train-lm; Hugging Face models are "
             "scorers of decode, score, tune-mert and the others that read k-best lists"

@@ -19,8 +19,8 @@ from rerank.errors import InputError
 from rerank.files.paths import FilePath, display
 from rerank.formats.arpa import read_ngrams
 from rerank.notices import Notices
-from rerank.scorers import ScoredDocument
 from rerank.scorers.cached_scores import ListTexts
+from rerank.scorers.features import ScoredDocument
 from rerank.scorers.score_files import FileScorer, ListInfo
 from rerank.scorers.unknown_words import UnknownWords
 

@@ -36,11 +36,12 @@ from decoders.problem import (
 from rerank.corpus.kbest import Document, KBest
 from rerank.errors import RerankError, UsageError
 from rerank.files.cache import Cache
-from rerank.scorers import PlainScorer, ProblemSource, Scorer, ZeroScores
+from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.cached_scores import ListTexts, ScorerCache, flat
+from rerank.scorers.features import FeatureSource, Named, ScoredDocument, ZeroScores
 
 
-class PluginScorer(ProblemSource):
+class PluginScorer(FeatureSource):
     """The feature `name` computed by a `Scorer` or a function.
 
     identity: where the scorer comes from, part of its digest; cache: for scorers with a digest.
@@ -85,7 +86,14 @@ class PluginScorer(ProblemSource):
         """Time spent in the scorer."""
         return self._seconds
 
-    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Scores of each document, from the cache if they are there."""
+        return [
+            ScoredDocument(self._problem(name, kbest), np.zeros((kbest.n, 0)))
+            for name, kbest in documents
+        ]
+
+    def _problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
         texts = ListTexts.of(kbest, self.side_information)
         found = self._cache.recall(texts)
@@ -96,7 +104,7 @@ class PluginScorer(ProblemSource):
             problem = self.document_problem(Document.of(name, kbest))
         except RerankError:
             if self._trial:
-                return ZeroScores(self.name, (), self.order).problem(name, kbest)
+                return ZeroScores(self.name, (), self.order).problem(kbest)
             raise
         self.scored += 1
         if isinstance(problem, Unary | Pairwise):

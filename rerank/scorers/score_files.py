@@ -13,6 +13,7 @@ Every pair has one value, a finite number; pairs of candidates that --top drops 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary
+from decoders.problem import DocumentProblem
 from rerank.corpus import LARGEST
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
@@ -33,7 +35,7 @@ from rerank.files.paths import FilePath, display
 from rerank.formats import tokens
 from rerank.formats.tokens import NUMBER, shown
 from rerank.notices import Notices
-from rerank.scorers import ProblemSource, ScoredDocument
+from rerank.scorers.features import FeatureSource, Named, ScoredDocument
 
 Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 15  # lines that are read together
@@ -58,7 +60,7 @@ class ListInfo:
     clip_inf: float | None = None
 
 
-class FileScorer(ProblemSource):
+class FileScorer(FeatureSource):
     """A feature `name` whose values another tool has written to a file; nothing is rounded.
 
     Documents are read in their order; asking for an earlier one reads
@@ -78,10 +80,17 @@ class FileScorer(ProblemSource):
         """SHA-256 of the file, in hexadecimal digits."""
         return digest(self.path).removeprefix("sha256:")
 
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+    @abstractmethod
+    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
+        """Scores of one document's candidates; the name is for messages."""
+
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Features of each document, counted for the report."""
         self.documents += len(documents)
-        return super().score(documents)
+        return [
+            ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, 0)))
+            for name, kbest in documents
+        ]
 
     def remembers(self, kbest: KBest) -> bool:
         """True: nothing is computed."""

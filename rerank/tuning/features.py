@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import column_names
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights, fitted_to, vector
-from rerank.scorers.features import TOTAL, FeatureSpace
+from rerank.scorers import TOTAL
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.objective import Objective, Sums
 from rerank.tuning.pool import TuningSet
 from rerank.tuning.tuners.ascent import Bounds

@@ -63,8 +63,8 @@ class Lm:
 
     def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
         saved = world.model(self.model, self.name, seed=len(self.name), **self.shape)
-        options = f"--lm {self.name}={self.name}" + f" --pmi {self.name}" * self.pmi
-        options += f" --document-cache {self.name}={self.share}" * bool(self.share)
+        options = f"--lm {self.name}={self.name}" + ",pmi=yes" * self.pmi
+        options += f",document-cache={self.share}" * bool(self.share)
         options += "".join(f" --{kind} dev.{kind}" for kind in self.side.split())
         of = {}
         for document, own in lists.items():
@@ -134,7 +134,7 @@ class Hf:
             null = log_p(present[document][t : t + 1], texts[t : t + 1], 0)
             return {"lmpmi": given - null, "lmnull": null}
 
-        return f"--lm lm=hf:gpt{self.window}" + " --pmi lm" * self.pmi, values
+        return f"--lm lm=hf:gpt{self.window}" + ",pmi=yes" * self.pmi, values
 
 
 LAST, BLOCK = {"reverse_documents": True}, "sweeps:block=3"
@@ -344,7 +344,7 @@ def test_a_candidate_longer_than_the_positions_is_an_error(world: World) -> None
 def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world: World) -> None:
     options, _ = written(world, {"x": [["it"], ["it"]]}, [Hf()])
     command = f"score --kbest dev.kbest --docs dev.docs --out scored {options}"
-    alone = world.run(f"{command},tokens=0 --pmi lm").err
+    alone = world.run(f"{command},tokens=0,pmi=yes").err
     assert "without context, whose PMI is always 0; leave the option out, or give a wind" in alone
     words = world.json("gpt/tokenizer.json")
     words["normalizer"] = {"type": "Strip", "strip_left": False, "strip_right": True}

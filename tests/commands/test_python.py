@@ -263,8 +263,8 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
         {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^utility=rouge: there are ",
     ),
     "document cache": (
-        {"lm": {"lm": "no"}, "document_cache": {"lm": 1.0}}, TALK, RerankError,
-        "^--document-cache lm=1.0: expected a weight above 0 and below 1",
+        {"lm": {"lm": "no,document-cache=1.0"}}, TALK, RerankError,
+        "^--lm lm=no,document-cache=1.0: found document-cache=1.0: 1.0 is not in the range 0<x<1",
     ),
     "decoder": ({"search": "beem"}, TALK, RerankError, "no decoder is called 'beem'"),
     "−inf": (

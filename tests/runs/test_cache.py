@@ -83,7 +83,7 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
     drawn.write("changed.kbest", text)
     commands = [
         *(PLAIN, f"{PLAIN} --deterministic", f"{PLAIN} --dtype bfloat16"),
-        *(f"{PLAIN} --document-cache lm={share}" for share in (0.1, 0.3)),
+        *(f"{PLAIN},document-cache={share}" for share in (0.1, 0.3)),
         *(f"{SCORE}{name}" for name in ("other", "turned", "ccdclm")),
         *(f"{SCORE}source --source source{n}" for n in (1, 2)),
         *(f"{SCORE}rst --source varied --parents parents{n}" for n in (1, 2)),

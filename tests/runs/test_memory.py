@@ -112,30 +112,28 @@ def test_documents_are_read_as_they_are_decoded(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "settings"),
+    ("model", "keys", "options"),
     [
-        (
-            "codclm",
-            "--pmi lm --document-cache lm=0.2",
-            {"pmi": ["lm"], "document_cache": {"lm": 0.2}},
-        ),
-        ("ccdclm", "", {}),
-        ("dclm-bilingual-decoupled", "--source dev.src", {}),
-        ("dclm-right-target", "", {}),
+        ("codclm", ",pmi=yes,document-cache=0.2", ""),
+        ("ccdclm", "", ""),
+        ("dclm-bilingual-decoupled", "", "--source dev.src"),
+        ("dclm-right-target", "", ""),
     ],
 )
 def test_documents_in_memory_have_the_choices_and_scores_of_files(
-    model: str, options: str, settings: dict[str, object], world: World
+    model: str, keys: str, options: str, world: World
 ) -> None:
     world.model(model)
-    names = ("lmpmi", "lmnull") if "--pmi" in options else ("lm",)
+    names = ("lmpmi", "lmnull") if "pmi" in keys else ("lm",)
     weights = {"LM0": 0.5, "TM0": [0.25, 0.125], "WP0": -0.125, **dict.fromkeys(names, 1.0)}
     world.weights("w.json", {**weights, "lmoov": 0.0})
-    command = f"decode --kbest dev.kbest --docs dev.docs --weights w.json --lm lm=lm {options}"
+    command = (
+        f"decode --kbest dev.kbest --docs dev.docs --weights w.json --lm lm=lm{keys} {options}"
+    )
     world.ok(f"{command} --out out --summary out.json")
     side = {"side": {"source": "dev.src"}} if "--source" in options else {}
     lists = rerank.read("dev.kbest", "dev.docs", **side)  # type: ignore[arg-type]
-    reranker = Reranker("w.json", lm={"lm": "lm"}, **settings)  # type: ignore[arg-type]
+    reranker = Reranker("w.json", lm={"lm": f"lm{keys}"})
     results = reranker.decode(lists)
     assert [text for one in results for text in one.texts] == world.lines("out")
     summary = world.json("out.json")["documents"]

@@ -27,13 +27,13 @@ def wordless(world: World) -> None:
 
 OPTIONS = table(
     f"""
-66-pmi-of-none | {S} --pmi other | --pmi other: .* NAME of an --lm .*lm | {S}
-66-pmi-twice | {S} --pmi lm --pmi lm | --pmi lm: given twice | {S} --pmi lm
-66-pmi-of-a-taken-name | {S} --pmi lm --lm lmpmi=lm | lmpmi=lm: the name is taken | {S}
-66-document-cache-of-none | {S} --document-cache no=0.1 | cache no: expected the NAME | {S}
-66-document-cache-twice | {S} --document-cache lm --document-cache lm=0.2 | given twice | {S}
-66-document-cache-of-0 | {S} --document-cache lm=0 | 0.0 is not in the range 0<x<1 | {S}
-66-document-cache-of-1 | {S} --document-cache lm=1 | 1.0 is not in the range 0<x<1 | {S}
+66-pmi-of-a-share | {S},pmi=0.5 | found pmi=0.5: .* is not a valid boolean | {S}
+66-pmi-twice | {S},pmi=yes,pmi=yes | expected one pmi=, found two | {S},pmi=yes
+66-pmi-of-a-taken-name | {S},pmi=yes --lm lmpmi=lm | lmpmi=lm: the name is taken | {S}
+66-document-cache-of-none | {S},document-cache=no | found document-cache=no: expected a finite | {S}
+66-document-cache-twice | {S},document-cache=0.1,document-cache=0.2 | expected one document-cache=, found two | {S}
+66-document-cache-of-0 | {S},document-cache=0 | 0.0 is not in the range 0<x<1 | {S}
+66-document-cache-of-1 | {S},document-cache=1 | 1.0 is not in the range 0<x<1 | {S}
 66-name-of-a-digit | {SCORE} --lm 2lm=lm | letters and digits that begins with a letter | {S}
 66-name-with-underscore | {SCORE} --lm l_m=lm | letters and digits that begins with a letter | {S}
 66-name-of-the-total | {SCORE} --lm total=lm | 'total' is the list's total | {S}
@@ -43,7 +43,7 @@ OPTIONS = table(
 """,
     {**FORWARD, "m": "0\n" * 9},
 )
-OPTIONS += table(f"66-pmi-without-context | {S} --pmi lm | without context, whose PMI is always 0; leave | {S}", {"lm": PLAIN})
+OPTIONS += table(f"66-pmi-without-context | {S},pmi=yes | without context, whose PMI is always 0; leave | {S}", {"lm": PLAIN})
 OF_CACHE, ABOVE = (f"{SCORE} --scorer u=document-cache", "expected a weight .* above 0 and below 1, found")
 OPTIONS += table(
     f"""
@@ -55,7 +55,7 @@ OPTIONS += table(
 SWEEPS = "does not serve .* decoders that fit: sweeps, which"
 OPTIONS += table(
     f"""
-66-next-sentence-pmi | {S} --pmi lm | --pmi lm: lm is a model that is given the next sentence | {S}
+66-next-sentence-pmi | {S},pmi=yes | pmi=yes: lm is a model that is given the next sentence | {S}
 69-next-sentence-for-beam | {DL} --search beam | --search beam: beam {SWEEPS} | {DL} --search sweeps
 69-next-sentence-for-smc | {DL} --search smc --alpha 1 | --search smc: smc {SWEEPS} | {DL}
 """,
@@ -63,13 +63,13 @@ OPTIONS += table(
 )
 MEAN = f"{DL} --alpha 1 --search survivors"
 OPTIONS += table(f"69-mean-of-memories | {MEAN}:merge=mean | have no mean; merge by max or sample | {MEAN}", {"lm": Model("adclm")})
-TWO, LABEL = (f"{D} --lm a=lm --lm b=lm2", "--pmi lm: dev.kbest already has a feature 'lmnull'; choose")
+TWO, LABEL = (f"{D} --lm a=lm --lm b=lm2", "--lm lm=lm,pmi=yes: dev.kbest already has a feature 'lmnull'; choose")
 OPTIONS += table(
     f"69-both-directions-for-beam | {TWO} --search beam | beam {SWEEPS.split(',')[0]} | {TWO}",
     {"lm": Model("ccdclm"), "lm2": Model("ccdclm", {"reverse_documents": True})},
 )
 NULL: Changes = {**FORWARD, "dev.kbest": replaced("WP0=", "lmnull=")}
-OPTIONS.append(Fault("66-pmi-of-a-label", f"{S} --pmi lm", LABEL, NULL, 2, S))
+OPTIONS.append(Fault("66-pmi-of-a-label", f"{S},pmi=yes", LABEL, NULL, 2, S))
 
 # Models that a command cannot use
 
@@ -94,7 +94,7 @@ COMMANDS = [Fault(f"62-{name}", command, message, {**TEXTS, "lm": model}, 2, FOR
 HF = f"{SCORE} --lm g=hf:"
 COMMANDS += table(
     f"""
-62-hf-with-document-cache | {HF}gpt --document-cache g=0.5 | tokens are not words; give --scorer NAME=document-cache beside it
+62-hf-with-document-cache | {HF}gpt,document-cache=0.5 | tokens are not words; give --scorer NAME=document-cache beside it
 62-hf-for-perplexity | perplexity hyp.txt --lm hf:gpt | hf:gpt: this command takes models made by
 62-hf-no-folder | {HF},sentences=2 | expected hf:DIR
 62-hf-negative | {HF}gpt,sentences=-1 | found sentences=-1
@@ -102,7 +102,7 @@ COMMANDS += table(
 62-hf-join | {HF}gpt,join=comma | found join=comma
 62-hf-unknown | {HF}gpt,sentence=2 | found sentence=2
 62-hf-language | {HF}gpt,detokenize=english | found detokenize=english
-62-hf-twice | {HF}gpt,tokens=1,tokens=1 | tokens is given twice
+62-hf-twice | {HF}gpt,tokens=1,tokens=1 | expected one tokens=, found two
 """,
     {},
 )

@@ -1,0 +1,308 @@
+"""The scorers that options name: their names checked, their models and packages opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rerank.errors import InputError, RerankError, UsageError
+from rerank.grammar import Key, split
+from rerank.registry import SCORE_FILES, SCORERS
+from rerank.scorers import TOTAL
+from rerank.scorers.model_folders import HUGGING_FACE, choose_device, open_model, use_cores
+from rerank.values import FOLDER, PART, Whole
+
+if TYPE_CHECKING:
+    from lm.backend import Backend
+    from rerank.files.cache import Cache
+    from rerank.scorers.features import FeatureSource
+
+LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_UNKNOWN_KEY = re.compile(r".*,([a-z-]+=[^,/]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What of a document is the context of a sentence of a causal language model.
+
+    sentences: most sentences before it; tokens: most tokens of these, whole sentences; None for
+    all of the document so far. join: `newline`, which ends every sentence and is predicted with
+    it, or `space`, which is between two sentences and begins the second one. detokenize: language
+    of tokenised lists, whose texts are given to the model detokenised, escapes undone.
+    """
+
+    sentences: int | None = None
+    tokens: int | None = None
+    join: str = "newline"
+    detokenize: str | None = None
+
+    @property
+    def order(self) -> int | None:
+        """Number of earlier sentences that a score depends on; None if unbounded."""
+        return 0 if self.tokens == 0 else self.sentences
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What scores depend on."""
+        return self.order, self.tokens, self.join, self.detokenize
+
+
+class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """A language by its code of two letters."""
+
+    name = "language"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The code."""
+        if not re.fullmatch("[a-z]{2}", value):
+            self.fail("expected a language, as en", param, ctx)
+        return str(value)
+
+
+WINDOW_KEYS = {
+    "sentences": Key("sentences", Whole(0), "most sentences of context"),
+    "tokens": Key("tokens", Whole(0), "most tokens of context, whole sentences"),
+    "join": Key("join", click.Choice(["newline", "space"]), "what is between two sentences"),
+    "detokenize": Key("detokenize", _Language(), "language of lists whose tokenisation is undone"),
+}
+KEYS = {
+    "pmi": Key("pmi", click.BOOL, "features NAMEnull and NAMEpmi in place of NAME"),
+    "document-cache": Key("document_cache", PART, "share of a document cache in the model"),
+    **WINDOW_KEYS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModelOption:
+    """A value of `--lm NAME=[hf:]DIR[,KEY=VALUE…]`: a language model as a feature.
+
+    value: the folder, as it was given with the keys of a window; window: of a causal language model
+    of Hugging Face, None for one of our own; pmi: whether its feature becomes two, with and without
+    context; document_cache: weight λ of a document cache (`lm.document_cache`), if any.
+    """
+
+    name: str
+    folder: Path
+    value: Path
+    pmi: bool = False
+    document_cache: float | None = None
+    window: Window | None = None
+
+    @classmethod
+    def of(cls, name: str, value: str | Path) -> LanguageModelOption:
+        """The model that a value describes; UsageError for an invalid one."""
+        try:
+            return _parsed(name, str(value))
+        except click.BadParameter as fault:
+            raise UsageError(f"--{LM} {fault.message}") from None
+
+    @property
+    def option(self) -> str:
+        """The option as it was given, for messages."""
+        share = "" if self.document_cache is None else f",document-cache={self.document_cache}"
+        return f"--{LM} {self.name}={self.value}{',pmi=yes' * self.pmi}{share}"
+
+    @property
+    def provenance(self) -> dict[str, object]:
+        """Entries of a weights file about what is made of the model's scores."""
+        found: dict[str, object] = {"pmi": True} if self.pmi else {}
+        share = self.document_cache
+        return found if share is None else {**found, "document_cache": share}
+
+
+def _parsed(name: str, text: str) -> LanguageModelOption:
+    """The model that a value describes; BadParameter for an invalid one."""
+    own = f"{name}={text}"
+    try:
+        rest, given = split(text, KEYS)
+    except click.BadParameter as fault:
+        raise click.BadParameter(f"{own}: {fault.message}") from None
+    causal = rest.startswith(HUGGING_FACE)
+    folder = rest.removeprefix(HUGGING_FACE)
+    unknown = _UNKNOWN_KEY.fullmatch(rest)
+    if unknown and not Path(folder).exists():
+        raise click.BadParameter(
+            f"{own}: expected a folder, or one of {', '.join(KEYS)} behind it, "
+            f"found {unknown.group(1)}"
+        )
+    if not folder:
+        raise click.BadParameter(f"{own}: expected hf:DIR, the folder of a Hugging Face model")
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        if causal and key == "document-cache":
+            raise click.BadParameter(
+                f"{own}: {folder} is a Hugging Face model, whose tokens are not words; give "
+                "--scorer NAME=document-cache beside it"
+            )
+        if key in WINDOW_KEYS and not causal:
+            raise click.BadParameter(f"{own}: {key} is for hf:DIR, a Hugging Face model")
+        try:
+            found[KEYS[key].field] = KEYS[key].type.convert(value, None, None)
+        except click.BadParameter as fault:
+            raise click.BadParameter(f"{own}: found {key}={value}: {fault.message}") from None
+    window = {key: found.pop(key) for key in WINDOW_KEYS if key in found}
+    told = "".join(f",{key}={given[key]}" for key in given if key in window)
+    value = FOLDER.convert(f"{rest}{told}", None, None)
+    return LanguageModelOption(
+        name, Path(folder), value, **found, window=Window(**window) if causal else None
+    )
+
+
+class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """NAME=[hf:]DIR[,KEY=VALUE…] as a `LanguageModelOption`."""
+
+    name = "model"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> LanguageModelOption:
+        """The option."""
+        if isinstance(value, LanguageModelOption):
+            return value
+        name, _, text = str(value).partition("=")
+        if not (name and text):
+            self.fail(
+                f"expected NAME=DIR, for example codclm=models/codclm; found {value!r:.60}",
+                param,
+                ctx,
+            )
+        return _parsed(name, text)
+
+
+def check_names(
+    options: Mapping[str, Sequence[tuple[str, str | Path]]], pmi: Collection[str] = ()
+) -> None:
+    """UsageError for invalid and repeated names of features.
+
+    options: (NAME, value) pairs by option, without its dashes; pmi: NAMEs of models whose feature
+    becomes two.
+    """
+    labels: dict[str, str] = {}
+    for option, given in options.items():
+        for name, value in given:
+            own = f"--{option} {name}={value}"
+            if not _NAME.fullmatch(name):
+                raise UsageError(
+                    f"{own}: expected a NAME of letters and digits that begins with a letter, "
+                    "because it becomes a label of the list"
+                )
+            if name == TOTAL:
+                raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another NAME")
+            columns = SCORE_FILES[option].columns if option in SCORE_FILES else ()
+            ends = ("oov",) if option == LM else columns
+            added = {name, *(name + end for end in ends)}
+            added |= {f"{name}pmi", f"{name}null"} if option == LM and name in pmi else set()
+            if taken := sorted(added & labels.keys()):
+                raise UsageError(
+                    f"{own}: the name is taken by another --{labels[taken[0]]}; choose another NAME"
+                )
+            labels |= dict.fromkeys(added, option)
+
+
+def open_models(
+    models: Sequence[LanguageModelOption],
+    cache: Cache | None,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    dtype: str = "float32",
+    deterministic: bool = False,
+) -> list[FeatureSource]:
+    """The scorers of `--lm`, in order. UsageError for the PMI form of a model without context."""
+    if not models:
+        return []
+    from lm.backend import Backend
+
+    chosen = choose_device(device, threads)
+    backend = partial(Backend, chosen, dtype=dtype, deterministic=deterministic)
+    found: list[FeatureSource] = []
+    for model in models:
+        how = _open_own if model.window is None else _open_causal
+        scorer = how(model, backend, cache, device, threads)
+        if model.pmi and scorer.order == 0:
+            cure = "give the model a document cache: document-cache=0.1"
+            cure = cure if model.window is None else "give a window of a sentence or more"
+            raise UsageError(
+                f"{model.option}: {model.folder} is a model without context, whose PMI is always "
+                f"0; leave the option out, or {cure}"
+            )
+        if model.pmi and not scorer.causal:
+            raise UsageError(
+                f"{model.option}: {model.folder} is a model that is given the next sentence, too, "
+                "for which there is no PMI form; leave the option out"
+            )
+        found.append(scorer)
+    return found
+
+
+def _open_own(
+    model: LanguageModelOption,
+    new_backend: Callable[[], Backend],
+    cache: Cache | None,
+    device: str,
+    threads: int | None,
+) -> FeatureSource:
+    """The scorer of a model of our own; InputError if the folder is not valid."""
+    from rerank.scorers.language_model import LanguageModel
+
+    saved = open_model(model.value, device, threads)
+    return LanguageModel(
+        model.name,
+        saved,
+        new_backend(),
+        cache,
+        pmi=model.pmi,
+        document_cache=model.document_cache,
+    )
+
+
+def _open_causal(
+    model: LanguageModelOption,
+    new_backend: Callable[[], Backend],
+    cache: Cache | None,
+    device: str,
+    threads: int | None,
+) -> FeatureSource:
+    """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
+    from lm.causal.folder import CausalFolderError, open_causal_model
+    from lm.model import n_parameters
+    from rerank.scorers.causal_lm import CausalLM
+
+    try:
+        backend = new_backend()
+        opened = open_causal_model(model.folder, backend.device, backend.dtype)
+        use_cores(n_parameters(opened.model), threads)
+        window = model.window or Window()
+        scorer = CausalLM(model.name, opened, window, new_backend(), cache, pmi=model.pmi)
+        scorer.check()
+    except CausalFolderError as fault:
+        raise InputError(str(fault)) from None
+    except ValueError as fault:
+        raise InputError(f"{model.folder}: {fault}") from None
+    return scorer
+
+
+def open_scorer(name: str, entry: str, cache: Cache | None) -> FeatureSource:
+    """The scorer of `--scorer NAME=ENTRY[:ARGUMENT]`, made by a factory of another package."""
+    from rerank.scorers.plugin import PluginScorer
+
+    plugin, given, argument = entry.partition(":")
+    factory = SCORERS.named(plugin)
+    try:
+        scorer = factory(argument) if given else factory()
+    except RerankError:
+        raise
+    except Exception as fault:
+        reason = " ".join(f"{type(fault).__name__}: {fault}".split())
+        raise RerankError(
+            f"--scorer {name}={entry}: the scorer cannot be made: {reason}; check the ARGUMENT "
+            "that it expects"
+        ) from fault
+    return PluginScorer(name, scorer, identity=(plugin, argument), cache=cache)
