@@ -134,9 +134,9 @@ def test_language_models_score_as_in_the_shell(
     assert [([*one.choices], one.score) for one in results] == told
 
 
-@pytest.mark.parametrize("pmi", [[], ["lm"]])
+@pytest.mark.parametrize("pmi", ["", ",pmi=yes"])
 def test_documents_of_a_generator_are_those_of_a_list(
-    pmi: list[str], tmp_path_factory: pytest.TempPathFactory
+    pmi: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The model costs a pass for each candidate before; exact search costs little here."""
     folder = tmp_path_factory.mktemp("lm")
@@ -144,7 +144,7 @@ def test_documents_of_a_generator_are_those_of_a_list(
     save_models({"rlm-bow-ef-1": folder}, ("the", "a", "cat", "it", "he", "sleeps"), 4, 6, **shape)
     names = ["lmpmi", "lmnull", "lmoov"] if pmi else ["lm", "lmoov"]
     weights: dict[str, float] = {"tm": 1.0, **dict.fromkeys(names, 0.5)}
-    how: Any = {"lm": {"lm": folder}, "pmi": pmi, "no_cache": True}
+    how: Any = {"lm": {"lm": f"{folder}{pmi}"}, "no_cache": True}
     auto, exact = (Reranker(weights, search=name, **how) for name in ("auto", "viterbi"))
     found = auto.decode(document for document in [TALK])
     assert [one.to_dict() for one in found] == [one.to_dict() for one in exact.decode([TALK])]
