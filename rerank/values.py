@@ -88,89 +88,93 @@ LENGTH_RATIO = Real(0, 100, above=True)
 PART = Real(0, 1, above=True, below=True)  # of a mixture of two
 
 
-class Text(click.types.StringParamType):
-    """Text that is not empty."""
+class ParsedType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """A type whose `parsed` makes a value of a text, or says in a ValueError what is wrong."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The text."""
+        """The value of a text; BadParameter for what is none."""
+        try:
+            return self.parsed(str(value))
+        except click.BadParameter as fault:  # of a type within this one
+            self.fail(fault.message, param, ctx)
+        except (ValueError, UsageError) as fault:
+            self.fail(str(fault), param, ctx)
+
+    def parsed(self, value: str) -> Any:
+        """The value of a text that is not empty."""
         if not value:
-            self.fail(
-                "expected a value, found an empty one; is a variable of the shell not set?",
-                param,
-                ctx,
+            raise ValueError(
+                "expected a value, found an empty one; is a variable of the shell not set?"
             )
-        return super().convert(value, param, ctx)
+        return value
 
 
-class FileName(Text):
+class Text(ParsedType):
+    """Text that is not empty."""
+
+    name = "text"
+
+
+class FileName(ParsedType):
     """Name of a file or `-`, which the shell completes; whoever opens the file checks it."""
 
     name = "file"
+    completed_as = "file"  # in the shell
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> Any:
         """The name as it is given."""
-        try:
-            refuse_long(super().convert(value, param, ctx))
-        except UsageError as fault:
-            self.fail(str(fault), param, ctx)
+        refuse_long(super().parsed(value))
         return value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The request that the shell complete a file name."""
-        return [CompletionItem(incomplete, type="file")]
+        """The request that the shell complete a name."""
+        return [CompletionItem(incomplete, type=self.completed_as)]
 
 
 class FolderName(FileName):
     """Name of a folder, as a path; a file is refused."""
 
     name = "folder"
+    completed_as = "dir"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> Path:
         """The path."""
-        name = super().convert(value, param, ctx)
-        if os.path.exists(name) and not os.path.isdir(name):
-            self.fail(f"expected a folder, found the file {_shown(name)}; name another", param, ctx)
-        super().convert(os.path.join(name, "x" * 100, "x" * 100), param, ctx)  # room for files
-        return Path(name)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """The request that the shell complete a folder name."""
-        return [CompletionItem(incomplete, type="dir")]
+        super().parsed(value)
+        if os.path.exists(value) and not os.path.isdir(value):
+            raise ValueError(f"expected a folder, found the file {_shown(value)}; name another")
+        super().parsed(os.path.join(value, "x" * 100, "x" * 100))  # room for files
+        return Path(value)
 
 
 TEXT, FILE, FOLDER = Text(), FileName(), FolderName()
 
 
-class EncodingName(Text):
+class EncodingName(ParsedType):
     """Name of an encoding in which ASCII stays as it is."""
 
     name = "encoding"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> str:
         """The name as it is given."""
-        try:
-            Encoding(super().convert(value, param, ctx))
-        except ValueError as fault:
-            self.fail(str(fault), param, ctx)
-        return value
+        return Encoding(super().parsed(value)).name
 
 
-class NameList(Text):
+class NameList(ParsedType):
     """Names between commas, none of them empty, as a tuple."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    name = "text"
+
+    def parsed(self, value: str) -> tuple[str, ...]:
         """The names."""
-        names = tuple(super().convert(value, param, ctx).split(","))
+        names = tuple(super().parsed(value).split(","))
         if not all(names):
-            self.fail(f"expected names with commas between them, found {_shown(value)}", param, ctx)
+            raise ValueError(f"expected names with commas between them, found {_shown(value)}")
         return names
 
 
-class Pair(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+class Pair(ParsedType):
     """NAME=VALUE as a tuple; a VALUE alone where there is a label, a NAME alone with a default.
 
     form: what is expected, for messages; last: whether a NAME may hold a `=`, and no VALUE does.
@@ -191,7 +195,7 @@ class Pair(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8
         self.form, self.value, self.label, self.default = form, value, label, default
         self.last = last
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> tuple[str, Any]:
         """The name and the value."""
         name, mark, text = value.rpartition("=") if self.last else value.partition("=")
         if self.label and (not mark or "/" in name):
@@ -199,59 +203,59 @@ class Pair(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8
         elif name and not mark and self.default is not None:
             return name, self.default
         if not (name and text):
-            self.fail(f"expected {self.form}; found {_shown(value)}", param, ctx)
-        return name, self.value.convert(text, param, ctx)
+            raise ValueError(f"expected {self.form}; found {_shown(value)}")
+        return name, self.value.convert(text, None, None)
 
 
-class Interval(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+class Interval(ParsedType):
     """LOW:HIGH as a tuple, infinite where one is left out."""
 
     name = "interval"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> tuple[float, float]:
         """The least and the greatest number."""
         low, colon, high = value.partition(":")
         if not colon or not (low or high):
-            self.fail(f"expected LOW:HIGH, as 0: or -1:1, found {_shown(value)}", param, ctx)
-        least = WEIGHT.convert(low, param, ctx) if low else -math.inf
-        greatest = WEIGHT.convert(high, param, ctx) if high else math.inf
+            raise ValueError(f"expected LOW:HIGH, as 0: or -1:1, found {_shown(value)}")
+        least = WEIGHT.convert(low, None, None) if low else -math.inf
+        greatest = WEIGHT.convert(high, None, None) if high else math.inf
         if least > greatest:
-            self.fail(f"expected the least value first, found {_shown(value)}", param, ctx)
+            raise ValueError(f"expected the least value first, found {_shown(value)}")
         return least, greatest
 
 
-class MemorySize(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+class MemorySize(ParsedType):
     """Bytes, written as a number with K, M, G or T: powers of 1,024, as of Slurm and sort."""
 
     name = "size"
     least = 256 << 20  # what the program takes without any candidates, rounded up
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> int:
         """The number of bytes, at least 256M."""
         found = _SIZE.fullmatch(value)
         if not found:
-            self.fail(f"expected a size such as 3G or 500M, found {_shown(value)}", param, ctx)
+            raise ValueError(f"expected a size such as 3G or 500M, found {_shown(value)}")
         size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper()))
         if size < self.least:
-            self.fail(f"expected at least 256M, found {_shown(value)}", param, ctx)
+            raise ValueError(f"expected at least 256M, found {_shown(value)}")
         return size
 
 
-class ShardName(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+class ShardName(ParsedType):
     """I/N as a tuple: one of N shards, I from 1 to N."""
 
     name = "shard"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> tuple[int, int]:
         """The number of the shard and how many there are."""
         found = _SHARD.fullmatch(value)
         number, total = map(int, found.groups()) if found else (0, 0)
         if not 1 <= number <= total <= MOST:
-            self.fail(f"expected I/N with I from 1 to N, as 1/4, found {_shown(value)}", param, ctx)
+            raise ValueError(f"expected I/N with I from 1 to N, as 1/4, found {_shown(value)}")
         return number, total
 
 
-class WordOr(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+class WordOr(ParsedType):
     """One of some words, or a number."""
 
     name = "word or number"
@@ -259,14 +263,13 @@ class WordOr(click.ParamType):  # type: ignore[type-arg]  # not generic in click
     def __init__(self, words: tuple[str, ...], number: Real) -> None:
         self.words, self.number = words, number
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def parsed(self, value: str) -> Any:
         """The word as it is, or the number."""
         if value in self.words:
             return value
         if not NUMBER.fullmatch(os.fsencode(value)):
-            words = ", ".join(self.words)
-            self.fail(f"expected {words} or a number, found {_shown(value)}", param, ctx)
-        return self.number.convert(value, param, ctx)
+            raise ValueError(f"expected {', '.join(self.words)} or a number, found {_shown(value)}")
+        return self.number.convert(value, None, None)
 
 
 class MemberName(click.Choice[str]):

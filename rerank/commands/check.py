@@ -385,16 +385,15 @@ def _clean(
         try:
             for path, target in targets.items():
                 copies[path] = Path(folder, f"<clean copy of {Path(path).name}>")
-                lines, done = (
-                    cleaned_list(read.kbest, read)
-                    if path == lists.kbest
-                    else cleaned_text(path, documents.n_lines)
-                )
+                done = repairs[display(target)] = Counter()
+                if path == lists.kbest:
+                    cleaned = cleaned_list(read.kbest, read, done)
+                else:
+                    cleaned = cleaned_text(path, documents.n_lines, done)
                 if read.in_nfc and path != lists.docs:
-                    lines = in_nfc(lines, done)
+                    cleaned = in_nfc(cleaned, done)
                 with copies[path].open("wb") as copy:
-                    copy.writelines(line + b"\n" for line in lines)
-                repairs[display(target)] = done
+                    copy.writelines(line + b"\n" for line in cleaned)
         except InputError as fault:
             remaining = Findings()
             remaining.refuse(fault)

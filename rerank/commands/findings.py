@@ -320,17 +320,12 @@ SORTED, SURPLUS = "line sorted by sentence", "surplus blank line at the end left
 NORMALIZED = "line written in Unicode form NFC"
 
 
-def cleaned_text(path: FilePath, n_lines: int) -> tuple[Iterator[bytes], Counter[str]]:
-    """Lines of a text, and the repairs, counted once all lines are taken.
+def cleaned_text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterator[bytes]:
+    """Lines of a text; the repairs are counted once all lines are taken.
 
-    n_lines: of the source; blank lines after as many are left out. `InputError`, when the lines
-    are taken, for bytes that are not UTF-8 text.
+    n_lines: of the source; blank lines after as many are left out. `InputError` for bytes that are
+    not UTF-8 text.
     """
-    repairs: Counter[str] = Counter()
-    return _text(path, n_lines, repairs), repairs
-
-
-def _text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterator[bytes]:
     found = Notices()
     lines = _without_marks(read_lines(path, found))
     yield from islice(lines, n_lines)
@@ -342,8 +337,8 @@ def _text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterator[bytes
     _count(found, repairs)
 
 
-def cleaned_list(path: FilePath, options: ReadingOptions) -> tuple[Iterator[bytes], Counter[str]]:
-    """Lines of a k-best list, and the repairs, counted once all lines are taken.
+def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str]) -> Iterator[bytes]:
+    """Lines of a k-best list; the repairs are counted once all lines are taken.
 
     The list is read before: `InputError` if it is in no known format. Lists that have to be sorted
     are in memory.
@@ -353,30 +348,29 @@ def cleaned_list(path: FilePath, options: ReadingOptions) -> tuple[Iterator[byte
     clean = _without_marks(lines)
     rows = known.read(clean, found, source=display(path), clip=options.clip_inf)
     ids = [chunk.sentences for chunk in rows]
-    repairs: Counter[str] = Counter()
     _count(found, repairs)
-    skips = found.count_of(BLANK) > 0
-    if not isinstance(known, Moses | NamedFeatures):
-        if found.first_fault is not None:
-            raise found.first_fault
-        return _kept(path, options, set(), skips, repairs), repairs
-    kept = _kept(path, options, found.refused, skips, repairs)
+    by_line = isinstance(known, Moses | NamedFeatures)
+    if found.first_fault is not None and not by_line:
+        raise found.first_fault
+    kept = _kept(path, options, found, repairs)
     order = np.concatenate(ids) if ids else np.zeros(0, np.int64)
-    falls = np.flatnonzero(np.diff(order) < 0)
-    if not len(falls):
-        return kept, repairs
+    if not by_line or (np.diff(order) >= 0).all():
+        yield from kept
+        return
     by_id = np.argsort(order, kind="stable")
     repairs[SORTED] += int((by_id != np.arange(len(by_id))).sum())
-    return _in_order(kept, by_id.tolist()), repairs
+    every = list(kept)
+    yield from map(every.__getitem__, by_id.tolist())
 
 
 def _kept(
-    path: FilePath, options: ReadingOptions, refused: set[int], skips: bool, repairs: Counter[str]
+    path: FilePath, options: ReadingOptions, found: Findings, repairs: Counter[str]
 ) -> Iterator[bytes]:
-    """The lines but for those refused and, if it `skips` them, blank ones."""
+    """The lines but for those refused and, where blank ones are skipped, those."""
+    skips = found.count_of(BLANK) > 0
     lines = read_lines(path, Findings(), encoded=options.encoded)
     for number, line in enumerate(_without_marks(lines), 1):
-        if number in refused:
+        if number in found.refused:
             repairs[LEFT_OUT] += 1
         elif skips and not line.strip():
             repairs[SKIPPED] += 1
@@ -391,12 +385,6 @@ def in_nfc(lines: Iterable[bytes], repairs: Counter[str]) -> Iterator[bytes]:
         if new != line:
             repairs[NORMALIZED] += 1
         yield new
-
-
-def _in_order(lines: Iterable[bytes], order: list[int]) -> Iterator[bytes]:
-    every = list(lines)
-    for place in order:
-        yield every[place]
 
 
 def _without_marks(lines: Iterable[bytes]) -> Iterator[bytes]:

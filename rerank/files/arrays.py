@@ -38,6 +38,17 @@ _DOCUMENT = 0.25  # share of the memory for the lists of a document
 # shares of the memory up to which arrays stay there: what is needed most comes last
 _KEPT, _LARGE, _WORKING = 0.25, 0.75, 1.0
 
+SHARE = 0.5  # of the available memory that arrays take by default
+_OTHERS = 240 << 20  # bytes that a run takes beside these arrays once its libraries are loaded
+_ROOT = Path("/")
+_MEMINFO = re.compile(r"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
+# limit and use of a control group: version 2, then version 1 (Linux)
+_GROUPS = (
+    ("", "sys/fs/cgroup", "memory.max", "memory.current"),
+    ("memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
+_CACHED = re.compile(r"^(?:total_)?inactive_file (\d+)$", re.MULTILINE)  # can be dropped at once
+
 
 class ArrayStore:
     """Where a run's large arrays lie.
@@ -135,7 +146,10 @@ class ArrayStore:
         folder = tempfile.gettempdir()
         try:
             with tempfile.TemporaryFile(prefix="rerank-", dir=folder) as file:
-                _reserve(file.fileno(), size)
+                if hasattr(os, "posix_fallocate"):  # a full disk is heard of too late otherwise
+                    os.posix_fallocate(file.fileno(), 0, size)
+                else:
+                    os.truncate(file.fileno(), size)
                 found = mmap.mmap(file.fileno(), size)
         except OSError as fault:
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -172,24 +186,7 @@ def _watch(store: ReferenceType[ArrayStore], whole: int, others: int) -> None:
         time.sleep(_SECONDS)
 
 
-def _reserve(descriptor: int, size: int) -> None:
-    """Make a file this long; OSError where the disk lacks room, which is too late to hear later."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(descriptor, 0, size)
-    else:
-        os.truncate(descriptor, size)
-
-
-SHARE = 0.5  # of the available memory that arrays take by default
-_OTHERS = 240 << 20  # bytes that a run takes beside these arrays once its libraries are loaded
-_ROOT = Path("/")
-_MEMINFO = re.compile(r"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
-# limit and use of a control group: version 2, then version 1 (Linux)
-_GROUPS = (
-    ("", "sys/fs/cgroup", "memory.max", "memory.current"),
-    ("memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
-)
-_CACHED = re.compile(r"^(?:total_)?inactive_file (\d+)$", re.MULTILINE)  # can be dropped at once
+# What the machine has left
 
 
 def available_memory(root: Path = _ROOT) -> int:

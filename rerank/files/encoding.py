@@ -84,65 +84,51 @@ class Encoding:
 UTF_8 = Encoding()
 
 
-def binary_extractor(block: bytes, source: str) -> InputError | None:
-    """Error for a binary file of Moses' extractor, otherwise None."""
-    found = _EXTRACTOR.match(block)
-    if found is None:
-        return None
-    kind = found[1].decode().lower()
-    return InputError(
-        f"expected text, found the binary form of Moses' extractor {kind}; run extractor without "
-        "its binary option",
-        source=source,
-        line=1,
-    )
-
-
-def wide_mark(block: bytes, source: str) -> InputError | None:
-    """Error for a file that begins with a byte-order mark of UTF-16 or UTF-32, otherwise None."""
+def check_start(block: bytes, source: str) -> None:
+    """InputError for the beginning of UTF-16, UTF-32 or a binary file of Moses' extractor."""
     for mark, encoding in _WIDE_MARKS.items():
         if block.startswith(mark):
-            return _wide(encoding, source, 1)
-    return None
+            raise _wide(encoding, source, 1)
+    if found := _EXTRACTOR.match(block):
+        kind = found[1].decode().lower()
+        raise InputError(
+            f"expected text, found the binary form of Moses' extractor {kind}; run extractor "
+            "without its binary option",
+            source=source,
+            line=1,
+        )
 
 
-def wide_text(block: bytes, source: str, first: int) -> InputError | None:
-    """Error for a block of lines that looks like UTF-16, otherwise None."""
-    encoding = _wide_by_zeros(block)
-    return _wide(encoding, source, first) if encoding else None
+def mended(block: bytes, source: str, first: int, notices: Notices) -> bytes:
+    """A block of lines with U+FFFD for bytes that are not UTF-8 and for NUL, if `notices` go on.
 
-
-def nul(block: bytes, source: str, first: int) -> InputError:
-    """Error for the first NUL byte in a block of lines; `first` is the number of its first line."""
-    place = block.index(0)
-    column = place - block.rfind(b"\n", 0, place)
-    return InputError(
-        f"expected text, found a NUL byte at byte {column} of the line; "
-        "remove such bytes with: tr -d '\\000'",
-        source=source,
-        line=first + block.count(b"\n", 0, place),
-    )
-
-
-def not_utf8(block: bytes, place: int, source: str, first: int) -> InputError:
-    """Error for the first invalid byte of a block of lines, at index `place`."""
-    start = block.rfind(b"\n", 0, place) + 1
-    guess, cure = _guess(block[start:].partition(b"\n")[0])
-    return InputError(
-        f"expected UTF-8, found 0x{block[place]:02X} at byte {place - start + 1} of the line, "
-        f"probably {guess}; {cure}",
-        source=source,
-        line=first + block.count(b"\n", 0, start),
-    )
-
-
-def _wide_by_zeros(block: bytes) -> str:
-    """UTF-16LE or UTF-16BE if every other byte is zero, as in Latin text, otherwise ""."""
+    first: number of the first line. InputError for what looks like UTF-16: every other byte is
+    zero, as in Latin text.
+    """
     even, odd = block[:1024:2], block[1:1024:2]
     for encoding, zeros, others in (("UTF-16LE", odd, even), ("UTF-16BE", even, odd)):
         if 2 * zeros.count(0) > len(zeros) and 2 * others.count(0) < len(others):
-            return encoding
-    return ""
+            raise _wide(encoding, source, first)
+    lines = []
+    for number, line in enumerate(block.split(NEWLINE), first):
+        faults = []
+        try:
+            line.decode()
+        except UnicodeDecodeError as invalid:
+            guess, cure = _guess(line)
+            faults.append(
+                f"expected UTF-8, found 0x{line[invalid.start]:02X} at byte {invalid.start + 1} of "
+                f"the line, probably {guess}; {cure}"
+            )
+        if b"\0" in line:
+            faults.append(
+                f"expected text, found a NUL byte at byte {line.index(0) + 1} of the line; "
+                "remove such bytes with: tr -d '\\000'"
+            )
+        for fault in faults:
+            notices.refuse(InputError(fault, source=source, line=number))
+        lines.append(line.decode(errors="replace").encode().replace(b"\0", _REPLACEMENT))
+    return NEWLINE.join(lines)
 
 
 def _wide(encoding: str, source: str, line: int) -> InputError:

@@ -22,10 +22,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.files import encoding
+from rerank.files.encoding import UTF_8, Encoding, check_start, mended
 from rerank.files.paths import STDIN, FilePath, display
 from rerank.notices import Notices
 
@@ -57,7 +57,7 @@ def read_lines(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
     max_bytes: int | None = None,
-    encoded: encoding.Encoding = encoding.UTF_8,
+    encoded: Encoding = UTF_8,
 ) -> Iterator[bytes]:
     """Lines of a file in UTF-8, plain or compressed, without line ends; `-` is standard input.
 
@@ -67,7 +67,10 @@ def read_lines(
     validated before its first line is yielded. O(1 MiB + longest line) memory.
     """
     source, number, size = display(path), 1, 0
-    with _opened(path) as opened, _unchanging(path, opened) as file:
+    with (
+        _opened(path) as opened,
+        path.reading(opened) if isinstance(path, RereadFile) else nullcontext(opened) as file,
+    ):
         try:
             for block in _blocks(_chunks(file, source, notices), max_line_bytes):
                 size += len(block)
@@ -78,7 +81,11 @@ def read_lines(
                         source=source,
                     )
                 if number == 1:
-                    block = _without_mark(block, source, notices)
+                    check_start(block, source)
+                    if block.startswith(codecs.BOM_UTF8):
+                        kind = "byte-order mark at the start, removed"
+                        notices.add(kind, source=source, line=1)
+                        block = block.removeprefix(codecs.BOM_UTF8)
                 if len(block) > max_line_bytes:
                     _refuse_long(block, source, number, max_line_bytes)
                 if not encoded.is_plain:
@@ -158,24 +165,14 @@ def _blocks(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def _without_mark(block: bytes, source: str, notices: Notices) -> bytes:
-    """The first block of a file, without a byte-order mark of UTF-8."""
-    if fault := encoding.wide_mark(block, source) or encoding.binary_extractor(block, source):
-        raise fault
-    if block.startswith(codecs.BOM_UTF8):
-        notices.add("byte-order mark at the start, removed", source=source, line=1)
-    return block.removeprefix(codecs.BOM_UTF8)
-
-
 def _checked(block: bytes, source: str, first: int, notices: Notices) -> list[bytes]:
     """Validated lines of a block; `first` is the number of its first line."""
     try:
         text = block.decode()
     except UnicodeDecodeError:
-        block = _mended(block, source, first, notices)
-        text = block.decode()
+        text = "\0"
     if "\0" in text:
-        block = _mended(block, source, first, notices)
+        block = mended(block, source, first, notices)
         text = block.decode()
     # `in` for each character, not one pattern for all: 0.2 ms against 7 ms per MiB of ASCII; else
     # among the few characters that are not ordinary: 0.4 ms against 6 ms
@@ -191,23 +188,6 @@ def _checked(block: bytes, source: str, first: int, notices: Notices) -> list[by
     if not lines[-1]:
         lines.pop()
     return lines
-
-
-def _mended(block: bytes, source: str, first: int, notices: Notices) -> bytes:
-    """The block with U+FFFD for bytes that are not UTF-8 and for NUL, if `notices` go on."""
-    if fault := encoding.wide_text(block, source, first):
-        raise fault
-    lines = block.split(b"\n")
-    for i, line in enumerate(lines):
-        text = line.decode(errors="replace")
-        try:
-            line.decode()
-        except UnicodeDecodeError as invalid:
-            notices.refuse(encoding.not_utf8(line, invalid.start, source, first + i))
-        if b"\0" in line:
-            notices.refuse(encoding.nul(line, source, first + i))
-        lines[i] = text.replace("\0", "\ufffd").encode()
-    return b"\n".join(lines)
 
 
 def _without_cr(block: bytes, source: str, first: int, notices: Notices) -> bytes:
@@ -259,10 +239,6 @@ def _opened(path: FilePath) -> Iterator[BinaryIO]:
             yield file
         except OSError as fault:
             raise RerankError(f"reading {display(path)} failed: {_reason(fault)}") from None
-
-
-def _unchanging(path: FilePath, file: BinaryIO) -> AbstractContextManager[BinaryIO]:
-    return path.reading(file) if isinstance(path, RereadFile) else nullcontext(file)
 
 
 def _missing(path: Path) -> str:
@@ -387,20 +363,10 @@ class DamagedError(Exception):
     """A file that cannot be decompressed: what was expected, what was found, and the cure."""
 
 
-class _Decoder(Protocol):
-    """Interface of the decompressors of `zlib`, `lzma` and `bz2`; each decodes one member."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
 class _Format(NamedTuple):
     name: str
     magic: re.Pattern[bytes]
-    decoder: Callable[[], _Decoder]
+    decoder: Callable[[], Any]  # each decodes one member
 
 
 _FORMATS = (
