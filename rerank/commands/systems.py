@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
-from rerank.corpus.documents import Documents, Lines, shown_id
+from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines, spool
@@ -40,6 +40,8 @@ from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS
 
 Floats = NDArray[np.float64]
+Named = tuple[str, FilePath]
+PREFIX = "sys"  # of the names of indicator features
 VOTES = "votes"
 SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
@@ -60,10 +62,8 @@ class SystemLists:
     def docids(self) -> Path:
         """A file beside the lists with the document id of each sentence."""
         path = self.path.with_name("<documents of the systems>")
-        ids, spans = self.documents.ids, map(self.documents.span, range(len(self.documents)))
-        lines = (
-            f"{name}\n" * (stop - start) for name, (start, stop) in zip(ids, spans, strict=True)
-        )
+        spans = zip(self.documents.ids, pairwise(self.documents.starts), strict=True)
+        lines = (f"{name}\n" * (stop - start) for name, (start, stop) in spans)
         path.write_text("".join(lines), encoding="utf-8")
         return path
 
@@ -85,19 +85,23 @@ def lists_of_systems(
     state]; first_id: of the first sentence; change: makes of each output what is read of it. For
     faults see `rerank.commands.systems.read_outputs`.
     """
-    systems = [(name, _reread(path, copies)) for name, path in systems]
+    systems = [  # files are read several times
+        (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
+        for name, path in systems
+    ]
     own = documents_of_systems(systems, notices) if documents is None and docs is None else None
     if documents is None:
         documents = own if no_docs is None else None
     if documents is None:
-        n_lines = partial(count_sentences, systems) if own is None else partial(int, own.n_lines)
+        n_lines = partial(_n_lines, systems[0][1]) if own is None else partial(int, own.n_lines)
         documents = chosen_documents(docs, no_docs, n_lines, notices)
     # segments are matched by the names that the files have, whatever --no-docs makes of them
     outputs = read_outputs(systems, documents if own is None else own, notices)
     outputs = replace(outputs, documents=documents)
     folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
     path = Path(folder, f"<outputs of {len(outputs.names)} systems>")
-    known = "moses" if _fit_moses(outputs) else "jsonl"
+    every = (text or b"" for texts in outputs.read(Notices()) for each in texts for text in each)
+    known = "jsonl" if any(b"|||" in text for text in every) else "moses"
     with path.open("wb") as file:
         form, first = FORMATS[known](), 0
         for texts in outputs.read(notices):
@@ -164,21 +168,6 @@ def _merged(outputs: Sequence[bytes | None]) -> dict[bytes, list[int]]:
     return found
 
 
-def _fit_moses(outputs: SystemOutputs) -> bool:
-    """Whether no text holds the separator of Moses' columns."""
-    documents = outputs.read(Notices())
-    return not any(b"|||" in (text or b"") for texts in documents for t in texts for text in t)
-
-
-def _reread(path: FilePath, copies: ExitStack) -> FilePath:
-    """A path to read several times: of standard input or a pipe, that of a copy."""
-    return path if file_and_name(path)[1] is not None else copies.enter_context(spool(path))
-
-
-PREFIX = "sys"  # of the names of indicator features
-Named = tuple[str, FilePath]
-
-
 @dataclass(frozen=True, slots=True)
 class SystemOutputs:
     """Outputs of M systems for the sentences of documents.
@@ -211,18 +200,16 @@ class SystemOutputs:
 
         Blanks around words are those of a k-best list: one between words, none at the ends.
         """
-        plain = [
-            None if isinstance(one, Translation) else read_lines(one, notices) for one in self.texts
+        sources: list[Iterator[bytes | None]] = [
+            iter(one.lines) if isinstance(one, Translation) else read_lines(one, notices)
+            for one in self.texts
         ]
-        for d in range(len(self.documents)):
-            start, stop = self.documents.span(d)
-            outputs: list[Lines] = []
-            for text, lines in zip(self.texts, plain, strict=True):
-                if isinstance(text, Translation):
-                    outputs.append(text.lines[start:stop])
-                else:
-                    outputs.append(list(islice(lines or (), stop - start)))
-            yield [list(map(_spaced, each)) for each in zip(*outputs, strict=True)]
+        for start, stop in pairwise(self.documents.starts):
+            outputs = [list(islice(lines, stop - start)) for lines in sources]
+            yield [
+                [None if text is None else b" ".join(split_words(text)) for text in each]
+                for each in zip(*outputs, strict=True)
+            ]
 
 
 def read_outputs(systems: Sequence[Named], documents: Documents, notices: Notices) -> SystemOutputs:
@@ -241,7 +228,8 @@ def read_outputs(systems: Sequence[Named], documents: Documents, notices: Notice
                     "NAME=FILE with another name, or leave it out"
                 )
             found[name] = text
-            _check(text, documents, notices)
+            if isinstance(text, Translation):
+                _check(text, documents, notices)
     if len(found) < 2:
         raise UsageError(
             f"--systems: expected two systems or more, found {', '.join(found)}; there is nothing "
@@ -252,16 +240,8 @@ def read_outputs(systems: Sequence[Named], documents: Documents, notices: Notice
 
 def documents_of_systems(systems: Sequence[Named], notices: Notices) -> Documents | None:
     """The documents that the first of the files states that states any; None if none does."""
-    for _, path in systems:
-        found = documents_in(path, notices)
-        if found is not None:
-            return found
-    return None
-
-
-def count_sentences(systems: Sequence[Named]) -> int:
-    """Number of lines of the first of the systems, where all are plain texts."""
-    return sum(1 for _ in read_lines(systems[0][1], Notices()))
+    stated = (documents_in(path, notices) for _, path in systems)
+    return next((found for found in stated if found is not None), None)
 
 
 def _texts(
@@ -271,7 +251,8 @@ def _texts(
     if given == ALL:
         yield from read_systems(path, documents, notices)[1].items()
         return
-    if documents.lines is None and _is_plain(path) and _has_lines(path, documents.n_read):
+    is_plain = file_and_name(path)[1] is None and documents_in(path, Notices()) is None
+    if documents.lines is None and is_plain and _n_lines(path) == documents.n_read:
         yield given, path
         return
     found = read_texts_of(path, documents, notices, model="the source", role="system")
@@ -284,20 +265,13 @@ def _texts(
     yield given, found[0]
 
 
-def _is_plain(path: FilePath) -> bool:
-    """Whether a file is a plain text, of which no text is chosen by name."""
-    return file_and_name(path)[1] is None and documents_in(path, Notices()) is None
+def _n_lines(path: FilePath) -> int:
+    """Number of lines of a plain text."""
+    return sum(1 for _ in read_lines(path, Notices()))
 
 
-def _has_lines(path: FilePath, n_lines: int) -> bool:
-    """Whether a plain text has so many lines."""
-    return sum(1 for _ in read_lines(path, Notices())) == n_lines
-
-
-def _check(text: FilePath | Translation, documents: Documents, notices: Notices) -> None:
+def _check(text: Translation, documents: Documents, notices: Notices) -> None:
     """Count missing segments; InputError for a system without any output for a document."""
-    if not isinstance(text, Translation):
-        return
     for name, lines in zip(documents.ids, documents.split(text.lines), strict=True):
         if lines and all(line is None for line in lines):
             raise InputError(
@@ -308,7 +282,3 @@ def _check(text: FilePath | Translation, documents: Documents, notices: Notices)
     if count := sum(line is None for line in text.lines):
         kind = "segment without translation, for which the system has no candidate"
         notices.add(kind, source=text.name, count=count)
-
-
-def _spaced(line: bytes | None) -> bytes | None:
-    return None if line is None else b" ".join(split_words(line))
