@@ -12,27 +12,34 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 
-from decoders.table import Options
-from rerank.commands.document_run import LinearModel, choose_search
-from rerank.commands.lists import Lists
+from rerank.commands.document_run import LinearModel, Run, choose_search
+from rerank.commands.lists import KBestFile, Lists, NamedLists, made_lists, with_own_sources
 from rerank.commands.results import DocumentResult, Trace
-from rerank.commands.run import SEARCH_NAMES
+from rerank.commands.run import SEARCH, ListFiles, SearchOptions
+from rerank.corpus.columns import Label
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import Document
+from rerank.corpus.kbest import Document, KBest
+from rerank.corpus.reading import AS_SOURCE
+from rerank.errors import InputError
+from rerank.files.lines import RereadFile
 from rerank.files.paths import display
+from rerank.formats.side_information import check_document
 from rerank.formats.weights import Weights, read_weights
+from rerank.grammar import Member
 from rerank.notices import Notices, PythonWarnings, log
-from rerank.pipeline.memory import DocumentReader, MemorySource
+from rerank.options import settings_of
 from rerank.pipeline.models import Scoring
-from rerank.pipeline.searching import Search
+from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.features import FeatureSource
@@ -44,53 +51,6 @@ if TYPE_CHECKING:
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
-
-
-class DecodeOptions(TypedDict, total=False):
-    """Options of `rerank decode`, by their names in the shell; `rerank decode --help`."""
-
-    alpha: float
-    beam: int
-    beam_threshold: float
-    block: int
-    cache: Path | str
-    default_weight: float
-    deterministic: bool
-    device: str
-    dtype: str
-    ess: float
-    gap: int
-    gibbs: int
-    horizon: int
-    lag: int
-    merge: str
-    n_best: int
-    no_cache: bool
-    particles: int
-    resampling: str
-    samples: int
-    seed: int
-    spread: float
-    temper: float
-    utility: str
-    word_reward: float
-
-
-class ReadOptions(TypedDict, total=False):
-    """Options of `rerank decode` about lists."""
-
-    no_docs: str | None
-    top: int | None
-    diverse: bool
-    first_id: int
-    clip_inf: float | None
-    max_k: int
-    kbest_format: str | None
-    kbest_scores: str | Path | None
-    encoding: str
-    encoding_errors: str
-    missing: str
-    normalize: str
 
 
 class Reranker:
@@ -111,22 +71,21 @@ class Reranker:
         lm: Mapping[str, LanguageModel] | None = None,
         sparse: Mapping[str, float] | None = None,
         search: str = "auto",
-        **options: Unpack[DecodeOptions],
+        **options: Any,
     ) -> None:
-        how, machine = _split(search, options)
-        notices = PythonWarnings()
+        given, notices = _Options(search, options), PythonWarnings()
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
-        self.model = LinearModel(found, name, options.get("default_weight"))
-        self.search = how.at(found.alpha, found.mbr_spread)
-        self.scorers = _feature_sources(scorers or {}, lm or {}, machine, notices)
+        self.model = LinearModel(found, name, given.default_weight)
+        self.search = self.model.scale(given.search)
+        self.scorers = given.open(scorers or {}, lm or {}, notices)
 
     def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:
         """The result for each document, in order; documents are read as they are needed.
 
         Several are scored and searched together; neither that nor their order changes a result.
         """
-        source = MemorySource(documents, self.scorers, self.model.weights.sparse)
+        source = MemoryRun(documents, self.scorers, self.model.weights.sparse)
         search = choose_search(source, self.search, log.info)
         results = []
         for batch in self.model.batches(source, search):
@@ -147,7 +106,7 @@ def read(
     *,
     systems: Mapping[str, str | Path] | None = None,
     side: Mapping[str, str | Path] | None = None,
-    **options: Unpack[ReadOptions],
+    **options: Any,
 ) -> DocumentReader:
     """Documents of a k-best list and of a file with the document id of each source line.
 
@@ -155,9 +114,9 @@ def read(
     side: files of side information by kind, as `{"source": "dev.zh"}`. The other options are those
     of `rerank decode`.
     """
-    _check_names(options, ReadOptions.__annotations__)
-    outputs = tuple((name, Path(path)) for name, path in (systems or {}).items())
-    return DocumentReader(Lists(kbest, docs, systems=outputs, side=side or {}, **options))
+    outputs = tuple((systems or {}).items())
+    lists = settings_of(ListFiles, kbest=kbest, docs=docs, systems=outputs, **options)
+    return DocumentReader(lists.lists(side=side or {}))
 
 
 def tune(
@@ -170,7 +129,7 @@ def tune(
     scorers: Mapping[str, Scorer | PlainScorer] | None = None,
     lm: Mapping[str, LanguageModel] | None = None,
     search: str = "auto",
-    **options: Unpack[DecodeOptions],
+    **options: Any,
 ) -> Weights:
     """Weights for `Reranker`, tuned on documents whose references are at hand.
 
@@ -185,15 +144,13 @@ def tune(
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import Plan
 
-    how, machine = _split(search, options)
-    notices, plan = PythonWarnings(), plan or Plan()
+    asked, notices, plan = _Options(search, options), PythonWarnings(), plan or Plan()
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
     plan.check(start=start is not None)
     given = None if start is None else _weights(start, {}, notices)
     tuned = TunedFeatures(features, given)
-    sources = _feature_sources(scorers or {}, lm or {}, machine, notices)
-    source = MemorySource(documents, sources, tuned.sparse)
-    chosen = tuning_search(how, plan).at(given.alpha if given else None)
+    source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), tuned.sparse)
+    chosen = tuning_search(asked.search, plan).at(given.alpha if given else None)
     result = tune_source(
         source,
         [[_encoded(one) for one in document] for document in references],
@@ -262,42 +219,149 @@ def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     return replace(given, sparse={**given.sparse, **sparse})
 
 
-def _check_names(options: Iterable[str], known: Collection[str]) -> None:
-    """TypeError for an unknown option, with the most similar one."""
-    for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise TypeError(f"no option {name!r}; {hint}")
+class _Options:
+    """Options of `rerank decode`, by their names in the shell and those of the search's own keys.
+
+    TypeError for an unknown option.
+    """
+
+    def __init__(self, search: str, options: Mapping[str, Any]) -> None:
+        own = {key.replace("-", "_"): found.field for key, found in SEARCH.keys.items()}
+        machine = {"device", "dtype", "deterministic", "cache", "no_cache"}
+        searching = {"alpha", "beam", "seed", "gap"}
+        others = {"default_weight", "n_best"}
+        known = sorted({*own, *machine, *searching, *others})
+        for name in options:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+                raise TypeError(f"no option {name!r}; {hint}")
+        member = Member(search, {own[name]: options[name] for name in options if name in own})
+        chosen = {name: options[name] for name in options if name in searching}
+        found = SearchOptions(search=member, **chosen).chosen()
+        self.search = found.listing(options.get("n_best", 1))
+        self.default_weight: float | None = options.get("default_weight")
+        self.scoring = Scoring(**{name: options[name] for name in options if name in machine})
+
+    def open(
+        self,
+        scorers: Mapping[str, Scorer | PlainScorer],
+        lm: Mapping[str, LanguageModel],
+        notices: Notices,
+    ) -> list[FeatureSource]:
+        """Language models, then the other scorers, in the order of their features."""
+        named = [
+            one if isinstance(one, LanguageModelOption) else LanguageModelOption.of(name, one)
+            for name, one in lm.items()
+        ]
+        added = [(name, Path(name)) for name in scorers]
+        names = {LM: [(one.name, one.value) for one in named], SCORER: added}
+        check_names(names, [one.name for one in named if one.pmi])
+        cache = self.scoring.open_cache(notices) if named else None
+        models = open_models(named, cache, **self.scoring.machine)
+        return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
 
 
-def _split(method: str, options: DecodeOptions) -> tuple[Search, Scoring]:
-    """The search and the scoring that the options ask for; TypeError for an unknown option."""
-    _check_names(options, DecodeOptions.__annotations__)
-    given: dict[str, Any] = {**options}
-    given.pop("default_weight", None)
-    machine = ("device", "dtype", "deterministic", "cache", "no_cache")
-    scoring = Scoring(**{name: given.pop(name) for name in machine if name in given})
-    arguments = {
-        flag.removeprefix("--").replace("-", "_"): name for name, flag in SEARCH_NAMES.items()
-    }
-    own = Options(**{arguments.get(name, name): value for name, value in given.items()})
-    return Search(method, own), scoring
+class MemoryRun(Run):
+    """Documents in memory, or read by `rerank.read`.
+
+    sparse: names of the features that a candidate may lack.
+    """
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        scorers: Sequence[FeatureSource],
+        sparse: Collection[str] = (),
+    ) -> None:
+        origins = {scorer.name: f"scorer {scorer.name!r}" for scorer in scorers}
+        super().__init__((), scorers, PythonWarnings(), name="documents", origins=origins)
+        self._given, self._sparse = documents, sparse
+
+    def read(self) -> Iterator[NamedLists]:
+        """Each document in order, with the features of the first one that has candidates."""
+        labels: Sequence[Label] = ()
+        for document in self._given:
+            kbest = document.kbest
+            if kbest is None:
+                kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
+                kbest = replace(kbest, side=_side_information(document))
+            for scorer in self.scorers:
+                _check_needed(scorer, kbest, document.id)
+            if kbest.n:
+                labels = labels or kbest.labels
+                kbest = _relabelled(kbest, labels)
+            yield document.id, kbest
+
+    def mean_k(self) -> float:
+        """Mean number of candidates of a sentence; all documents are read."""
+        if isinstance(self._given, Iterator):
+            self._given = list(self._given)
+        return super().mean_k()
 
 
-def _feature_sources(
-    scorers: Mapping[str, Scorer | PlainScorer],
-    lm: Mapping[str, LanguageModel],
-    machine: Scoring,
-    notices: Notices,
-) -> list[FeatureSource]:
-    """Language models, then the other scorers, in the order of their features."""
-    named = [
-        one if isinstance(one, LanguageModelOption) else LanguageModelOption.of(name, one)
-        for name, one in lm.items()
-    ]
-    names = {LM: [(one.name, one.value) for one in named], SCORER: [(n, Path(n)) for n in scorers]}
-    check_names(names, [one.name for one in named if one.pmi])
-    cache = machine.open_cache(notices) if named else None
-    models = open_models(named, cache, **machine.machine)
-    return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
+class DocumentReader:
+    """Documents of k-best lists, read again whenever they are iterated, one at a time.
+
+    Lists made of the outputs of systems are in a temporary file for as long as the object lives.
+    """
+
+    def __init__(self, lists: Lists) -> None:
+        self._notices = PythonWarnings()
+        copies = ExitStack()
+        finalize(self, copies.close)
+        lists, made = made_lists(lists, self._notices, copies)
+        lists = with_own_sources(lists, copies) if lists.missing == AS_SOURCE else lists
+        side = {kind: RereadFile(path) for kind, path in lists.side.items()}
+        self._file = KBestFile(RereadFile(lists.kbest), lists, side)
+        self._documents = made.documents if made else self._file.documents(self._notices)
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __iter__(self) -> Iterator[Document]:
+        for name, kbest in self._file.read(self._documents, self._notices):
+            yield Document.of(name, kbest)
+
+
+def _side_information(document: Document) -> dict[str, list[bytes]]:
+    """Side information of a document; InputError if it is not a text for each sentence."""
+    found = {}
+    for kind, texts in document.side.items():
+        if len(texts) != len(document.sentences):
+            raise InputError(
+                f"expected {len(document.sentences)} texts of side information {kind!r}, one for "
+                f"each sentence, found {len(texts)}; text i must belong to sentence i",
+                source=document.id,
+            )
+        found[kind] = [text.encode() for text in texts]
+        check_document(found[kind], kind, document.id)
+    return found
+
+
+def _check_needed(scorer: FeatureSource, kbest: KBest, name: str) -> None:
+    """InputError for a document without side information that a scorer needs."""
+    for kind in scorer.side_information:
+        if kind not in kbest.side:
+            raise InputError(
+                f"expected {SIDE_INFORMATION[kind]}, which scorer {scorer.name!r} needs, found "
+                f"none; give them to Document or rerank.read as side={{{kind!r}: ...}}",
+                source=name,
+            )
+
+
+def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:
+    """The lists with their features in the order of these labels; InputError for other features."""
+    if tuple(labels) == kbest.labels:
+        return kbest
+    ends = np.cumsum([label.width for label in kbest.labels])
+    columns = dict(zip(kbest.labels, np.split(np.arange(kbest.dense.shape[1]), ends), strict=False))
+    if columns.keys() != set(labels):
+        expected, found = (", ".join(one.name for one in those) for those in (labels, columns))
+        raise InputError(
+            f"expected the features of the first document, {expected}, found {found or 'none'}; "
+            "give every candidate the same features, or name those that may be missing in `sparse`",
+            source=kbest.source,
+        )
+    dense = kbest.dense[:, np.concatenate([columns[label] for label in labels])]
+    return replace(kbest, dense=dense, labels=tuple(labels))

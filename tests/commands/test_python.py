@@ -300,7 +300,7 @@ def test_closed_standard_input_is_an_error_that_says_what_to_do(
 
 def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
     with pytest.raises(TypeError, match="no option 'no_doc'; did you mean 'no_docs'"):
-        rerank.read("list", no_doc="one")  # type: ignore[call-arg]
+        rerank.read("list", no_doc="one")
 
 
 # Tuning and evaluation
@@ -327,7 +327,7 @@ def test_tuned_weights_are_those_of_tune_mert(world: World) -> None:
     with pytest.raises(RerankError, match="document 'w': expected references of 1 sentences"):
         rerank.tune(documents, [*references[:-1], []], start="start.json")
     with pytest.raises(TypeError, match="did you mean 'seed'"):
-        rerank.tune(documents, references, seeed=1)  # type: ignore[call-arg]
+        rerank.tune(documents, references, seeed=1)
 
 
 class Repeats:

@@ -132,7 +132,7 @@ def test_documents_in_memory_have_the_choices_and_scores_of_files(
     )
     world.ok(f"{command} --out out --summary out.json")
     side = {"side": {"source": "dev.src"}} if "--source" in options else {}
-    lists = rerank.read("dev.kbest", "dev.docs", **side)  # type: ignore[arg-type]
+    lists = rerank.read("dev.kbest", "dev.docs", **side)
     reranker = Reranker("w.json", lm={"lm": f"lm{keys}"})
     results = reranker.decode(lists)
     assert [text for one in results for text in one.texts] == world.lines("out")
