@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,40 +20,26 @@ Line = tuple[int, list[bytes]]  # its number, from 1, and its words
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """The most probable answers to the query on a line, and their natural-log probabilities."""
-
-    line: int
-    words: tuple[str, ...]
-    log_probs: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Cloze:
-    """The answers to all queries of a text."""
+    """The queries of a text: their lines, and natural-log probabilities of the best answers.
 
-    queries: tuple[Answers, ...]
+    The most probable answer comes first.
+    """
+
+    queries: Sequence[tuple[int, Mapping[str, float]]]
 
     def to_text(self) -> str:
         """A line for each answer: line of the query, word and log-probability, with TABs."""
         return "\n".join(
-            f"{query.line}\t{word}\t{log_prob:.4f}"
-            for query in self.queries
-            for word, log_prob in zip(query.words, query.log_probs, strict=True)
+            f"{line}\t{word}\t{log_prob:.4f}"
+            for line, answers in self.queries
+            for word, log_prob in answers.items()
         )
 
     def to_dict(self) -> dict[str, object]:
-        """The queries, their answers from the most probable one."""
-        return {
-            "schema": 1,
-            "queries": [
-                {
-                    "line": query.line,
-                    "answers": dict(zip(query.words, query.log_probs, strict=True)),
-                }
-                for query in self.queries
-            ],
-        }
+        """The queries as JSON values."""
+        queries = [{"line": line, "answers": answers} for line, answers in self.queries]
+        return {"schema": 1, "queries": queries}
 
 
 @record
@@ -118,9 +104,8 @@ def answered(options: ClozeOptions, notices: Notices) -> Cloze:
         except LogProbError as fault:
             raise RerankError(f"{lm}: line {number}: {fault}") from None
         best = (-log_probs).argsort(kind="stable")[: options.answers].tolist()
-        chosen = tuple(words[k] for k in best), tuple(float(log_probs[k]) for k in best)
-        found.append(Answers(number, *chosen))
-    return Cloze(tuple(found))
+        found.append((number, {words[k]: float(log_probs[k]) for k in best}))
+    return Cloze(found)
 
 
 def _documents(lines: Iterable[bytes], source: str) -> Iterator[tuple[Line, list[list[bytes]]]]:

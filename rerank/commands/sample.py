@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,38 +67,18 @@ def sample(options: SampleOptions) -> None:
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
         result = drawn(options, notices)
-    options.messages.announce(result.to_text())
+    options.messages.announce(result)
 
 
 COMMAND = Command("sample", SampleOptions, sample)
-
-
-@dataclass(frozen=True, slots=True)
-class SampledText:
-    """Counts of a text that was drawn; cut: sentences that ended without `</s>`."""
-
-    documents: int
-    sentences: int
-    words: int
-    cut: int
-    longest: int
-
-    def to_text(self) -> str:
-        """`2 documents, 20 sentences, 131 words`, and how many sentences were cut off."""
-        counts = (self.documents, "document"), (self.sentences, "sentence"), (self.words, "word")
-        text = ", ".join(_counted(n, noun) for n, noun in counts)
-        if self.cut:
-            cut, longest = _counted(self.cut, "sentence"), _counted(self.longest, "word")
-            text += f"; {cut} cut off at --longest {longest}"
-        return text
 
 
 def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def drawn(options: SampleOptions, notices: Notices) -> SampledText:
-    """Draw documents from a model and write them, a blank line between them.
+def drawn(options: SampleOptions, notices: Notices) -> str:
+    """Draw documents from a model and write them, a blank line between them; what was drawn.
 
     Every sentence has a word, so that no other line is blank. What is drawn, and on what it
     depends, says `lm.sampling.sample`.
@@ -126,7 +106,12 @@ def drawn(options: SampleOptions, notices: Notices) -> SampledText:
             sentences += len(document.sentences)
             words += sum(map(len, document.sentences))
             cut += document.cut
-    return SampledText(sampling.documents, sentences, words, cut, sampling.longest)
+    counts = (sampling.documents, "document"), (sentences, "sentence"), (words, "word")
+    text = ", ".join(_counted(n, noun) for n, noun in counts)
+    if cut:
+        longest = _counted(sampling.longest, "word")
+        text += f"; {_counted(cut, 'sentence')} cut off at --longest {longest}"
+    return text
 
 
 def _check(saved: SavedModel, lm: Path) -> None:

@@ -25,7 +25,6 @@ from rerank.formats.translations import files_of
 from rerank.formats.weights import Weights, kind_of, read_base, read_start_weights, write_weights
 from rerank.metrics import Metric
 from rerank.metrics.bleu import Bleu
-from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices, Printer, log
 from rerank.pipeline.references import read_targets
 from rerank.pipeline.searching import AUTO, Search, search_documents
@@ -40,6 +39,7 @@ from rerank.pipeline.tuning_outcome import (
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import Alternatives, TunedFeatures, values_of_systems
+from rerank.tuning.per_hypothesis import PerHypothesis
 from rerank.tuning.plan import ObjectiveOptions, Plan
 from rerank.tuning.pool_search import SavedSearches
 from rerank.tuning.rounds import refuse_orders
