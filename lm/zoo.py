@@ -12,6 +12,8 @@ of torch.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from lm.composition import Composition, Zoo, ZooWithFamilies
 
@@ -38,156 +40,123 @@ def _thoughts(context: str, fusion: str, where: str, parameters: str) -> Composi
     return Composition(address, fusion, source, total, shape=("peephole", 1), recipe="ghosh")
 
 
+def _model(context: str, fusion: str, source: str, parameters: str, **more: Any) -> Composition:
+    """A composition whose parts are named by what follows `lm.contexts` and `lm.fusions`."""
+    address = f"lm.contexts{'.' if ':' in context else ':'}{context}"
+    return Composition(address, f"lm.fusions:{fusion}", source, parameters, **more)
+
+
+def _lin(context: str, fusion: str, where: str, parameters: str, **more: Any) -> Composition:
+    """A model of Lin et al. 2015, in whose own form words have no embeddings of their own size."""
+    own = {
+        "head": "lm.heads.hashed_softmax:LinSoftmax",
+        "shape": ("lm.recurrences.simple:OneHotHTanh", 1),
+        "recipe": "lin",
+        **more,
+    }
+    source = f"Lin et al. 2015, EMNLP, pp. 899–907, {where}"
+    return _model(context, fusion, source, parameters, tied=False, one_size=True, **own)
+
+
+def _memo(context: str, where: str, parameters: str, **more: Any) -> Composition:
+    """A model of Eisenstein's memo; parameters: beside those of the recurrence."""
+    source = f"Eisenstein, The Document Context Language Model (memo), {where}"
+    total = f"H(H+K+1) + {parameters}"
+    return _model(context, "Output", source, total, shape=("rnn", 1), **more)
+
+
 _JI = "Ji et al. 2016, arXiv:1511.03962"
-_LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
-_MEMO = "Eisenstein, The Document Context Language Model (memo)"
-_WORDS_OF_LIN = "lm.recurrences.simple:OneHotHTanh", 1
+_ji = partial(_model, recipe="ji")
 _MODELS: Zoo = {
-    "rnnlm": Composition(
-        "lm.contexts:NoContext",
-        "lm.fusions:NoFusion",
-        "Mikolov et al. 2010; baseline of " + _JI,
+    "rnnlm": _ji(
+        "NoContext",
+        "NoFusion",
+        f"Mikolov et al. 2010; baseline of {_JI}",
         "H(13H+3K+6) + V(H+K+1)",
         order=0,
-        recipe="ji",
     ),
-    "drnnlm": Composition(
-        "lm.contexts.states:CarriedState",
-        "lm.fusions:InitialState",
-        _JI + ", fig. 1 and §4 (RNNLM w/o sentence boundary)",
+    "drnnlm": _ji(
+        "states:CarriedState",
+        "InitialState",
+        f"{_JI}, fig. 1 and §4 (RNNLM w/o sentence boundary)",
         "H(13H+3K+6) + V(H+K+1)",
-        recipe="ji",
     ),
-    "codclm": Composition(
-        "lm.contexts.states:LastHidden",
-        "lm.fusions:Output",
-        _JI + ", eqs. 6–7",
-        "H(13H+3K+6) + V(2H+K+1) + H",
-        order=1,
-        recipe="ji",
+    "codclm": _ji(
+        "states:LastHidden", "Output", f"{_JI}, eqs. 6–7", "H(13H+3K+6) + V(2H+K+1) + H", order=1
     ),
-    "ccdclm": Composition(
-        "lm.contexts.states:LastHidden",
-        "lm.fusions:Input",
-        _JI + ", eqs. 4–5",
-        "H(16H+3K+6) + V(H+K+1) + H",
-        recipe="ji",
-    ),
-    "adclm": Composition(
-        "lm.contexts.attention:PreviousWords",
-        "lm.fusions:InputMerge",
-        _JI + ", eqs. 8–12",
+    "ccdclm": _ji("states:LastHidden", "Input", f"{_JI}, eqs. 4–5", "H(16H+3K+6) + V(H+K+1) + H"),
+    "adclm": _ji(
+        "attention:PreviousWords",
+        "InputMerge",
+        f"{_JI}, eqs. 8–12",
         "H(18H+3K+7) + A(2H+1) + V(H+K)",
         head="lm.heads:unbiased_softmax",
-        recipe="ji",
     ),
-    "dam": Composition(
-        "lm.contexts.attention:FinalStates",
-        "lm.fusions:InputResidual",
-        "the attention in the code of " + _JI,
+    "dam": _ji(
+        "attention:FinalStates",
+        "InputResidual",
+        f"the attention in the code of {_JI}",
         "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
-        recipe="ji",
     ),
-    "hrnnlm": Composition(
-        "lm.contexts.sentence_level:SentenceRecurrence",
-        "lm.fusions:Input",
-        "Lin et al. 2015 in the LSTM form of " + _JI + ", §4",
+    "hrnnlm": _ji(
+        "sentence_level:SentenceRecurrence",
+        "Input",
+        f"Lin et al. 2015 in the LSTM form of {_JI}, §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
-        recipe="ji",
     ),
-    "rlm": Composition(
-        "lm.contexts:NoContext",
-        "lm.fusions:NoFusion",
+    "rlm": _model(
+        "NoContext",
+        "NoFusion",
         "baseline of Wang & Cho 2015, arXiv:1511.03729, §2.1",
         "4H(H+K+1) + V(H+K+1)",
         order=0,
         shape=("lstm", 1),
         recipe="wang-cho",
     ),
-    "rnnslm": Composition(
-        "lm.contexts.sentence_level:SentenceBags",
-        "lm.fusions:Output",
-        _LIN + ", eqs. 4–9 (sentence level alone: bags of words, no </s>)",
+    "rnnslm": _lin(
+        "sentence_level:SentenceBags",
+        "Output",
+        "eqs. 4–9 (sentence level alone: bags of words, no </s>)",
         "H² + 2VH + S",
-        "lm.heads.hashed_softmax:HashedBagSoftmax",
+        head="lm.heads.hashed_softmax:HashedBagSoftmax",
         shape=("lm.recurrences.simple:NoRecurrence", 1),
-        tied=False,
-        one_size=True,
         fixed=True,
-        recipe="lin",
     ),
-    "rnnlm-lin": Composition(
-        "lm.contexts:NoContext",
-        "lm.fusions:NoFusion",
-        _LIN + ", §5.1 (word level alone) and §6.2 (baseline)",
+    "rnnlm-lin": _lin(
+        "NoContext",
+        "NoFusion",
+        "§5.1 (word level alone) and §6.2 (baseline)",
         "H² + 2VH + S",
-        "lm.heads.hashed_softmax:LinSoftmax",
         order=0,
-        shape=_WORDS_OF_LIN,
-        tied=False,
-        one_size=True,
-        recipe="lin",
     ),
-    "hrnnlm-lin": Composition(
-        "lm.contexts.sentence_level:SentenceLevel",
-        "lm.fusions:Input",
-        _LIN + ", eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
+    "hrnnlm-lin": _lin(
+        "sentence_level:SentenceLevel",
+        "Input",
+        "eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
         "3H² + 4VH + 2S",
-        "lm.heads.hashed_softmax:LinSoftmax",
-        shape=_WORDS_OF_LIN,
-        tied=False,
-        one_size=True,
-        recipe="lin",
     ),
-    "hrnnlm-lin-dual": Composition(
-        "lm.contexts.sentence_level:DualSentenceLevel",
-        "lm.fusions:Input",
-        _LIN + ", eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
+    "hrnnlm-lin-dual": _lin(
+        "sentence_level:DualSentenceLevel",
+        "Input",
+        "eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
         "3H² + 4VH + 2S",
-        "lm.heads.hashed_softmax:LinSoftmax",
-        shape=_WORDS_OF_LIN,
-        tied=False,
-        one_size=True,
         recipe="lin-dual",
     ),
-    "dclm": Composition(
-        "lm.contexts.document:DocumentRecurrence",
-        "lm.fusions:Output",
-        _MEMO + ", eqs. 1–5",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H",
-        shape=("rnn", 1),
+    "dclm": _memo("document:DocumentRecurrence", "eqs. 1–5", "V(2H+K+1) + (3KH+H) + H(2H+1) + H"),
+    "dclm-decoupled": _memo(
+        "document:PreviousEncoding", "§3.1", "V(2H+K+1) + (3KH+H) + H", order=1
     ),
-    "dclm-decoupled": Composition(
-        "lm.contexts.document:PreviousEncoding",
-        "lm.fusions:Output",
-        _MEMO + ", §3.1",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H",
+    "dclm-two-sentence": _memo(
+        "states:LastTwoHidden", "§1 (sentence-sensitive RNNLM)", "V(3H+K+1) + H", order=2
+    ),
+    "dclm-bilingual": _memo(
+        "source:SourceSentences", "eqs. 6–8", "V(3H+K+1) + (WK + (3KH+H) + H(2H+1) + H)", order=0
+    ),
+    "dclm-bilingual-decoupled": _memo(
+        "source:SourceAndPrevious",
+        "§3.1, with the source context of eq. 7",
+        "V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
         order=1,
-        shape=("rnn", 1),
-    ),
-    "dclm-two-sentence": Composition(
-        "lm.contexts.states:LastTwoHidden",
-        "lm.fusions:Output",
-        _MEMO + ", §1 (sentence-sensitive RNNLM)",
-        "H(H+K+1) + V(3H+K+1) + H",
-        order=2,
-        shape=("rnn", 1),
-    ),
-    "dclm-bilingual": Composition(
-        "lm.contexts.source:SourceSentences",
-        "lm.fusions:Output",
-        _MEMO + ", eqs. 6–8",
-        "H(H+K+1) + V(3H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
-        order=0,
-        shape=("rnn", 1),
-    ),
-    "dclm-bilingual-decoupled": Composition(
-        "lm.contexts.source:SourceAndPrevious",
-        "lm.fusions:Output",
-        _MEMO + ", §3.1, with the source context of eq. 7",
-        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
-        order=1,
-        shape=("rnn", 1),
     ),
     "clstm-prevsent": _topics("PreviousTopic", 1, 1),
     "clstm-sentseg": _topics("SentencePrefixTopic", 1, 0),
@@ -210,58 +179,40 @@ _MODELS: Zoo = {
         "PreviousThought", "lm.fusions:InputAndInitialState", "§5.4 and fig. 8", "DH"
     ),
     "hlstm": _thoughts("SentenceThoughts", "lm.fusions:Input", "§8 and fig. 9", "DH + (8H²+7H)"),
-    "dclm-right": Composition(
-        "lm.contexts.source:NextSource",
-        "lm.fusions:Output",
-        _MEMO + ", eq. 13 on the source side",
-        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+    "dclm-right": _memo(
+        "source:NextSource",
+        "eq. 13 on the source side",
+        "V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
         order=0,
-        shape=("rnn", 1),
     ),
-    "dclm-right-target": Composition(
-        "lm.contexts.document:NextTarget",
-        "lm.fusions:Output",
-        _MEMO + ", eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
-        "H(H+K+1) + V(3H+K+1) + (3KH+H) + H(2H+1) + H",
+    "dclm-right-target": _memo(
+        "document:NextTarget",
+        "eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
+        "V(3H+K+1) + (3KH+H) + H(2H+1) + H",
         causal=False,
-        shape=("rnn", 1),
     ),
-    "dclm-rst": Composition(
-        "lm.contexts.source:NextAndParentSource",
-        "lm.fusions:Output",
-        _MEMO + ", eq. 14 on the source side",
-        "H(H+K+1) + V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+    "dclm-rst": _memo(
+        "source:NextAndParentSource",
+        "eq. 14 on the source side",
+        "V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
         order=0,
-        shape=("rnn", 1),
     ),
-    "dclm-projection": Composition(
-        "lm.contexts.relations:RelationProjection",
-        "lm.fusions:Output",
-        _MEMO + ", eq. 9",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
-        shape=("rnn", 1),
+    "dclm-projection": _memo(
+        "relations:RelationProjection", "eq. 9", "V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²"
     ),
-    "dclm-projection-decoupled": Composition(
-        "lm.contexts.relations:DecoupledRelationProjection",
-        "lm.fusions:Output",
-        _MEMO + ", eq. 9, with §3.1",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H + (R-2)H²",
+    "dclm-projection-decoupled": _memo(
+        "relations:DecoupledRelationProjection",
+        "eq. 9, with §3.1",
+        "V(2H+K+1) + (3KH+H) + H + (R-2)H²",
         order=1,
-        shape=("rnn", 1),
     ),
-    "dclm-recurrence": Composition(
-        "lm.contexts.relations:RelationRecurrence",
-        "lm.fusions:Output",
-        _MEMO + ", eqs. 3 and 10",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
-        shape=("rnn", 1),
+    "dclm-recurrence": _memo(
+        "relations:RelationRecurrence",
+        "eqs. 3 and 10",
+        "V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
     ),
-    "dclm-auxiliary": Composition(
-        "lm.contexts.relations:RelationTask",
-        "lm.fusions:Output",
-        _MEMO + ", eqs. 1–5 and 11",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
-        shape=("rnn", 1),
+    "dclm-auxiliary": _memo(
+        "relations:RelationTask", "eqs. 1–5 and 11", "V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²"
     ),
 }
 
