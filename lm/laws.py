@@ -30,7 +30,6 @@ from lm.tiny_models import (
     context_after,
     corpus_of,
     entered,
-    ids,
     last_score,
     read_by_words,
     side_of,
@@ -318,7 +317,7 @@ def _gradients(model: DocumentLM, loss: Tensor) -> dict[str, Tensor | None]:
 
 
 def _keys(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
-    return [model.context.sentence_key(ids(sentence)) for sentence in sentences]
+    return [model.context.sentence_key(np.array(sentence, np.int32)) for sentence in sentences]
 
 
 def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:

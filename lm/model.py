@@ -173,7 +173,12 @@ class DocumentLM(nn.Module):
     def _projected_step(self, state: State, projected: Tensor) -> State:
         share, rows, value = state.share, state.rows, None
         if state.contexts is not None:
-            query = self._query(state)
+            if state.prefix is not None:
+                query = state.prefix
+            elif self.context.reads_layers:
+                query = self.recurrence.hidden_states(state.recurrent)
+            else:
+                query = self.hidden(state)
             if rows is None:
                 value = self.context.row_values(state.contexts, query)
             else:
@@ -183,14 +188,6 @@ class DocumentLM(nn.Module):
             share = share[rows]
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
         return State(recurrent, state.share, state.contexts, rows, value, state.prefix)
-
-    def _query(self, state: State) -> Tensor:
-        """What the context reads of sentences so far: (B, H), (B, L · H) or the prefix (B, C)."""
-        if state.prefix is not None:
-            return state.prefix
-        if self.context.reads_layers:
-            return self.recurrence.hidden_states(state.recurrent)
-        return self.hidden(state)
 
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""
@@ -225,7 +222,11 @@ class DocumentLM(nn.Module):
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
         state, values = self._before_words(contexts.take(batch.order)), None
         if self._value_enters_words and not self.context.reads_prefix:
-            states = self._unroll_by_steps(batch.sizes, state, projected)
+            steps = []  # a word's value depends on the state before
+            for step in torch.split(projected, list(batch.sizes)):
+                state = self._projected_step(state.first(len(step)), step)
+                steps.append(self.kept(state))
+            states = PositionStates.cat(steps)
         else:
             share = None if state.share is None else state.share[batch.rows]
             if self._value_enters_words:
@@ -242,16 +243,6 @@ class DocumentLM(nn.Module):
         prefixes = positions.sums(self.context.word_terms(positions.words))
         prepared = self.context.prepared(contexts)
         return self.context.word_values(prepared, positions.context, prefixes)
-
-    def _unroll_by_steps(
-        self, sizes: tuple[int, ...], state: State, projected: Tensor
-    ) -> PositionStates:
-        """States of all positions where a word's value depends on the state before."""
-        states = []
-        for step in torch.split(projected, list(sizes)):
-            state = self._projected_step(state.first(len(step)), step)
-            states.append(self.kept(state))
-        return PositionStates.cat(states)
 
     def features(
         self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x

@@ -87,7 +87,7 @@ def side_of(model: DocumentLM, sentences: Sequence[int]) -> SideTexts:
         words = np.arange(1 if kind in LABELS else 3)
         tokens = [len(SPECIAL) + (7 * n + words * (words + 1)) % 5 for n in sentences]
         offsets = np.arange(len(tokens) + 1) * len(words)
-        found[kind] = SideText(ids(list(chain(*tokens))), offsets)
+        found[kind] = SideText(np.array([*chain(*tokens)], np.int32), offsets)
     return found
 
 
@@ -141,13 +141,8 @@ def last_score(model: DocumentLM, document: Sequence[Sentence]) -> float:
     return float(after(ScoringEngine.of(model), [request])[0][0][0, 0])
 
 
-def ids(sentence: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Word ids (N,) of a sentence."""
-    return np.array(sentence, dtype=np.int32)
-
-
 def corpus_of(sentences: Sequence[Sentence], side: SideTexts | None = None) -> Corpus:
     """One document."""
     offsets, ends = np.cumsum([0, *map(len, sentences)]), np.array([0, len(sentences)])
-    words = ids([word for sentence in sentences for word in sentence])
-    return Corpus(words, offsets, ends, side or {})
+    words = [word for sentence in sentences for word in sentence]
+    return Corpus(np.array(words, np.int32), offsets, ends, side or {})

@@ -233,11 +233,6 @@ def _of_torch(kind: type[Optimizer], **own: float) -> Create:
     return create
 
 
-def _sparse_sgd(parameters: Parameters, rate: float, divisor: int) -> Optimizer:
-    """θ ← θ − rate · g, as in Mikolov's toolkit."""
-    return SGD(parameters, lr=rate)
-
-
 def _sparse_adagrad(parameters: Parameters, rate: float, divisor: int) -> Optimizer:
     """AdaGrad whose sums begin with the square of what one observed word contributes."""
     return SparseAdaGrad(parameters, lr=rate, start=1 / divisor**2)
@@ -253,7 +248,7 @@ _ADADELTA = _of_torch(Adadelta, rho=0.95, eps=1e-6)
 OPTIMISERS: Mapping[str, Optimiser] = {
     "adamw": Optimiser(_adamw, _sparse_adagrad, 100.0, ("step", "exp_avg", "exp_avg_sq")),
     "muon": Optimiser(_muon, _sparse_adagrad, 30.0, ("step", "exp_avg", "exp_avg_sq")),
-    "sgd": Optimiser(_SGD, _sparse_sgd, 1.0),
+    "sgd": Optimiser(_SGD, lambda own, rate, _: SGD(own, lr=rate), 1.0),  # Mikolov's toolkit
     "adagrad": Optimiser(_ADAGRAD, _sparse_adagrad, 1.0, ("step", "sum")),
     "adadelta": Optimiser(_ADADELTA, _sparse_adagrad, 0.3, ("step", "square_avg", "acc_delta")),
 }
@@ -307,19 +302,13 @@ def _annealed(peak: float, at: Position) -> float:
     return peak * warm * max(1.0 - at.share_done, 1e-3)
 
 
-def _halving(peak: float, at: Position) -> float:
-    """Half the rate after each epoch whose validation loss has not fallen significantly.
-
-    Lin et al. 2015, §4.2, with what counts as significant, and the end after the second such
-    epoch, of Mikolov's toolkit.
-    """
-    return peak * 0.5**at.halvings
-
-
+# halving: half the rate after each epoch whose validation loss has not fallen significantly (Lin et
+# al. 2015, §4.2, with what counts as significant, and the end after the second such epoch, of
+# Mikolov's toolkit)
 SCHEDULES: Mapping[str, Schedule] = {
     "annealed": Schedule(_annealed),
     "constant": Schedule(lambda peak, at: peak),
-    "halving": Schedule(_halving, halves=True),
+    "halving": Schedule(lambda peak, at: peak * 0.5**at.halvings, halves=True),
 }
 
 

@@ -80,7 +80,11 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     for kind, optimiser in optimisers:
         expected = _moments(kind, optimiser, trainer.settings, moments[kind])
         check_shapes(expected, _named(tensors, f"{kind}."), path)
-    _check_contexts(contexts, trainer.model.context.start(trainer.streams), path)
+    starts = trainer.model.context.start(trainer.streams)
+    for n, both in enumerate(zip(starts.tensors, contexts.tensors, strict=True)):
+        # contexts differ in no more than their second dimension: padding
+        ours, theirs = (t[:, :0] if t.ndim > 1 else t for t in both)
+        check_shapes({_contexts_name(n): ours}, {_contexts_name(n): theirs}, path)
     trainer.enter(progress.stage)
     trainer.model.load_state_dict(model, strict=False)
     if trainer.average is not None:
@@ -117,13 +121,6 @@ def _moments(
         if index in found
         for name, tensor in row.state_shapes(parameter, group).items()
     }
-
-
-def _check_contexts(found: Rows, expected: Rows, path: Path) -> None:
-    """ModelError unless contexts differ in no more than their second dimension: padding."""
-    for n, both in enumerate(zip(expected.tensors, found.tensors, strict=True)):
-        ours, theirs = (t[:, :0] if t.ndim > 1 else t for t in both)
-        check_shapes({_contexts_name(n): ours}, {_contexts_name(n): theirs}, path)
 
 
 def _contexts_name(number: int) -> str:

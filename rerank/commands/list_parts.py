@@ -196,21 +196,17 @@ def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
     return {**row, **told, "sizes": own}
 
 
-def _flags(row: Decoder) -> list[str]:
-    """The options of the shell that a decoder uses."""
-    seed = ["--seed"] if row.takes("seed") else []
-    several = ["--n-best"] if row.takes("n_best") else []
-    return [*(SEARCH_NAMES[name] for name in row.options if name not in _HIDDEN), *seed, *several]
-
-
 def _decoders() -> Iterable[Row]:
     for row in DECODERS.builtin.values():
+        options = [SEARCH_NAMES[name] for name in row.options if name not in _HIDDEN]
+        options += ["--seed"] if row.takes("seed") else []
+        options += ["--n-best"] if row.takes("n_best") else []
         yield {
             "name": row.name,
             "orders": row.orders,
             "exact on": row.exact_orders,
             "cost": row.cost,
-            "options": _flags(row),
+            "options": options,
             "settings": {
                 name: key.text for name, key in SEARCH.keys.items() if row.takes(key.field)
             },

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
@@ -415,7 +417,6 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS, information_of
     from lm.vocabulary import SPECIAL
-    from rerank.scorers.model_folders import memory_bytes
 
     name, least = options.choice.model, len(SPECIAL)
     try:
@@ -426,7 +427,7 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
     each = TRAINING_BYTES + (AVERAGING_BYTES if values["averaging"] else 0)
-    bytes_needed, held = each * n_parameters(model), memory_bytes(device)
+    bytes_needed, held = each * n_parameters(model), _memory_bytes(device)
     if bytes_needed > held:
         hashed = values.get("hash_size")
         table = "" if hashed is None else f" --hash-size {hashed}"
@@ -436,6 +437,17 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
             f"{held / 1e9:,.0f} GB; choose smaller sizes"
         )
     _settings(options, values, model)
+
+
+def _memory_bytes(device: torch.device) -> int:
+    """Memory of a device; `sys.maxsize` where the system does not say."""
+    import torch
+
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return sys.maxsize
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: DocumentLM) -> Settings:
@@ -486,18 +498,21 @@ def _trainer(
     any. fresh: whether the model learns from the training text what no gradient trains; a resumed
     run reads it from its state.
     """
+    from lm.backend import fast_bfloat16
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS
     from lm.training.trainer import Trainer
     from lm.training.weights import INITIALISATIONS
-    from rerank.scorers.model_folders import choose_precision, use_cores
+    from rerank.scorers.model_folders import use_cores
 
     seed = values.get("seed", 1)
     sizes = {KINDS[kind]: len(words) for kind, words in texts.side.items()}
     with _fitting(options):
         config = _config(options.choice.model, values, len(texts.vocabulary), **sizes)
         model = DocumentLM.seeded(config, seed, MODELS)
-    precision = choose_precision(values["precision"], device)
+    precision = values["precision"]
+    if precision == "auto":  # bfloat16 where the hardware multiplies it faster
+        precision = "bfloat16" if fast_bfloat16(device) else "float32"
     settings = _settings(options, {**values, "precision": precision}, model)
     use_cores(n_parameters(model), options.machine.threads)
     INITIALISATIONS[settings.initialisation](model, seed)
@@ -600,7 +615,10 @@ def _validations(
             if item is not None:
                 yield item
             if first and item is not None and item.best:
-                own = {**about, **_measured(item)}
+                measured = {"valid_perplexity": item.valid_perplexity, "update": item.update}
+                stage = {} if item.stage == "words" else {"stage": item.stage}
+                log_z = {} if item.log_z is None else {"log_z": asdict(item.log_z)}
+                own = {**about, **measured, **stage, **log_z}
                 save_model(out, trainer.validated, texts.vocabulary, own, texts.side)
             if first and item is not None and rows:
                 rows.add(item)
@@ -629,14 +647,6 @@ def _failures(out: Path) -> Iterator[None]:
         raise RerankError(
             f"{out}: the model cannot be saved: {(fault.strerror or str(fault)).lower()}"
         ) from None
-
-
-def _measured(report: Report) -> dict[str, object]:
-    """What is saved of the validation of a model."""
-    stage = {} if report.stage == "words" else {"stage": report.stage}
-    log_z = {} if report.log_z is None else {"log_z": asdict(report.log_z)}
-    measured = {"valid_perplexity": report.valid_perplexity, "update": report.update}
-    return {**measured, **stage, **log_z}
 
 
 def _about(

@@ -66,6 +66,7 @@ class TrainNgramOptions:
             )
 
 
+# memory: about 60 bytes a word of the text, and up to 60 bytes an n-gram
 def train_ngram(options: TrainNgramOptions) -> None:
     """Estimate an n-gram language model and write it in ARPA format.
 
@@ -74,52 +75,43 @@ def train_ngram(options: TrainNgramOptions) -> None:
     Example:
       rerank train-ngram --order 5 --train train.en.gz --out model.arpa.gz
     """
-    with options.messages.warnings() as notices:
-        _estimate(options, notices)
-
-
-COMMAND = Command("train-ngram", TrainNgramOptions, train_ngram)
-
-
-def _estimate(options: TrainNgramOptions, notices: Notices) -> None:
-    """Count the n-grams of the text, estimate the model and write it.
-
-    `<unk>` in the text, and every word outside the vocabulary, is the unknown class. Memory: about
-    60 bytes a word of the text, and up to 60 bytes an n-gram.
-    """
     from lm.corpus import intern, renumber
     from lm.ngrams import NGramError
     from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
     from rerank.formats.arpa import write_ngrams
 
-    train, announce = options.train, options.messages.announce
-    check_outputs([options.out], [train])
-    inputs = InputFiles((train,))
-    words, raw = intern(_without_tabs(train, notices), options.documents)
-    check_text(raw, train, notices)
-    vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
-    corpus = renumber(raw, words, vocabulary)
-    counts = count_ngrams(corpus, len(vocabulary), options.order)
-    smoothing: KneserNey | StupidBackoff = StupidBackoff()
-    if options.smoothing == "kneser-ney":
-        smoothing = KneserNey(FALLBACK if options.discount_fallback else None)
-    try:
-        model, notes = smoothing.estimate(counts, vocabulary)
-    except NGramError as fault:
-        raise InputError(
-            f"{fault}; take more text, a lower --order, or --discount-fallback",
-            source=display(train),
-        ) from None
-    numbers = ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(counts.ngrams.counts, 1))
-    announce(
-        f"{options.smoothing} of order {options.order}: {len(corpus.tokens):,} words "
-        f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary) in "
-        f"{corpus.n_sentences:,} sentences; {numbers}"
-    )
-    announce("; ".join(notes))
-    inputs.check()
-    write_ngrams(options.out, model)
-    announce(f"model written to {display(options.out)}")
+    with options.messages.warnings() as notices:
+        train, announce = options.train, options.messages.announce
+        check_outputs([options.out], [train])
+        inputs = InputFiles((train,))
+        words, raw = intern(_without_tabs(train, notices), options.documents)
+        check_text(raw, train, notices)
+        vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
+        corpus = renumber(raw, words, vocabulary)
+        counts = count_ngrams(corpus, len(vocabulary), options.order)
+        smoothing: KneserNey | StupidBackoff = StupidBackoff()
+        if options.smoothing == "kneser-ney":
+            smoothing = KneserNey(FALLBACK if options.discount_fallback else None)
+        try:
+            model, notes = smoothing.estimate(counts, vocabulary)
+        except NGramError as fault:
+            raise InputError(
+                f"{fault}; take more text, a lower --order, or --discount-fallback",
+                source=display(train),
+            ) from None
+        numbers = ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(counts.ngrams.counts, 1))
+        announce(
+            f"{options.smoothing} of order {options.order}: {len(corpus.tokens):,} words "
+            f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary) in "
+            f"{corpus.n_sentences:,} sentences; {numbers}"
+        )
+        announce("; ".join(notes))
+        inputs.check()
+        write_ngrams(options.out, model)
+        announce(f"model written to {display(options.out)}")
+
+
+COMMAND = Command("train-ngram", TrainNgramOptions, train_ngram)
 
 
 def _without_tabs(train: str, notices: Notices) -> Iterator[bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,26 +84,6 @@ def _chosen_by_the_environment() -> bool:
     """Whether OMP_NUM_THREADS is the user's: `torchrun` sets it to 1 where the user has not."""
     chosen = os.environ.get("OMP_NUM_THREADS")
     return chosen is not None and not (local_processes() > 1 and chosen == "1")
-
-
-def memory_bytes(device: torch.device) -> int:
-    """Memory of a device; `sys.maxsize` where the system does not say."""
-    import torch
-
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[1])
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return sys.maxsize
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def choose_precision(name: str, device: torch.device) -> str:
-    """`float32` or `bfloat16`; `auto` is bfloat16 where the hardware multiplies it faster."""
-    from lm.backend import fast_bfloat16
-
-    if name != "auto":
-        return name
-    return "bfloat16" if fast_bfloat16(device) else "float32"
 
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
