@@ -219,12 +219,12 @@ DOCUMENT_FORMATS: Registry[Callable[..., Any]] = Registry(
 WEIGHT_FORMATS: Registry[Any] = Registry(
     "weight format",
     {
-        "json": "rerank.formats.weight_formats:JSON",
-        "ini": "rerank.formats.weight_formats:INI",
-        "dense": "rerank.formats.weight_formats:DENSE",
-        "kbmira": "rerank.formats.weight_formats:KBMIRA",
-        "cdec": "rerank.formats.weight_formats:CDEC",
-        "travatar": "rerank.formats.weight_formats:TRAVATAR",
+        "json": "rerank.formats.weights:JSON",
+        "ini": "rerank.formats.weights:INI",
+        "dense": "rerank.formats.weights:DENSE",
+        "kbmira": "rerank.formats.weights:KBMIRA",
+        "cdec": "rerank.formats.weights:CDEC",
+        "travatar": "rerank.formats.weights:TRAVATAR",
     },
 )
 MOSES_INI = "moses-ini"  # the format of weights that are written into a moses.ini

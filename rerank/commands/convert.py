@@ -91,7 +91,7 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     the list are not in order, and to write lists of documents.
 
     Moses lists that stay so keep every byte that is not to change; those of Marian and of other
-    dialects are written as Moses writes them (`rerank.formats.further_columns`). Without documents,
+    dialects are written as Moses writes them (`rerank.formats.conversion`). Without documents,
     which only lists of documents and lists whose ids are not in order need, each sentence is one.
     UsageError for files of what nobody has; InputError for a list that the format cannot hold.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rerank.commands.results import DocumentResult
     from rerank.corpus.kbest import KBest
     from rerank.files.paths import FilePath
-    from rerank.formats.trace import Choice
+    from rerank.formats.decode_outputs import Choice
     from rerank.pipeline.searching import Search
     from rerank.scorers.features import DocumentFeatures, FeatureSource
 
@@ -214,7 +214,7 @@ class _Writer:
     ) -> DocumentResult:
         """The result of a document, all of whose lines are written."""
         from rerank.commands.results import DocumentResult, Trace
-        from rerank.formats.trace import Choice
+        from rerank.formats.decode_outputs import Choice
 
         run, files = self.run, self.files
         reasons = "trace" in files or name == self.explained

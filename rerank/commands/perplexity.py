@@ -132,7 +132,7 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.corpus import encode
     from lm.evaluation import perplexity_of_ngrams
     from lm.ngrams import NGramError
-    from rerank.formats.arpa import read_ngrams
+    from rerank.scorers.ngram_model import read_ngrams
 
     ngram, text = str(options.ngram), options.text
     check_outputs((), (ngram, text))

@@ -136,7 +136,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     import rerank
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_outputs
-    from rerank.formats.summary import read_summary
+    from rerank.formats.decode_outputs import read_summary
     from rerank.formats.translations import read_translation, read_with_documents
     from rerank.formats.weights import Weights, read_weights
     from rerank.report.explanation import Explanation

@@ -10,7 +10,7 @@ from rerank.commands.run import Messages
 from rerank.commands.texts import check_text, documents_option, frequent_words
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, read_lines
-from rerank.files.outputs import check_outputs
+from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.options import Command, option, part, record
@@ -77,8 +77,8 @@ def train_ngram(options: TrainNgramOptions) -> None:
     """
     from lm.corpus import intern, renumber
     from lm.ngrams import NGramError
+    from lm.ngrams.arpa import arpa
     from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
-    from rerank.formats.arpa import write_ngrams
 
     with options.messages.warnings() as notices:
         train, announce = options.train, options.messages.announce
@@ -107,7 +107,9 @@ def train_ngram(options: TrainNgramOptions) -> None:
         )
         announce("; ".join(notes))
         inputs.check()
-        write_ngrams(options.out, model)
+        with atomic(options.out) as file:
+            for block in arpa(model):
+                file.write(block)
         announce(f"model written to {display(options.out)}")
 
 

@@ -14,12 +14,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.tokens import similar
+from rerank.formats.json_objects import read_json
+from rerank.formats.tokens import BLANK, similar
 from rerank.notices import Notices
 
 GROUPS = ("phenomenon", "language", "pronoun")
@@ -57,7 +59,7 @@ def read_contrastive(path: FilePath, notices: Notices) -> list[ContrastiveItem]:
 def _items(path: FilePath, source: str, notices: Notices) -> Iterator[ContrastiveItem]:
     for number, line in enumerate(read_lines(path, notices), 1):
         if not line.strip():
-            notices.add("blank line, skipped", source=source, line=number)
+            notices.add(BLANK, source=source, line=number)
             continue
         try:
             yield _item(_parsed(line))
@@ -67,16 +69,15 @@ def _items(path: FilePath, source: str, notices: Notices) -> Iterator[Contrastiv
 
 def _parsed(line: bytes) -> dict[str, Any]:
     """The JSON object on a line."""
+    expected = "expected one JSON object on the line"
     try:
-        found = json.loads(line, object_pairs_hook=_object, parse_constant=_constant)
+        found = read_json(line, _PLAIN)
     except json.JSONDecodeError as fault:
-        raise InputError(
-            f"expected one JSON object on the line: {fault.msg} at character {fault.colno}"
-        ) from None
+        raise InputError(f"{expected}: {fault.msg} at character {fault.colno}") from None
     except RecursionError:
-        raise InputError("expected one JSON object on the line, found too deep a nesting") from None
+        raise InputError(f"{expected}, found too deep a nesting") from None
     except ValueError as fault:  # a number of thousands of digits
-        raise InputError(f"expected one JSON object on the line: {fault}") from None
+        raise InputError(f"{expected}: {fault}") from None
     if not isinstance(found, dict):
         raise InputError(f"expected a JSON object on the line, found {_short(found)}")
     return found
@@ -92,6 +93,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _constant(name: str) -> NoReturn:
     raise InputError(f"found {name}, which is not JSON; remove it")
+
+
+_PLAIN = partial(json.loads, object_pairs_hook=_object, parse_constant=_constant)
 
 
 def _item(found: dict[str, Any]) -> ContrastiveItem:

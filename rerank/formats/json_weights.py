@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError
+from rerank.formats.json_objects import DIGITS, read_json
 from rerank.formats.tokens import similar
 
 SCHEMA = 1
@@ -34,7 +35,6 @@ _FORMS = (
     f'{{"schema": {SCHEMA}, "weights": {{"LM0": 0.5}}}}'
 )
 _DEEP = 100  # objects and lists in each other, of which Python reads several times as many
-_DIGITS = 400  # more than any number that is finite as a float
 
 Place: TypeAlias = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
@@ -51,16 +51,14 @@ class _Fault(ValueError):
         self.here = here
 
 
-def read_json(content: bytes, *, source: str = "") -> _Parts:
+def read_json_weights(content: bytes, *, source: str = "") -> _Parts:
     """Dense and sparse weights, alpha, provenance, spread of mbr, and decoder names, of a file.
 
     InputError with the line of a fault.
     """
     text = content.decode()  # lines of a file are UTF-8
     try:
-        found = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole
-        )
+        found = read_json(content, _plain)
         return _checked(found) if "schema" in found else _without_schema(found)
     except json.JSONDecodeError as fault:
         raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
@@ -70,6 +68,13 @@ def read_json(content: bytes, *, source: str = "") -> _Parts:
         found = fault
     line = next((line for place, token, line in _values(text) if found.here(place, token)), 1)
     raise InputError(f"expected JSON weights, {found}", source=source, line=line)
+
+
+def _plain(content: bytes) -> Any:
+    """What the content has; a fault for what weights cannot be."""
+    return json.loads(
+        content.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole
+    )
 
 
 def _values(text: str) -> Iterator[tuple[Place, str, int]]:
@@ -124,7 +129,7 @@ def _constant(constant: str) -> NoReturn:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > _DIGITS:
+    if len(digits) > DIGITS:
         raise _Fault(
             f"found a number of {len(digits)} digits", lambda place, token: token == digits
         )

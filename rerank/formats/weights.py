@@ -1,4 +1,17 @@
-"""Feature weights: read from the files of several tuners, written for rerank and for Moses."""
+"""Feature weights: read from the files of several tuners, written for rerank and for others.
+
+Every format but JSON, ini and dense keeps one number for each name: a feature of several values is
+written as Name_0, Name_1, …, as Moses' mert calls them, or by the place of its values, as kbmira
+does. Those of cdec and travatar have the names of the decoder, where they are known
+(`Weights.decoder_names`). A new format is a `WeightFormat` and a line in
+`rerank.registry.WEIGHT_FORMATS`; other packages add theirs by entry points. `read_weights` reads
+all of them.
+
+A weights file may name a list's features otherwise. A file with one number a name has `TM0_0`,
+`TM0_1` for the values of `TM0`; lists of cdec, Joshua and Travatar are read with names of letters
+and digits, so that the weight of `tm_pt_0` belongs to the feature `tmpt0`. In weights files a name
+with `_` is a sparse feature, until a list is known that has the dense one.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +19,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -18,7 +32,7 @@ from rerank.corpus.columns import Label, column_names, decoder_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_weights import SCHEMA, read_json
+from rerank.formats.json_weights import SCHEMA, read_json_weights
 from rerank.formats.moses_ini import (
     merged,
     read_ini,
@@ -27,9 +41,9 @@ from rerank.formats.moses_ini import (
     weight_file,
     weight_line,
 )
-from rerank.formats.tokens import similar
-from rerank.formats.weight_names import fitted
+from rerank.formats.tokens import plain_name, similar, written
 from rerank.notices import Notices
+from rerank.registry import WEIGHT_FORMATS
 
 MAX_BYTES = 16 << 20  # of a file, unpacked: some 400,000 sparse weights
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
@@ -128,7 +142,7 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
     if _is_json(content):
         whole = io.BytesIO()  # `join` takes 80 bytes a line
         whole.writelines(line + b"\n" for line in content)
-        return Weights(*read_json(whole.getvalue(), source=source))
+        return Weights(*read_json_weights(whole.getvalue(), source=source))
     return _of_ini(content, notices, source)
 
 
@@ -144,6 +158,158 @@ def _of_ini(
 def _is_json(lines: Sequence[bytes]) -> bool:
     first = next((line.strip() for line in lines if line.strip()), b"")
     return first.startswith(b"{")
+
+
+# For the features of a list
+
+
+def vector(
+    weights: Weights,
+    labels: Sequence[Label],
+    *,
+    default: float | None = None,
+    notices: Notices | None = None,
+    source: str = "",
+) -> NDArray[np.float64]:
+    """Weights (F,) in the order of a list's labels; `source` names their file in errors.
+
+    Weights without names are applied in the order of the list's values, with a notice; those of
+    other names as `fitted_to` says. A feature without weight gets `default`, with a notice.
+    InputError for such a feature if there is no default, for a weight of an unknown feature, and
+    for a wrong number of weights.
+    """
+    notices = notices or Notices()
+    known = [label.name for label in labels]
+    fitted, renamed = _fitted(weights, labels, source)
+    dense = fitted.dense
+    if _without_names(weights.dense, labels):
+        pairs = [f"F{i} → {name}" for i, name in enumerate(column_names(labels))]
+        shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
+        notices.add(f"weights without names, applied by place: {shown}", source=source)
+    if renamed:
+        notices.add(RENAMED, source=source, names=renamed)
+    unknown = [name for name in dense if name not in known]
+    absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
+    if absent and not renamed:
+        raise InputError(
+            f"expected weights of the list's features, found one of {absent[0]!r}; "
+            + similar(absent[0], known),
+            source=source,
+        )
+    if absent:
+        notices.add(ABSENT, source=source, names=absent)
+    if untuned := [name for name in unknown if name not in absent]:
+        notices.add("weight that Moses never tunes, ignored", source=source, names=untuned)
+    if default is not None and (lacking := [name for name in known if name not in dense]):
+        notices.add(f"feature without weight; {default:g} is used", source=source, names=lacking)
+    values: list[float] = []
+    for label in labels:
+        found = dense.get(label.name)
+        if found is None and default is None:
+            raise InputError(
+                f"expected a weight for every feature of the list, found none for "
+                f"{label.name!r}; {similar(label.name, dense)}, or --default-weight 0",
+                source=source,
+            )
+        if found is None:
+            found = (default or 0.0,) * label.width
+        if len(found) != label.width:
+            raise InputError(
+                f"expected {label.width} weights for {label.name!r}, one per value of the "
+                f"list, found {len(found)}",
+                source=source,
+            )
+        values += found
+    return np.array(values, dtype=np.float64)
+
+
+def fitted_to(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
+    """The weights under the names of a list's features.
+
+    F<i> is the weight of the i-th value if no weight and no label has another name. Otherwise a
+    label without a weight of its name gets those of its single values, `TM0_0`, `TM0_1`, …, that
+    of its name in the decoder, or that of the one name that is the same in letters and digits.
+    All other weights stay as they are. InputError unless every value has one of the weights
+    without names, and where only some of a label's values have a weight.
+    """
+    weights = replace(weights, decoder_names={**weights.decoder_names, **decoder_names(labels)})
+    return _fitted(weights, labels, source)[0]
+
+
+def _fitted(
+    weights: Weights, labels: Sequence[Label], source: str
+) -> tuple[Weights, tuple[str, ...]]:
+    """The weights under the names of the labels, and `tm_pt_0 → tmpt0` of each renamed weight.
+
+    See `fitted_to`. O(number of weights).
+    """
+    if _without_names(weights.dense, labels):
+        return replace(weights, dense=_at_places(weights.dense, labels, source)), ()
+    known = {label.name for label in labels}
+    lacking = [label for label in labels if label.name not in weights.dense]
+    if not lacking:
+        return weights, ()
+    numbers = dict(weights.sparse)
+    owners: dict[str, str] = {}  # dense features whose values have these names
+    for name, values in weights.dense.items():
+        if name not in known:
+            for i, value in enumerate(values):
+                one = name if len(values) == 1 else f"{name}_{i}"
+                numbers[one], owners[one] = value, name
+    by_plain: dict[str, list[str]] = defaultdict(list)
+    for name in numbers:
+        by_plain[plain_name(name)].append(name)
+    found: dict[str, tuple[float, ...]] = {}
+    used: set[str] = set()
+    renamed: list[str] = []
+    for label in lacking:
+        columns = [f"{label.name}_{i}" for i in range(label.width)]
+        given = [name for name in columns if name in numbers]
+        if given and len(given) < label.width:
+            missing = next(name for name in columns if name not in numbers)
+            raise InputError(
+                f"expected weights of all {label.width} values of {label.name!r}, found "
+                f"{', '.join(given[:5])} and no {missing}",
+                source=source,
+            )
+        if not given and label.width == 1:
+            own = [label.decoder_name] if label.decoder_name in numbers else by_plain[label.name]
+            if len(own) == 1:
+                given = own
+                renamed.append(f"{own[0]} → {label.name}")
+        if given:
+            found[label.name] = tuple(numbers[name] for name in given)
+            used.update(given)
+    gone = {owners[name] for name in used if name in owners}
+    dense = {name: values for name, values in weights.dense.items() if name not in gone}
+    sparse = {name: value for name, value in weights.sparse.items() if name not in used}
+    return replace(weights, dense=dense | found, sparse=sparse), tuple(renamed)
+
+
+def _without_names(dense: Mapping[str, object], labels: Sequence[Label]) -> bool:
+    """Whether weights are called F<i>, by the place of their values, and no label is."""
+    places = bool(dense) and bool(labels) and all(map(_PLACE.fullmatch, dense))
+    return places and not any(_PLACE.fullmatch(label.name) for label in labels)
+
+
+def _at_places(
+    dense: Mapping[str, tuple[float, ...]], labels: Sequence[Label], source: str
+) -> Mapping[str, tuple[float, ...]]:
+    """Weights F<i> under the names of the labels; InputError unless every value has one."""
+    places = [f"F{i}" for i in range(sum(label.width for label in labels))]
+    found = sum(map(len, dense.values()))
+    if dense.keys() != set(places) or found != len(places):
+        known = " ".join(label.name for label in labels[:20])
+        raise InputError(
+            f"expected {len(places)} weights without names, F0 to {places[-1]}, one for each "
+            f"value of {known}, found {found}",
+            source=source,
+        )
+    values = (dense[place][0] for place in places)
+    return {label.name: tuple(islice(values, label.width)) for label in labels}
+
+
+# Writing
 
 
 def write_weights(
@@ -214,99 +380,107 @@ def to_ini(weights: Weights) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
-def vector(
-    weights: Weights,
-    labels: Sequence[Label],
-    *,
-    default: float | None = None,
-    notices: Notices | None = None,
-    source: str = "",
-) -> NDArray[np.float64]:
-    """Weights (F,) in the order of a list's labels; `source` names their file in errors.
+@dataclass(frozen=True, slots=True)
+class WeightFormat:
+    """A format of weight files: what it is for, its writer, and what is read back of the weights.
 
-    Weights without names (`by_place`) are applied in the order of the list's values, with a notice;
-    those of other names as `rerank.formats.weight_names` says.
-    A feature without weight gets `default`, with a notice. InputError for such a feature if there
-    is no default, for a weight of an unknown feature, and for a wrong number of weights.
+    keeps_scales: whether alpha and the spread of mbr are kept, too.
     """
-    notices = notices or Notices()
-    dense, renamed = by_place(weights.dense, labels, source=source), False
-    if dense is weights.dense:
-        given = fitted(dense, weights.sparse, labels, source=source)
-        dense = given.dense
-        renamed = bool(given.renamed)
-        if renamed:
-            notices.add(RENAMED, source=source, names=given.renamed)
-    else:
-        pairs = [f"F{i} → {name}" for i, name in enumerate(column_names(labels))]
-        shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
-        notices.add(f"weights without names, applied by place: {shown}", source=source)
-    known = [label.name for label in labels]
-    unknown = [name for name in dense if name not in known]
-    absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
-    if renamed and absent:
-        notices.add(ABSENT, source=source, names=absent)
-    for name in absent:
-        if not renamed:
-            raise InputError(
-                f"expected weights of the list's features, found one of {name!r}; "
-                + similar(name, known),
-                source=source,
-            )
-    if untuned := [name for name in unknown if name not in absent]:
-        notices.add("weight that Moses never tunes, ignored", source=source, names=untuned)
-    if default is not None and (lacking := [name for name in known if name not in dense]):
-        notices.add(f"feature without weight; {default:g} is used", source=source, names=lacking)
-    values: list[float] = []
-    for label in labels:
-        found = dense.get(label.name)
-        if found is None:
-            if default is None:
-                raise InputError(
-                    f"expected a weight for every feature of the list, found none for "
-                    f"{label.name!r}; {similar(label.name, dense)}, or --default-weight 0",
-                    source=source,
-                )
-            found = (default,) * label.width
-        if len(found) != label.width:
-            raise InputError(
-                f"expected {label.width} weights for {label.name!r}, one per value of the "
-                f"list, found {len(found)}",
-                source=source,
-            )
-        values += found
-    return np.array(values, dtype=np.float64)
+
+    description: str
+    write: Callable[[Weights], bytes]
+    expected: Callable[[Weights], dict[str, tuple[float, ...]]]
+    keeps_scales: bool = False
 
 
-def fitted_to(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
-    """The weights under the names of a list's features; see `vector`."""
-    weights = replace(weights, decoder_names={**weights.decoder_names, **decoder_names(labels)})
-    dense = by_place(weights.dense, labels, source=source)
-    if dense is not weights.dense:
-        return replace(weights, dense=dense)
-    found = fitted(dense, weights.sparse, labels, source=source)
-    return replace(weights, dense=found.dense, sparse=found.sparse)
+def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
+    """Content of a file of weights in a format of the registry; O(number of weights).
 
-
-def by_place(
-    dense: Mapping[str, tuple[float, ...]], labels: Sequence[Label], *, source: str = ""
-) -> Mapping[str, tuple[float, ...]]:
-    """Weights under the names of the labels: F<i> is the weight of the i-th value.
-
-    The argument itself is returned if a weight has another name, or if a label is called F<i>.
-    InputError unless every value has exactly one weight.
+    UsageError for names that the format cannot hold: what is written is read back and compared.
     """
-    known = [label.name for label in labels]
-    unnamed = bool(dense) and all(map(_PLACE.fullmatch, dense))
-    if not unnamed or not known or any(map(_PLACE.fullmatch, known)):
-        return dense
-    places = [f"F{i}" for i in range(sum(label.width for label in labels))]
-    found = sum(map(len, dense.values()))
-    if dense.keys() != set(places) or found != len(places):
-        raise InputError(
-            f"expected {len(places)} weights without names, F0 to {places[-1]}, one for each "
-            f"value of {' '.join(known[:20])}, found {found}",
-            source=source,
+    known: WeightFormat = WEIGHT_FORMATS.named(name)
+    content = known.write(weights)
+    try:
+        read = weights_from_lines(content.split(b"\n"), Notices())
+    except InputError:
+        read = Weights({})
+    found, expected = _all(read), known.expected(weights)
+    if found != expected:
+        differing = (name for name, value in expected.items() if found.get(name) != value)
+        wrong = next(differing, next(iter(found), ""))
+        raise UsageError(
+            f"--to {name}: this format cannot hold the feature name {wrong!r}; choose json"
         )
-    values = (dense[place][0] for place in places)
-    return {label.name: tuple(islice(values, label.width)) for label in labels}
+    if not known.keeps_scales and (weights.alpha is not None or weights.mbr_spread is not None):
+        notices.add(f"alpha, the scale of mbr and sampling, is not kept by the format {name}")
+    return content
+
+
+def _all(weights: Weights) -> dict[str, tuple[float, ...]]:
+    """Dense and sparse weights."""
+    return {**weights.dense, **{name: (value,) for name, value in weights.sparse.items()}}
+
+
+def _by_number(weights: Weights) -> dict[str, tuple[float, ...]]:
+    """One number for each name: Name_0, Name_1, … of a feature of several values.
+
+    UsageError for two numbers of one name.
+    """
+    numbers: list[tuple[str, float]] = []
+    for name, values in weights.dense.items():
+        if len(values) == 1:
+            numbers.append((weights.decoder_names.get(name, name), values[0]))
+        else:
+            numbers += ((f"{name}_{i}", value) for i, value in enumerate(values))
+    numbers += weights.sparse.items()
+    found: dict[str, tuple[float, ...]] = {}
+    for name, value in numbers:
+        if name in found:
+            raise UsageError(
+                f"expected one weight of {name!r}, found two features of that name; choose json"
+            )
+        found[name] = (value,)
+    return found
+
+
+def _by_place(weights: Weights) -> dict[str, tuple[float, ...]]:
+    """F<i> for the i-th dense value, and the sparse ones by name."""
+    values = [value for values in weights.dense.values() for value in values]
+    found: dict[str, tuple[float, ...]] = {f"F{i}": (v,) for i, v in enumerate(values)}
+    return found | {name: (value,) for name, value in weights.sparse.items()}
+
+
+def _lines(numbers: Mapping[str, tuple[float, ...]], form: str, end: str = "\n") -> bytes:
+    """The numbers in this form, with a name and a value."""
+    parts = (
+        form.format(name, written(value, name).decode())
+        for name, values in numbers.items()
+        for value in values
+    )
+    return end.join(parts).encode() + b"\n"
+
+
+JSON = WeightFormat("JSON of rerank", to_json, _all, keeps_scales=True)
+INI = WeightFormat(
+    "rescore.ini; its [weight] section goes into a moses.ini", to_ini, _all, keeps_scales=True
+)
+DENSE = WeightFormat(
+    "run*.dense of mert-moses.pl: a line 'Name= w' per value",
+    lambda weights: _lines(_all(weights), "{}= {}"),
+    _all,
+)
+KBMIRA = WeightFormat(
+    "kbmira and PRO: F0, F1, … for the dense values, sparse ones by name",
+    lambda weights: _lines(_by_place(weights), "{} {}"),
+    _by_place,
+)
+CDEC = WeightFormat(
+    "cdec and Joshua: a line 'Name value'",
+    lambda weights: _lines(_by_number(weights), "{} {}"),
+    _by_number,
+)
+TRAVATAR = WeightFormat(
+    "travatar: name=value pairs on one line",
+    lambda weights: _lines(_by_number(weights), "{}={}", " "),
+    _by_number,
+)

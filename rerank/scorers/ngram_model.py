@@ -16,8 +16,8 @@ from decoders.arrays import Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import InputError
+from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.arpa import read_ngrams
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import ListTexts
 from rerank.scorers.features import ScoredDocument
@@ -111,6 +111,27 @@ class KenlmModel:
             sums[n] = total + self._model.BaseScore(state, "</s>", self._state())
             unknown[n] = missing
         return sums * math.log(10), unknown, words
+
+
+def read_ngrams(path: FilePath, notices: Notices) -> NGramModel:
+    """The n-gram model of an ARPA file, plain or compressed; `-` is standard input.
+
+    InputError, with the line, for another file.
+    """
+    from lm.ngrams.arpa import ArpaError, read_arpa
+
+    try:
+        # unusual characters in its words are those of the training text: nothing to warn of here
+        model = read_arpa(read_lines(path, Notices()))
+    except ArpaError as fault:
+        raise InputError(str(fault), source=display(path), line=fault.line) from None
+    if not model.unknown_share:
+        notices.add(
+            "n-gram model without <unk>: unknown words get the log10 probability -100, as in "
+            "KenLM; train it with an unknown class if the texts have such words",
+            source=display(path),
+        )
+    return model
 
 
 class ArpaModel:

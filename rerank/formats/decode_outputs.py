@@ -1,16 +1,19 @@
-"""Traces of choices, as `decode --trace` writes them (`rerank.commands.trace`), read back."""
+"""What `rerank decode` writes beside translations, read back: traces of choices, the summary."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
-from rerank.files.paths import FilePath
+from rerank.files.paths import FilePath, display
+from rerank.formats.json_objects import read_json
 from rerank.notices import Notices
+
+_FIGURES = ("score", "baseline_score", "gap")  # of a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
     """The lines of a trace, one at a time; InputError, with the file's name, for another line."""
     for number, line in enumerate(read_lines(path, notices), 1):
         try:
-            yield Choice.of(json.loads(line))
+            yield Choice.of(read_json(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             shown = line.decode(errors="replace")
             raise InputError(
@@ -78,3 +81,40 @@ def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
                 source=name,
                 line=number,
             ) from None
+
+
+def read_summary(path: str | Path, documents: Collection[str], notices: Notices) -> dict[str, Any]:
+    """A summary of these documents; InputError for something else, or for other documents."""
+    content = b"\n".join(read_lines(path, notices))
+    try:
+        found = read_json(content)
+        _check(found, set(documents))
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        reason = fault.args[0] if isinstance(fault, _OtherDocument) else "found something else"
+        raise InputError(
+            f"expected a summary of the same documents, {reason}; write it with rerank decode "
+            "--summary FILE",
+            source=display(path),
+        ) from None
+    return dict(found)
+
+
+class _OtherDocument(ValueError):
+    """A document that the summary has, and the command does not."""
+
+
+def _check(found: Any, documents: set[str]) -> None:
+    """A fault if a summary has not what a report takes from it."""
+    for one in [found, *found["documents"]]:
+        for name in _FIGURES:
+            if one[name] is not None and not isinstance(one[name], int | float):
+                raise TypeError(name)
+        if not isinstance(one["exact"], bool):
+            raise TypeError("exact")
+    if not isinstance(found["signature"], str) or not isinstance(found["best"], str):
+        raise TypeError("signature")
+    if not isinstance(found["near_ties"], int | None):
+        raise TypeError("near_ties")
+    for one in found["documents"]:
+        if one["id"] not in documents:
+            raise _OtherDocument(f"found a document {one['id']!r}")
