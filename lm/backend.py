@@ -24,6 +24,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 ROWS = 128  # sizes are rounded up to a multiple
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+CACHED = 1 << 19  # logits that fit in a core's cache, 2 MiB
+FEWEST = 1 << 12  # logits held at once, at least
+# floats of hidden states held at once, counted without shared prefixes
+HELD = {"cpu": 1 << 25, "cuda": 1 << 28}
+LEAST_HELD = 1 << 18
+_SHORT = "out of memory"
+# of the CPU's allocator and of C++, of CUDA beside the caching allocator, of cuBLAS and cuDNN
+_SHORT_OF_MEMORY = re.compile(
+    "can't allocate memory|not enough memory|std::bad_alloc|CUDA error: out of memory|ALLOC_FAILED"
+)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -50,21 +62,6 @@ def fast_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
-
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-CACHED = 1 << 19  # logits that fit in a core's cache, 2 MiB
-FEWEST = 1 << 12  # logits held at once, at least
-# floats of hidden states held at once, counted without shared prefixes
-HELD = {"cpu": 1 << 25, "cuda": 1 << 28}
-LEAST_HELD = 1 << 18
-_SHORT = "out of memory"
-# of the CPU's allocator and of C++, of CUDA beside the caching allocator, of cuBLAS and cuDNN
-_SHORT_OF_MEMORY = re.compile(
-    "can't allocate memory|not enough memory|std::bad_alloc|CUDA error: out of memory|ALLOC_FAILED"
-)
 
 
 class Backend:

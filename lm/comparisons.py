@@ -1,4 +1,9 @@
-"""What a model prefers: an answer to a gap, a variant of a sentence, an order of sentences."""
+"""What a model prefers: an answer to a gap, a variant of a sentence, an order of sentences.
+
+The order of sentences is the discrimination task of Barzilay & Lapata (2008),
+https://aclanthology.org/J08-1001, as Lin et al. (2015), §6.1, and Ji et al. (2016), §4.2, give it
+to language models.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,10 @@ TOGETHER = 128  # items scored at once
 Sentence = Sequence[int]
 Document = Sequence[Sentence]
 Variants = Sequence[Sentence]
+Ids = Sequence[int]
+TOKENS = 1 << 20  # words and sentences held at once, or one document
+STREAMS = 64  # documents read side by side
+Orders = NDArray[np.int64]
 
 
 def scores_in_contexts(
@@ -94,15 +103,14 @@ def scores_of_followers(
     return np.concatenate([scores for scores, _ in after(engine, requests)], axis=1)
 
 
-Ids = Sequence[int]
-
-
 def answer_log_probs(
     engine: ScoringEngine, document: Sequence[Ids], query: tuple[Ids, Ids], answers: Ids
 ) -> NDArray[np.float64]:
     """Log-probabilities (A,) of answers to be the missing word of a query, in nats.
 
-    They are normalised over the answers. document: sentences of ids before the query; query: ids
+    Eq. 12 of Wang & Cho 2015, arXiv:1511.03729, §4.5: p(q_k | q_<k, q_>k, D). As they propose, an
+    unchanged language model scores the query completed with each possible answer, and the scores
+    are normalised over the answers. document: sentences of ids before the query; query: ids
     before and after the missing word; answers: A ids, each once.
     O(A · (words after + 1) · (H² + V R)) time, as the paper warns. Errors: LogProbError,
     MemoryError.
@@ -126,11 +134,6 @@ def _context_after(engine: ScoringEngine, document: Sequence[Ids]) -> Rows:
         with engine.backend.inference():
             context = engine.model.context.advance(context, summary)
     return context
-
-
-TOKENS = 1 << 20  # words and sentences held at once, or one document
-STREAMS = 64  # documents read side by side
-Orders = NDArray[np.int64]
 
 
 def distinct_orders(corpus: Corpus, document: int, most: int, rng: np.random.Generator) -> Orders:

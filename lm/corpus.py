@@ -22,6 +22,9 @@ from lm.sentences import Rows
 from lm.side_information import TARGET, SideText, SideTexts, rows_of
 from lm.vocabulary import UNKNOWN, Vocabulary, words_of
 
+PARAGRAPH = b"<p>"
+Sentence = list[bytes] | None  # its words; None where a document ends
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
@@ -128,10 +131,6 @@ class Corpus:
             state.update(len(column).to_bytes(8))
             state.update(np.ascontiguousarray(column).data)
         return state.hexdigest()[:16]
-
-
-PARAGRAPH = b"<p>"
-Sentence = list[bytes] | None  # its words; None where a document ends
 
 
 def parted_by_blank_lines(lines: Iterable[bytes]) -> Iterator[Sentence]:

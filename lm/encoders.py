@@ -18,6 +18,8 @@ from lm.composition import ENCODERS, load
 from lm.recurrences import Recurrence
 from lm.sentences import embedding_sums
 
+WINDOW = 3  # words
+
 
 class Encoder(nn.Module):
     """Base of the sentence encoders.
@@ -87,9 +89,6 @@ class BagEncoder(SumEncoder):
     def encode(self, words: Tensor, mask: Tensor) -> Tensor:
         """Mean embeddings (B, K)."""
         return super().encode(words, mask) / mask.sum(dim=1, keepdim=True).clamp(min=1)
-
-
-WINDOW = 3  # words
 
 
 class ConvolutionalEncoder(Encoder):

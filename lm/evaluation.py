@@ -23,6 +23,8 @@ from lm.scoring import LogProbError
 from lm.vocabulary import END, UNKNOWN
 
 MOST_NATS = 700.0  # a word; exp of more overflows
+Sums: TypeAlias = Sequence[float]
+"""Sums over targets: −log p, of words alone, log Z, log Z squared; the last two 0 if normalised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +203,6 @@ def perplexity_by_document(
     whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
     found = None if tags is None else _by_tag(corpus, tags, of_tags, whole)
     return replace(whole, documents=documents, tags=found)
-
-
-Sums: TypeAlias = Sequence[float]
-"""Sums over targets: −log p, of words alone, log Z, log Z squared; the last two 0 if normalised."""
 
 
 @torch.no_grad()

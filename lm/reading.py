@@ -23,6 +23,8 @@ from lm.model import DocumentLM, Dropout
 from lm.noise import Corruption, Noise
 from lm.sentences import Positions, ReadSentences, Rows
 
+Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where there is none
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
@@ -71,9 +73,6 @@ def read(
     if model.fusion.hidden_depends_on_context and model.context.reads_states:
         return reader.sentence_by_sentence(segment.sentences, contexts)
     return reader.all_at_once(segment.sentences, contexts)
-
-
-Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where there is none
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,10 @@
-"""The scoring engine: a recurrence run over tries, log-probabilities summed along paths."""
+"""Log-probabilities of k-best candidates, prefix by prefix.
+
+Three ways, by what the scores depend on: `independent` (order 0), `pairs` (order 1) and
+`after` (any model, from given contexts). The recurrence runs once per trie node, and the
+(nodes × V) logits exist only a chunk at a time. A candidate's score is log p of its words and
+`</s>`, in nats, float32 from float64 sums.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +29,11 @@ from lm.trie import Candidates, Forest, Indices, build
 from lm.vocabulary import END
 
 Result = TypeVar("Result")
+VERSION = 4  # to be raised whenever a model gives a text other scores
+MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
+Scores = NDArray[np.float32]
+DistinctContexts = tuple[Rows, Indices]  # and the row to which each candidate of a list leads
+Requests = Sequence[tuple[Candidates, Rows]]  # a list each, and the contexts before it
 
 
 @dataclass(slots=True)
@@ -92,13 +103,6 @@ class ScoringEngine:
         into = self.model.interpolated(into, words, roots[parents], contexts)
         leave = self.model.interpolated(leave, ends, roots, contexts)
         return forest.sums(into[:, None], leave[:, None])[:, 0]
-
-
-VERSION = 4  # to be raised whenever a model gives a text other scores
-MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
-Scores = NDArray[np.float32]
-DistinctContexts = tuple[Rows, Indices]  # and the row to which each candidate of a list leads
-Requests = Sequence[tuple[Candidates, Rows]]  # a list each, and the contexts before it
 
 
 class LogProbError(ValueError):

@@ -32,6 +32,14 @@ AT_ONCE = 1024  # sentences whose sums are held at once
 Weights: TypeAlias = NDArray[np.float64]
 Learner: TypeAlias = Callable[[Any, int, int], tuple[Weights, Weights]]
 """Counts (M, V) of the words of M texts, a number of topics N and a seed → (V, N) and (N,)."""
+STRETCH = 10  # sentences: single ones have too few words to learn topics from
+MOST_STRETCHES = 50_000  # drawn from longer texts
+COMMON = 0.1  # share of the stretches from which on a word is too common to have a topic
+RARE = 2  # stretches that a word is in, at least
+DIMENSIONS = 100
+PASSES = 5
+WORDS_PRIOR = 0.01
+MANIFEST = "topics.json"
 
 
 class TopicModel(nn.Module):
@@ -113,12 +121,6 @@ def _whole(weights: Weights) -> Tensor:
     return torch.from_numpy(np.rint(weights * UNIT).astype(np.int32))
 
 
-STRETCH = 10  # sentences: single ones have too few words to learn topics from
-MOST_STRETCHES = 50_000  # drawn from longer texts
-COMMON = 0.1  # share of the stretches from which on a word is too common to have a topic
-RARE = 2  # stretches that a word is in, at least
-
-
 def counts_of(corpus: Corpus, words: int, seed: int) -> tuple[NDArray[np.int64], Any]:
     """Ids (V′,) of the words that may have a topic, ascending, and their counts (M, V′), CSR.
 
@@ -143,9 +145,6 @@ def counts_of(corpus: Corpus, words: int, seed: int) -> tuple[NDArray[np.int64],
         kept = np.flatnonzero(present)
     counts = counts[:, kept]
     return kept, counts[np.flatnonzero(counts.sum(axis=1).A1)]
-
-
-DIMENSIONS = 100
 
 
 def learn_kmeans(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
@@ -180,12 +179,10 @@ def learn_kmeans(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]
     return idf[:, None] * (vectors @ directions.T), np.zeros(topics)
 
 
-PASSES = 5
-WORDS_PRIOR = 0.01
-
-
 def learn_lda(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
-    """Weights log p(w|z) (V, N) and log p(z) (N,) of LDA; counts: (M, V) in CSR form.
+    """Weights log p(w|z) (V, N) and log p(z) (N,) of latent Dirichlet allocation.
+
+    Blei et al. 2003, learned online (Hoffman et al. 2010). counts: (M, V) in CSR form.
 
     The topic of a sequence is then the most probable one of a sequence that has one topic: LDA
     itself gives every word a topic of its own, and its posterior needs iterations for each prefix.
@@ -207,9 +204,6 @@ def learn_lda(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
     found = model.fit(counts).components_.T
     totals = found.sum(axis=0)
     return np.log(found / totals), np.log(totals / totals.sum())
-
-
-MANIFEST = "topics.json"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,6 +28,15 @@ from lm.trie import Candidates, Forest, build
 
 MOST_NODES = 1536  # of a tree: attention within it is quadratic, smaller ones share less
 Indices = NDArray[np.int64]
+VERSION = 1  # of scores: to be raised whenever they change
+STORED = 4  # times the floats of a batch that stored key–value pairs may have
+PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
+FEW = {"cpu": 256, "cuda": 16_384}
+LOGITS = 1 << 24  # held at once
+BLOCK = 64  # tokens of a context that are read together if the backend is deterministic
+CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
+KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,17 +108,6 @@ def path_of(tokens: Sequence[int]) -> tuple[Indices, Indices, NDArray[np.bool_]]
     """Tokens (Q,), depths and ancestors of a plain sequence, a tree of one branch."""
     n = len(tokens)
     return np.array(tokens, np.int64), np.arange(n), np.tril(np.ones((n, n), np.bool_))
-
-
-VERSION = 1  # of scores: to be raised whenever they change
-STORED = 4  # times the floats of a batch that stored key–value pairs may have
-PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
-FEW = {"cpu": 256, "cuda": 16_384}
-LOGITS = 1 << 24  # held at once
-BLOCK = 64  # tokens of a context that are read together if the backend is deterministic
-CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
-KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ from lm.contexts import Context
 from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
 
+MOST_ENTRIES = 1 << 22  # of (positions, states, size of the attention) at once
+_NEVER = -1e30  # energy of padding; finite, for without any state all shares would be NaN
+
 
 @dataclass(slots=True, eq=False)
 class Sums:
@@ -147,10 +150,6 @@ class Attended(torch.autograd.Function):
 
 _summed: Callable[[Tensor, Tensor, Tensor, Sums], tuple[Tensor, Tensor]] = Summed.apply
 _attended: Callable[..., Tensor] = Attended.apply
-
-
-MOST_ENTRIES = 1 << 22  # of (positions, states, size of the attention) at once
-_NEVER = -1e30  # energy of padding; finite, for without any state all shares would be NaN
 
 
 class Attention(Context):

@@ -13,6 +13,8 @@ from lm.contexts import Context
 from lm.recurrences import Recurrence, State
 from lm.sentences import ReadSentences, Rows, embedding_sums
 
+MOST_ENTRIES = 1 << 22  # of (positions, sentences, attention) at once
+
 
 class BagOfWords(Context):
     """Sum of the embeddings of all words of the last n sentences, with a separate table.
@@ -130,9 +132,6 @@ def _where(mask: Tensor, following: State, before: State) -> State:
     """The following state of the rows where the mask holds, that before of the others."""
     column = mask[:, None]
     return tuple(torch.where(column, f, b) for f, b in zip(following, before, strict=True))
-
-
-MOST_ENTRIES = 1 << 22  # of (positions, sentences, attention) at once
 
 
 class BagAttention(BagSequence):

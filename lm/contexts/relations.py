@@ -19,6 +19,7 @@ from lm.sentences import ReadSentences, Rows
 from lm.side_information import n_labels
 
 NOISE = 0.1  # times 1/√H: largest difference of an initial matrix from the identity
+NONE_BEFORE, NO_LABEL, LABELLED = 0, 1, 2  # from LABELLED on: a label's number is added
 
 
 class RelationMatrices(nn.Module):
@@ -177,9 +178,6 @@ class Perceptron(nn.Module):
         pairs = torch.cat([h, before], dim=1)
         units = torch.tanh(linear(pairs, self.units.weight, self.units.bias).float())
         return linear(units, self.labels.weight, self.labels.bias).float()
-
-
-NONE_BEFORE, NO_LABEL, LABELLED = 0, 1, 2  # from LABELLED on: a label's number is added
 
 
 class RelationTask(LabelledContext, DocumentRecurrence):

@@ -16,6 +16,8 @@ from lm.contexts import Context, learned_start
 from lm.recurrences import Recurrence, State
 from lm.sentences import ReadSentences, Rows
 
+STEPS = 8  # of rounding, between 0 and 1
+
 
 class LastHidden(Context):
     """Top hidden state after the previous sentence's last word (Ji et al. 2016, eq. 3).
@@ -90,9 +92,6 @@ class CarriedState(Context):
     def value(self, contexts: Rows) -> Tensor:
         """The state's tensors side by side."""
         return torch.cat(contexts.tensors, dim=1)
-
-
-STEPS = 8  # of rounding, between 0 and 1
 
 
 class ThoughtVector(nn.Module):

@@ -167,6 +167,8 @@ class SentenceAndParagraphPrefixTopics(ParagraphPrefixTopic):
 class GivenTopic(GivenContext):
     """The embedding, of the size of a word's, of the label of the sentence that is read.
 
+    Ghosh et al. 2016, eq. 1 with a T that no topic model infers: the topic of the source sentence,
+    a dialog act, a speaker. What is given is not searched, so that the order is 0.
     `<unk>`, a label that the training text has not, has an embedding too, which is trained where
     the training text has it. Tensor of a context: the embedding (B, K). (R − 2)K parameters for R
     words of the labels' vocabulary.

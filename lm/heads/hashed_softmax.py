@@ -31,6 +31,7 @@ SIZE = 10_000_000  # slots in Lin et al. 2015, §6.1
 NONE = -1  # in place of a history's first slot
 SPARSE = 4  # a gradient is sparse if it has at most one in so many slots
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)  # odd: 2^64 over the golden ratio
+MOST_WORDS = 1 << 24  # ids that float32 holds exactly
 
 
 class HashTable(nn.Module):
@@ -225,9 +226,6 @@ def _parts(words: int, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Rows of columns, as many at a time as have `CHUNK` logits."""
     rows = max(1, CHUNK // words)
     yield from zip(*(torch.split(column, rows) for column in columns), strict=True)
-
-
-MOST_WORDS = 1 << 24  # ids that float32 holds exactly
 
 
 class HashedSoftmax(Head):

@@ -1,4 +1,14 @@
-"""N-gram models as ARPA files, the text format of SRILM, KenLM and others."""
+r"""N-gram models as ARPA files, the text format of SRILM, KenLM and others.
+
+The grammar: any lines; `\data\`; a line `ngram n=count` for each order n from 1; for each order a
+line `\n-grams:` and `count` lines of a base-10 logarithm, n words and, in all orders but the last,
+perhaps a back-off (0 if it is missing); `\end\`. Blank lines may stand between these parts. Words
+and numbers are separated by TAB or space. Lines in the form that programs write are read by
+compiled code, others by the grammar.
+
+A model of stupid back-off has a line above the data that says so. KenLM refuses such a file, and
+should: it would not step back over contexts that the model does not have.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +33,19 @@ _DIGITS = 15  # of a number: so many are below 2^53
 _FACTOR, _OFFSET = 0x100000001B3, 0x4BF29CE484222325  # of the hash FNV-1a; the latter as int64
 
 Bytes: TypeAlias = NDArray[np.uint8]
+MOST_LOG10 = 300.0  # size of a logarithm; a word's score must have an exponential
+_BLOCK = 1 << 16  # lines
+_NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SHOWN = 60  # bytes of a line in a message
+_CURE = "is the file complete, and in ARPA format? have it written again"
+_SAY = "as the counts at the top of the file say"
+Log10s = NDArray[np.float32]
+STUPID_BACKOFF = b"stupid backoff"
+_HEADER = 1000  # lines above the data
+_COUNT = re.compile(rb"ngram[ \t]+([0-9]{1,2})[ \t]*=[ \t]*([0-9]{1,10})")
+_STUPID = re.compile(STUPID_BACKOFF + rb" (0\.[0-9]{1,9})\b")
+_UNKNOWN_FORMS = (SPECIAL[UNKNOWN], b"<UNK>")
+_LINES = 1 << 16  # in a block
 
 
 class WordTable(NamedTuple):
@@ -150,16 +173,6 @@ def read_ngrams(
             backoffs[row] = backoff
         row, begin = row + 1, place + 1
     return row, begin
-
-
-MOST_LOG10 = 300.0  # size of a logarithm; a word's score must have an exponential
-_BLOCK = 1 << 16  # lines
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_SHOWN = 60  # bytes of a line in a message
-_CURE = "is the file complete, and in ARPA format? have it written again"
-_SAY = "as the counts at the top of the file say"
-
-Log10s = NDArray[np.float32]
 
 
 class ArpaError(NGramError):
@@ -294,13 +307,6 @@ def shown(line: bytes) -> str:
     return repr(line[:_SHOWN].decode(errors="replace")) if line else "the end of the file"
 
 
-STUPID_BACKOFF = b"stupid backoff"
-_HEADER = 1000  # lines above the data
-_COUNT = re.compile(rb"ngram[ \t]+([0-9]{1,2})[ \t]*=[ \t]*([0-9]{1,10})")
-_STUPID = re.compile(STUPID_BACKOFF + rb" (0\.[0-9]{1,9})\b")
-_UNKNOWN_FORMS = (SPECIAL[UNKNOWN], b"<UNK>")
-
-
 def read_arpa(lines: Iterable[bytes]) -> NGramModel:
     """The model in the lines of an ARPA file; ArpaError if they are not one.
 
@@ -408,9 +414,6 @@ def _places(
             first + row,
         )
     return parents, order
-
-
-_LINES = 1 << 16  # in a block
 
 
 def arpa(model: NGramModel) -> Iterator[bytes]:

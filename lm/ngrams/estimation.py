@@ -14,6 +14,10 @@ from lm.ngrams.model import NO_PROBABILITY, NGramModel, NGrams
 from lm.vocabulary import END, START, Vocabulary
 
 Counts = NDArray[np.int64]
+Discounts = tuple[float, float, float]
+Floats = NDArray[np.float64]
+FALLBACK: Discounts = (0.5, 1.0, 1.5)  # those of lmplz --discount_fallback
+ALPHA = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +59,9 @@ class NGramCounts:
 def count_ngrams(corpus: Corpus, n_words: int, order: int) -> NGramCounts:
     """N-grams of the orders 1 to `order` of a corpus in the ids of a vocabulary of n_words.
 
+    An n-gram at a position of the text is the pair of the (n − 1)-gram that ends one word before it
+    and the word there: the n-grams of each order are found by sorting one 64-bit key a position.
+
     O(order · N log N) time; about 60 bytes a word of the text, and 8 to 16 an n-gram.
     """
     stream = _with_marks(corpus)
@@ -92,14 +99,21 @@ def _with_marks(corpus: Corpus) -> NDArray[np.int32]:
     return stream
 
 
-Discounts = tuple[float, float, float]
-Floats = NDArray[np.float64]
-FALLBACK: Discounts = (0.5, 1.0, 1.5)  # those of lmplz --discount_fallback
-
-
 @dataclass(frozen=True, slots=True)
 class KneserNey:
-    """The smoothing; fallback: discounts of orders whose counts of counts give none."""
+    """Interpolated modified Kneser–Ney smoothing (Chen & Goodman 1999, sections 2.7 and 3).
+
+    p(w | h) = (a(h w) − D(a(h w))) / a(h ·) + γ(h) p(w | h′)
+    γ(h) = (D1 N1(h ·) + D2 N2(h ·) + D3 N3+(h ·)) / a(h ·)
+
+    where a are the adjusted counts (`NGramCounts.continuations`), a(h ·) their sum over words after
+    h, N_c(h ·) the number of words w with a(h w) = c, and h′ is h without its first word. The
+    recursion ends in the uniform distribution over the V − 1 words other than `<s>`, so that
+    `<unk>` has a probability where the text has no unknown word. This is what KenLM's lmplz
+    estimates. https://doi.org/10.1006/csla.1999.0128
+
+    fallback: discounts of orders whose counts of counts give none.
+    """
 
     fallback: Discounts | None = None
 
@@ -193,12 +207,15 @@ def _log10(values: Floats) -> NDArray[np.float32]:
     return logs
 
 
-ALPHA = 0.4
-
-
 @dataclass(frozen=True, slots=True)
 class StupidBackoff:
-    """The smoothing."""
+    """Stupid back-off (Brants et al. 2007, section 4): relative frequencies, α for a step back.
+
+    S(w | h) = f(h w) / f(h) if f(h w) > 0, else α S(w | h′), with α = 0.4 and S(w) = f(w) / L for a
+    text of L words and ends of sentences. S is no probability: it does not sum to 1. The paper
+    leaves open what a word has that is not in the text; here one more step back leads to
+    1 / (V − 1), for the words other than `<s>`. https://aclanthology.org/D07-1090/
+    """
 
     alpha: float = ALPHA
 

@@ -1,8 +1,13 @@
-"""N-grams as a trie of prefixes with links to suffixes: the table of an n-gram model.
+"""N-gram models with back-off, as ARPA files hold them, and their scores of sentences.
 
-Node 0 is the empty n-gram; the node of an n-gram (h, w) is the child w of the node of h. Nodes are
-numbered order by order, within an order by parent, then by w, so that the children of a node are
-neighbours and a word is found among them by bisection.
+log p(w | h) is that of the n-gram (h, w) if the model has it, else the back-off weight of h plus
+log p(w | h′), where h′ is h without its first word. The back-off weight of a context that the model
+does not have is 0, as in KenLM and SRILM, or that of stupid back-off.
+
+The n-grams are a trie of prefixes with links to suffixes. Node 0 is the empty n-gram; the node of
+an n-gram (h, w) is the child w of the node of h. Nodes are numbered order by order, within an order
+by parent, then by w, so that the children of a node are neighbours and a word is found among them
+by bisection.
 """
 
 from __future__ import annotations
@@ -19,6 +24,9 @@ from lm.ngrams import NGramError
 from lm.vocabulary import END, START, UNKNOWN, Vocabulary
 
 Nodes = NDArray[np.int32]
+NO_PROBABILITY = -99.0  # log10 of 0, of <s> in ARPA files
+UNKNOWN_MISSING = -100.0  # log10 p of unknown words in a file without <unk>, as in KenLM
+Log10s = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,12 +150,6 @@ def _suffixes(words: Any, children: Any, suffixes: Any, parents: Any, own: Any) 
             context = suffixes[context]
         found[i] = node
     return found
-
-
-NO_PROBABILITY = -99.0  # log10 of 0, of <s> in ARPA files
-UNKNOWN_MISSING = -100.0  # log10 p of unknown words in a file without <unk>, as in KenLM
-
-Log10s = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
