@@ -75,11 +75,8 @@ class Corpus:
         """
         lengths = np.diff(self.sentences)
         kept = lengths <= most
-        sentences = np.concatenate([[0], np.cumsum(lengths[kept])])
         before = np.concatenate([[0], np.cumsum(kept)])  # sentences kept before each one
-        tokens = self.tokens[np.repeat(kept, lengths)]
-        side = {kind: text.take(np.flatnonzero(kept)) for kind, text in self.side.items()}
-        return Corpus(tokens, sentences, np.unique(before[self.documents]), side)
+        return self.taken(np.flatnonzero(kept), np.unique(before[self.documents]))
 
     def rearranged(self, documents: Sequence[NDArray[np.int64]]) -> Corpus:
         """Documents of sentences of this corpus, given by their indices; O(words).
@@ -87,9 +84,13 @@ class Corpus:
         A sentence may occur several times, except where `side` has numbers of sentences.
         """
         chosen = np.concatenate([np.zeros(0, dtype=np.int64), *documents])
+        return self.taken(chosen, np.cumsum([0, *map(len, documents)]))
+
+    def taken(self, chosen: NDArray[np.int64], documents: NDArray[np.int64]) -> Corpus:
+        """The sentences `chosen`, in this order; documents: (D + 1,) offsets into these."""
         text = SideText(self.tokens, self.sentences).take(chosen)
         side = {kind: own.take(chosen) for kind, own in self.side.items()}
-        return Corpus(text.tokens, text.sentences, np.cumsum([0, *map(len, documents)]), side)
+        return Corpus(text.tokens, text.sentences, documents, side)
 
     def in_stretches(self, number: int) -> Corpus:
         """The corpus as one text, whatever its documents, in `number` stretches of equal length.
@@ -232,13 +233,8 @@ def reversed_sentences(corpus: Corpus) -> Corpus:
 
     The documents stay in their order, and so do the words of a sentence.
     """
-    order = mirrored(corpus.documents)
-    lengths = np.diff(corpus.sentences)[order]
-    sentences = np.concatenate([[0], np.cumsum(lengths)])
-    moved = np.repeat(corpus.sentences[:-1][order] - sentences[:-1], lengths)
-    tokens = corpus.tokens[np.arange(len(corpus.tokens)) + moved]
-    side = {kind: text.take(order) for kind, text in corpus.side.items()}
-    return replace(corpus, tokens=tokens, sentences=sentences, side=side)
+    found = corpus.taken(mirrored(corpus.documents), corpus.documents)
+    return replace(found, predicted=corpus.predicted)
 
 
 def in_reading_order(

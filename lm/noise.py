@@ -19,6 +19,7 @@ from torch import Tensor
 
 from lm.corpus import Corpus
 from lm.sentences import Positions, Rows
+from lm.side_information import SideText
 from lm.vocabulary import START
 
 # shares of the words of a corrupted sentence: words are dropped and moved, as in the noise of
@@ -82,10 +83,8 @@ def _words(
     corpus: Corpus, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Words of some sentences, one after the other, and (N,) position in `chosen` of each."""
-    starts, lengths = corpus.sentences[chosen], np.diff(corpus.sentences)[chosen]
-    owners = np.repeat(np.arange(len(chosen)), lengths)
-    within = np.arange(len(owners)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return corpus.tokens[starts[owners] + within], owners
+    text = SideText(corpus.tokens, corpus.sentences).take(chosen)
+    return text.tokens, np.repeat(np.arange(len(chosen)), np.diff(text.sentences))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

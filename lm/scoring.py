@@ -46,6 +46,15 @@ class EngineCounts:
     normalisers: int = 0
     recomputed: int = 0
 
+    def timed(self, backend: Backend, work: Callable[[], Result]) -> Result:
+        """`work()` on a backend, timed; with smaller batches where memory runs out."""
+        began = perf_counter()
+        try:
+            with backend.inference():
+                return backend.with_fewer_tokens(work)
+        finally:
+            self.seconds += perf_counter() - began
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoringEngine:
@@ -71,12 +80,7 @@ class ScoringEngine:
 
     def timed(self, work: Callable[[], Result]) -> Result:
         """`work()` on the backend, timed; with smaller batches where memory runs out."""
-        began = perf_counter()
-        try:
-            with self.backend.inference():
-                return self.backend.with_fewer_tokens(work)
-        finally:
-            self.counts.seconds += perf_counter() - began
+        return self.counts.timed(self.backend, work)
 
     def read(self, forest: Forest, contexts: Rows) -> ReadSentences:
         """A forest's candidates, read once for each node; contexts: a row for each root."""

@@ -215,6 +215,14 @@ class ReadSentences:
         positions, mask = self.positions.of_words()
         return self.positions.words[positions], mask
 
+    def bags(self) -> Tensor:
+        """The words (B, M) of each sentence as 1 + id in descending order, 0 where there is none.
+
+        Equal bags have equal bits.
+        """
+        words, mask = self.words()
+        return ((words + 1) * mask).sort(dim=1, descending=True).values
+
     def hidden_states(self) -> tuple[Tensor, Tensor]:
         """Top hidden states (B, M, H) after each word, and a mask as of `words`."""
         positions, mask = self.positions.of_words()

@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -202,12 +201,7 @@ class CausalEngine:
         Results do not depend on other requests but for rounding, not even that if the backend is
         `deterministic`. O(nodes · (context + nodes)) attention for each request.
         """
-        began = perf_counter()
-        try:
-            with self.backend.inference():
-                return self.backend.with_fewer_tokens(lambda: self._scores(requests))
-        finally:
-            self.counts.seconds += perf_counter() - began
+        return self.counts.timed(self.backend, lambda: self._scores(requests))
 
     def _scores(
         self, requests: Sequence[tuple[CausalContext, Sequence[Tree]]]

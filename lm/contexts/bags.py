@@ -42,8 +42,7 @@ class BagOfWords(Context):
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The sorted words (B, M) of each sentence, as a context holds them."""
-        words, mask = sentences.words()
-        return Rows.of(((words + 1) * mask).sort(dim=1, descending=True).values)
+        return Rows.of(sentences.bags())
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The last bag after the n − 1 before it."""

@@ -114,8 +114,7 @@ class SentenceBags(Context):
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The sorted words (B, M) of each sentence, as a context holds them."""
-        words, mask = sentences.words()
-        return Rows.of(((words + 1) * mask).sort(dim=1, descending=True).values)
+        return Rows.of(sentences.bags())
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of the sentence level (eq. 4)."""
