@@ -111,29 +111,24 @@ def answered(options: ClozeOptions, notices: Notices) -> Cloze:
 def _documents(lines: Iterable[bytes], source: str) -> Iterator[tuple[Line, list[list[bytes]]]]:
     """The query of each document, and the sentences before it; InputError without a query."""
     pending: list[Line] = []
-    found = False
+    seen = False
     for number, line in enumerate([*lines, b""], 1):
         words = [word for word in line.split(b" ") if word]
         if words:
             pending.append((number, words))
         elif pending:
             *before, query = pending
-            for expected, (place, own) in [*((0, one) for one in before), (1, query)]:
-                _check_missing(own.count(MISSING), expected, source, place)
+            for place, own in pending:
+                expected, found = int(place == query[0]), own.count(MISSING)
+                if found != expected:
+                    where = ("a sentence before the last", "the last sentence of a document")
+                    raise InputError(
+                        f"expected {expected} ___ in {where[expected]}, found {found}; end each "
+                        "document, before a blank line, with the sentence that misses a word",
+                        source=source,
+                        line=place,
+                    )
             yield query, [own for _, own in before]
-            pending, found = [], True
-    if not found:
+            pending, seen = [], True
+    if not seen:
         raise InputError("expected sentences, found no words", source=source, line=1)
-
-
-def _check_missing(found: int, expected: int, source: str, line: int) -> None:
-    """InputError unless a sentence has as many missing words as it should have."""
-    if found == expected:
-        return
-    where = "in the last sentence of a document" if expected else "in a sentence before the last"
-    raise InputError(
-        f"expected {expected} ___ {where}, found {found}; end each document, before a blank line, "
-        "with the sentence that misses a word",
-        source=source,
-        line=line,
-    )

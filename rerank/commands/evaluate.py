@@ -20,7 +20,6 @@ from rerank.values import FILE, SEED, TEXT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
-    from rerank.formats.document_files import CachedSet
     from rerank.metrics.bleu import Bleu, Extremes
     from rerank.notices import Notices
     from rerank.report.comparison import EvaluatedTexts
@@ -74,14 +73,6 @@ class EvaluatedFiles:
         """UsageError for half of a test set."""
         if (self.test_set is None) != (self.language_pair is None):
             raise UsageError("--test-set and --language-pair: expected both or none; give both")
-
-    def cached_set(self) -> CachedSet | None:
-        """The test set of sacrebleu, if one takes the place of references and documents."""
-        from rerank.formats.document_files import PREFIX, CachedSet
-
-        if self.test_set is None or self.language_pair is None:
-            return None
-        return CachedSet(f"{PREFIX}{self.test_set}/{self.language_pair}")
 
 
 @record
@@ -183,14 +174,16 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
+    from rerank.formats.document_files import PREFIX, CachedSet
     from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.report.comparison import EvaluatedTexts, SystemText
 
     files, measures = options.files, options.measures
     references, docs, no_docs = files.references, files.documents.file, files.documents.no_docs
-    if (cached := files.cached_set()) is not None:
+    if files.test_set is not None:
         if references:
             raise UsageError("expected --ref or --test-set, found both; give one")
+        cached = CachedSet(f"{PREFIX}{files.test_set}/{files.language_pair}")
         references = tuple(cached.references())
         docs = cached.docids() if docs is None and no_docs is None else docs
     systems = [files.baseline, *files.systems]

@@ -77,25 +77,15 @@ def normalised(log_probs: Array, alone: Array) -> Array:
     return found
 
 
-def unnormalised(log_probs: Array, alone: Array) -> Array:
-    """Scores (k, k) log p(D_d | context c), the numerator of equation 4."""
-    return log_probs
-
-
-def pointwise_information(log_probs: Array, alone: Array) -> Array:
-    """Scores (k, k) log p(D_d | context c) − log p(D_d).
-
-    alone: (k,) log p(D_d) at the beginning of a document, in place of the mean over contexts.
-    """
-    found: Array = log_probs - alone
-    return found
-
-
 SCORES: Mapping[str, Callable[[Array, Array], Array]] = {
     "normalised": normalised,
-    "log_p": unnormalised,
-    "pmi": pointwise_information,
+    "log_p": lambda log_probs, alone: log_probs,
+    "pmi": lambda log_probs, alone: log_probs - alone,
 }
+"""Scores (k, k) of log p(D_d | context c), (k, k), and of log p(D_d) at a beginning, (k,).
+
+Equation 4; its numerator; log p(D_d | context c) − log p(D_d), in place of the mean over contexts.
+"""
 
 
 def outcomes_of(scores: Array) -> Array:

@@ -69,7 +69,8 @@ def document_consensus(kbest: KBest, indicators: Floats, utility: Floats) -> Flo
     spans = pairwise(offsets.tolist())
     choices = np.array([a + utility[a:b].argmax() for a, b in spans], np.int64)
     sums = statistics[choices].sum(axis=0, dtype=np.float64)
-    shares = _shares(np.array([_sums_of(statistics, output) for output in indicators.T]))
+    of_systems = [statistics[output > 0].sum(axis=0, dtype=float) for output in indicators.T]
+    shares = _shares(np.array(of_systems))
     values = np.zeros(kbest.n)
     while _improve(statistics, offsets, shares, choices, sums, values):
         pass
@@ -89,12 +90,6 @@ def _statistics(kbest: KBest, indicators: Floats, offsets: Integers) -> Statisti
         part[..., -1] = words[own]
         part[:, ~indicators[a:b].any(axis=0)] = 0
     return found
-
-
-def _sums_of(statistics: Statistics, output: Floats) -> Floats:
-    """Summed statistics (M, WIDTH) of the candidates that are the output of one system."""
-    sums: Floats = statistics[output > 0].sum(axis=0, dtype=np.float64)
-    return sums
 
 
 @njit(cache=True)

@@ -102,11 +102,15 @@ def evaluate(
         raise InputError("expected one or more documents, found none; nothing to evaluate")
     metrics, files = {"bleu": metric, **others}, line_scores or {}
     names = {key: own.name for key, own in metrics.items()} | {name: name for name in files}
-    roles, n_references = _roles(names, objectives), len(texts.references[0])
-    scores, readable = dict[str, list[MetricScore]](), dict[str, list[MetricScore]]()
+    tuned = {name for objective in objectives for name in metrics_of(objective)}
+    roles = {key: OPTIMISED if name in tuned else HELD_OUT for key, name in names.items()}
+    roles, n_references = roles if objectives else {}, len(texts.references[0])
     rows = {name: _of_documents(own, documents, texts) for name, own in metrics.items()}
-    for name, own in metrics.items():
-        scores[name] = compared(own, rows[name], n_references, seed, roles.get(name))
+    scores = {
+        name: compared(own, rows[name], n_references, seed, roles.get(name))
+        for name, own in metrics.items()
+    }
+    readable = {}
     if detokenised is not None:
         for name, own in {"bleu": Bleu("13a"), **others}.items():
             found = _of_documents(own, documents, detokenised)
@@ -159,13 +163,6 @@ def evaluate(
         tuple(name for name, of_systems in words.items() if not of_systems),
         " and ".join(objectives) if objectives else None,
     )
-
-
-def _roles(names: Mapping[str, str], objectives: Sequence[str]) -> dict[str, str]:
-    """The role in tuning of each metric; names: of metrics in objectives, by their names here."""
-    tuned = {name for objective in objectives for name in metrics_of(objective)}
-    roles = {key: OPTIMISED if name in tuned else HELD_OUT for key, name in names.items()}
-    return roles if objectives else {}
 
 
 def _of_system(i: int, scores: Mapping[str, Sequence[Kind]]) -> dict[str, Kind]:
