@@ -24,12 +24,11 @@ from systems import nmt_halves, wmt23_parts
 from versions import as_files, start_file, tune
 
 from rerank.commands.document_run import ListRun
-from rerank.commands.lists import Lists
+from rerank.commands.lists import Lists, read_targets
 from rerank.commands.systems import PREFIX
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline.references import read_targets
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures

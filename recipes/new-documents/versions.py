@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rerank.commands.lists import Lists
+from rerank.commands.lists import Lists, read_targets
 from rerank.commands.systems import DOCUMENT_BLEU
 from rerank.notices import Notices
-from rerank.pipeline.references import read_targets
 from rerank.registry import ALL_SYSTEMS
 
 

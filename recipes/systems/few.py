@@ -16,12 +16,11 @@ import numpy as np
 from run import NMT
 
 from rerank.commands.document_run import ListRun
-from rerank.commands.lists import Lists
+from rerank.commands.lists import Lists, read_targets
 from rerank.commands.systems import DOCUMENT_BLEU
 from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline.references import read_targets
 from rerank.pipeline.searching import AUTO, search_documents
 from rerank.pipeline.tuning_reading import read_set
 from rerank.registry import ALL_SYSTEMS

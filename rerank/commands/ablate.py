@@ -84,12 +84,12 @@ def ablate(options: AblateOptions) -> None:
         --weights weights.json --ref test.en
     """
     from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.lists import read_targets
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.formats.translations import files_of
     from rerank.metrics import metric
     from rerank.metrics.bleu import Bleu
-    from rerank.pipeline.references import read_targets
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.scorers.features import have_contexts, without_null
 

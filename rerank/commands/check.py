@@ -104,12 +104,11 @@ def check(options: CheckOptions) -> int:
       rerank check --kbest dev.nbest.gz --docs dev.docids --ref dev.ref --weights w.json
     """
     from rerank.commands.findings import CheckResult, Findings
-    from rerank.commands.lists import made_lists, own_documents
+    from rerank.commands.lists import made_lists, own_documents, read_targets
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import UNREFERENCED
-    from rerank.pipeline.references import read_targets
 
     others, references = options.others, options.others.references
     lists = options.lists.lists(
@@ -272,7 +271,8 @@ def _documents(
     A list that cannot be read is reported where it is read, and likewise a reference.
     """
     from rerank.corpus.documents import Documents
-    from rerank.pipeline.references import check_source_order, documents_of_reference
+    from rerank.formats.side_information import SOURCE
+    from rerank.formats.translations import check_source_order, documents_of_reference
 
     lists, docs = file.lists, [] if file.lists.docs is None else [file.lists.docs]
     own = bool(docs)
@@ -288,7 +288,7 @@ def _documents(
             stated = documents_of_reference(references, findings.unreported())
         if stated is not None:
             with findings.counting():
-                check_source_order(lists, references, stated, findings)
+                check_source_order(lists.side.get(SOURCE), references[0], stated, findings)
             return stated, True
     n_lines = 0
     with suppress(InputError):

@@ -16,7 +16,7 @@ from rerank.commands.systems import SystemLists, documents_of_systems, lists_of_
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
 from rerank.corpus.reading import AS_SOURCE, ReadingOptions
-from rerank.corpus.spelling import nfc
+from rerank.corpus.spelling import nfc, nfc_lines
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, is_pipe, read_lines, spool
@@ -32,8 +32,15 @@ from rerank.formats.table import (
     read_documents,
     survey_of,
 )
-from rerank.formats.translations import documents_in
-from rerank.notices import Notices
+from rerank.formats.translations import (
+    check_source_order,
+    documents_in,
+    documents_of_reference,
+    matched,
+    read_reference_texts,
+    read_with_documents,
+)
+from rerank.notices import Notices, Printer, log
 from rerank.pipeline.models import FLOAT32, Scoring
 from rerank.scorers.models import LM, SCORER, LanguageModelOption
 
@@ -173,6 +180,39 @@ def own_documents(lists: Lists) -> Documents | None:
         return None
     ids, _ = annotations_of(lists.kbest, lists)
     return None if ids is None else Documents.from_lines(ids, source=display(lists.kbest))
+
+
+def read_targets(
+    lists: Lists,
+    references: Sequence[str | Path],
+    notices: Notices,
+    announce: Printer = log.info,
+) -> tuple[Documents, list[list[bytes]]]:
+    """The documents of lists, and the references of their sentences: [sentence][file].
+
+    Sentences without a reference are left out with `Lists.drop_unreferenced`, otherwise an
+    InputError. Where only the first reference has documents, a line says so.
+    """
+    lists.check()
+    own, drop = own_documents(lists), lists.drop_unreferenced
+    if own is not None:
+        target = own if lists.systems else own.n_lines  # segments of XML have names
+        texts = read_reference_texts(references, target, notices, model=lists.name)
+        documents, targets = matched(texts, own, notices, drop=drop)
+    else:
+        stated = None
+        if lists.docs is None and lists.no_docs is None:
+            stated = documents_of_reference(references, notices)
+        if stated is not None:
+            check_source_order(lists.side.get(SOURCE), references[0], stated, notices)
+            announce(
+                f"documents: those of {display(references[0])}, in its order, which must be that "
+                "of the list's source; otherwise give --docs FILE"
+            )
+        documents, targets = read_with_documents(
+            lists.docs, lists.no_docs, references, notices, drop=drop
+        )
+    return documents, nfc_lines(targets) if lists.in_nfc else targets
 
 
 class KBestFile:

@@ -20,6 +20,7 @@ from rerank.corpus.documents import (
     Lines,
     Role,
     aligned,
+    difference_of,
     shown_id,
     shown_name,
 )
@@ -236,8 +237,7 @@ def read_with_documents(
     number of sentences is that of the document file or, without one, of the first reference. drop:
     see `matched`.
     """
-    first = None if not references or is_pipe(file_of(references[0])) else references[0]
-    own = None if first is None else documents_in(first, notices)
+    own = documents_of_reference(references, notices)
     if own is not None and no_docs is not None:
         raise UsageError(
             f"--no-docs {no_docs}: {display(references[0])} says what the documents are; leave it "
@@ -253,11 +253,31 @@ def read_with_documents(
         return matched(texts, documents, notices, drop=drop)
     else:
         most = None if own is None else partial(int, _SPARSEST * own.n_lines)
-        if own is None and first is not None:
-            most = partial(count_lines, first)
+        if own is None and references and not is_pipe(file_of(references[0])):
+            most = partial(count_lines, references[0])
         documents = chosen_documents(docs, no_docs, int, notices, most=most)
     texts = read_reference_texts(references, documents, notices, model=model)
     return matched(texts, documents, notices, drop=drop)
+
+
+def documents_of_reference(references: Sequence[FilePath], notices: Notices) -> Documents | None:
+    """The documents that the first reference states; None if it states none."""
+    if not references or is_pipe(file_of(references[0])):
+        return None
+    return documents_in(references[0], notices)
+
+
+def check_source_order(
+    source: FilePath | None, reference: FilePath, documents: Documents, notices: Notices
+) -> None:
+    """InputError if the source states other documents than the reference, which has these."""
+    others = None if source is None else documents_in(source, notices)
+    if others is not None and (difference := difference_of(others, documents)):
+        raise InputError(
+            f"expected the documents of {display(reference)} in their order, found {difference}; "
+            "give --docs FILE with the documents in the order of the list",
+            source=display(source or ""),
+        )
 
 
 def matched(
