@@ -56,6 +56,7 @@ NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
+_HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 SAMPLE = 10  # sentences that the estimate of a run's time is measured on
 _DIRECTIONS = {  # of a search, for people
     Direction.FORWARD: "",
@@ -390,6 +391,7 @@ class ListRun(Run):
         self.systems: Mapping[str, str] = {} if made is None else made.systems
         documents = documents if made is None else made.documents
         self.lists, self._copies = lists, copies
+        self._held: list[NamedLists] = []
         self.cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
         with watch.lap("models"):
             self.models = open_models(lists.lms, self.cache, **lists.scoring.machine)
@@ -486,11 +488,36 @@ class ListRun(Run):
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        return self.file.survey.candidates / max(1, self.documents.n_lines)
+        candidates, _ = self.sizes
+        return candidates / max(1, self.documents.n_lines)
+
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of candidates and of their words; the lists are read.
+
+        Documents that fit into memory are held there, so that no other pass reads them again.
+        """
+        notices = Notices(strict=self.notices.strict)
+        candidates = words = size = 0
+        held: list[NamedLists] | None = []
+        for name, kbest in self.file.read(self.documents, notices, self.store):
+            candidates += kbest.n
+            words += sum(len(text.split()) for text in kbest.texts.to_list())
+            size += len(kbest.texts.blob) + kbest.dense.nbytes
+            if held is not None and self.store.has_room(_HELD * size):
+                held.append((name, kbest))
+            else:
+                held = None
+        if held is not None:
+            self._held = held
+            for one in notices:
+                self.notices.add(one.kind, source=one.first, count=one.count, names=one.names)
+        return candidates, words
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with a progress bar."""
-        timed = self.watch.timed(self.file.read(self.documents, self.notices, self.store), "lists")
+        found = self._held or self.file.read(self.documents, self.notices, self.store)
+        timed = self.watch.timed(found, "lists")
         total = len(self.documents)
         if self.sharded is not None:
             own, total = self.sharded, len(self.sharded)
@@ -549,9 +576,9 @@ class ListRun(Run):
             with self.scoring_shard(announce), nowhere(len(paths)) as files:
                 yield dict(zip(paths, files, strict=True))
 
-    def _documents_unreported(self) -> Iterator[NamedLists]:
+    def _documents_unreported(self) -> Iterable[NamedLists]:
         """Each document, without notices and progress."""
-        return self.file.read(self.documents, Notices(), self.store)
+        return self._held or self.file.read(self.documents, Notices(), self.store)
 
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""
@@ -577,10 +604,10 @@ class ListRun(Run):
             began = time.monotonic()
             self._decode_head(name, kbest, search)
             taken = time.monotonic() - began
-            survey = self.file.survey
-            seconds = taken * survey.words / max(1, words)
+            candidates, all_words = self.sizes
+            seconds = taken * all_words / max(1, words)
             announce(
-                f"{counts}, {survey.candidates:,} candidates, {survey.words:,} words; about "
+                f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
                 f"{duration(seconds)}" + (f" with {models}" if models else "")
             )
 
