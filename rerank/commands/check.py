@@ -109,10 +109,11 @@ def check(options: CheckOptions) -> int:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import UNREFERENCED
+    from rerank.scorers.models import LanguageModelOption
 
     others, references = options.others, options.others.references
     lists = options.lists.lists(
-        lms=others.lm,
+        lms=tuple(LanguageModelOption(name, folder, folder) for name, folder in others.lm),
         side={} if others.source is None else {"source": others.source},
         drop_unreferenced=others.drop_unreferenced,
     )
