@@ -200,7 +200,7 @@ FORMATS: Registry[Callable[..., Any]] = Registry(
         "sockeye": "rerank.formats.json_lists:Sockeye",
         "jsonl": "rerank.formats.json_lists:JsonLines",
         "mlm-scoring": "rerank.formats.json_lists:MlmScoring",
-        "fairseq": "rerank.formats.fairseq:Fairseq",
+        "fairseq": "rerank.formats.decoder_lists:Fairseq",
         "mbr-nmt": "rerank.formats.plain_lists:MbrNmt",
         "travatar": "rerank.formats.decoder_lists:Travatar",
         "joshua": "rerank.formats.decoder_lists:Joshua",

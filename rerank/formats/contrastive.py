@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -21,7 +20,7 @@ from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import read_json
-from rerank.formats.tokens import BLANK, similar
+from rerank.formats.tokens import Place, similar
 from rerank.notices import Notices
 
 GROUPS = ("phenomenon", "language", "pronoun")
@@ -45,26 +44,16 @@ class ContrastiveItem:
 
 def read_contrastive(path: FilePath, notices: Notices) -> list[ContrastiveItem]:
     """The items of a file, in order. InputError with the line of a fault, or for no items."""
-    source = display(path)
-    items = list(_items(path, source, notices))
-    if not items:
-        raise InputError(
-            "expected a JSON object per line, found none; is this the right file?",
-            source=source,
-            line=1,
-        )
-    return items
-
-
-def _items(path: FilePath, source: str, notices: Notices) -> Iterator[ContrastiveItem]:
-    for number, line in enumerate(read_lines(path, notices), 1):
-        if not line.strip():
-            notices.add(BLANK, source=source, line=number)
-            continue
+    place = Place(display(path), notices)
+    items: list[ContrastiveItem] = []
+    for line in place.filled(read_lines(path, notices)):
         try:
-            yield _item(_parsed(line))
+            items.append(_item(_parsed(line)))
         except InputError as fault:
-            raise InputError(str(fault), source=source, line=number) from None
+            raise place.fault(str(fault)) from None
+    if not items:
+        raise place.fault("expected a JSON object per line, found none; is this the right file?", 1)
+    return items
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from itertools import pairwise
 from rerank.corpus.documents import ID_BYTES, Documents, EvaluationSet, shown_id
 from rerank.errors import InputError, UsageError
 from rerank.formats.document_files import ReadingChoices
-from rerank.formats.tokens import BLANK, shown
+from rerank.formats.tokens import Place, shown
 from rerank.notices import Notices
 
 _PLACE = re.compile("[1-9][0-9]{0,5}")
@@ -49,12 +49,10 @@ class DocumentIds(ABC):
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
     ) -> EvaluationSet:
         """The documents of a file; `InputError` where it is not valid."""
-        return EvaluationSet(source, self.documents(lines, notices, source, choices))
+        return EvaluationSet(source, self.documents(lines, Place(source, notices), choices))
 
     @abstractmethod
-    def documents(
-        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
-    ) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
         """The documents of a file; `InputError` where it is not valid."""
 
 
@@ -70,16 +68,14 @@ class Docids(DocumentIds):
         """True: any lines can be document ids, so that this format comes last."""
         return True
 
-    def documents(
-        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
-    ) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
         """The documents of the ids; InputError for a blank line and for an id that resumes."""
-        ids = choices.limited(_short(lines, source), source)
+        ids = choices.limited(_short(lines, place), place.source)
         if choices.field is not None:
-            ids = _fields(ids, choices.field, source)
+            ids = _fields(ids, choices.field, place)
         documents = Documents.from_lines(
             ids,
-            source=source,
+            source=place.source,
             interleaved=choices.interleaved,
             may_be_sizes=choices.field is None,
         )
@@ -90,10 +86,9 @@ class Docids(DocumentIds):
             elif choices.field is None and _count_on(documents.ids, r"\s+"):
                 option = "with their numbers, give --docs-field 1"
         if option:
-            notices.add(
+            place.note(
                 "document of one sentence whose id ends in a number that counts on; if these "
                 f"are sentences of documents, {option}",
-                source=source,
                 line=1,
                 count=len(documents),
             )
@@ -111,54 +106,45 @@ class NumberedDocids(DocumentIds):
         """Never: each such line may be an id of its own."""
         return False
 
-    def documents(
-        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
-    ) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
         """The documents; InputError for a line without a number, and for an id that resumes."""
-        ids = choices.limited(_without_numbers(_short(lines, source), source), source)
-        return Documents.from_lines(ids, source=source, interleaved=choices.interleaved)
+        ids = choices.limited(_without_numbers(_short(lines, place), place), place.source)
+        return Documents.from_lines(ids, source=place.source, interleaved=choices.interleaved)
 
 
-def _short(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+def _short(lines: Iterable[bytes], place: Place) -> Iterator[bytes]:
     """The lines; InputError for one that is too long for an id."""
-    for n, line in enumerate(lines, 1):
+    for line in place.numbered(lines):
         if len(line) > ID_BYTES:
-            raise InputError(
+            raise place.fault(
                 f"expected at most {ID_BYTES} bytes in a line, found more; is this a file of "
-                "document ids? `rerank list document-formats` shows the other formats",
-                source=source,
-                line=n,
+                "document ids? `rerank list document-formats` shows the other formats"
             )
         yield line
 
 
-def _fields(lines: Iterable[bytes], field: str, source: str) -> Iterator[bytes]:
+def _fields(lines: Iterable[bytes], field: str, place: Place) -> Iterator[bytes]:
     """The chosen field of each line."""
     if _PLACE.fullmatch(field) is None:
         raise UsageError(f"--docs-field {field}: expected the number of a field, from 1")
-    place = int(field) - 1
-    for n, line in enumerate(lines, 1):
+    for line in lines:
         fields = line.split(b"\t") if b"\t" in line else line.split()
-        if place >= len(fields):
-            raise InputError(
+        if int(field) > len(fields):
+            raise place.fault(
                 f"expected a field {field} as --docs-field says, found {len(fields)} "
-                f"in {shown(line)}; choose another field",
-                source=source,
-                line=n,
+                f"in {shown(line)}; choose another field"
             )
-        yield fields[place]
+        yield fields[int(field) - 1]
 
 
-def _without_numbers(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+def _without_numbers(lines: Iterable[bytes], place: Place) -> Iterator[bytes]:
     """The document of each line `DOCID_NUMBER`."""
-    for n, line in enumerate(lines, 1):
+    for line in lines:
         numbered = _NUMBERED.fullmatch(line.strip())
         if numbered is None:
-            raise InputError(
+            raise place.fault(
                 f"expected DOCID_NUMBER, found {shown(line)}; leave out --docs-format if each line "
-                "is a document id",
-                source=source,
-                line=n,
+                "is a document id"
             )
         yield numbered[1]
 
@@ -192,46 +178,36 @@ class Sizes(DocumentIds):
             return False
         return len({parts[0] for parts in fields}) == len(fields)
 
-    def documents(
-        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
-    ) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
         """The documents; InputError for another line, and for an id that comes twice."""
         sizes: dict[str, int] = {}
         total = 0
-        for n, line in enumerate(choices.limited(lines, source), 1):
+        for line in place.filled(choices.limited(lines, place.source)):
             parts = line.split()
-            if not parts:
-                notices.add(BLANK, source=source, line=n)
-                continue
             if len(parts) > 2 or not _is_size(parts[-1]):
-                raise InputError(
+                raise place.fault(
                     f"expected SIZE or DOCID SIZE, found {shown(line)}; a size is the number of "
-                    "sentences of a document",
-                    source=source,
-                    line=n,
+                    "sentences of a document"
                 )
-            name, size = parts[0].decode() if len(parts) == 2 else str(n), int(parts[-1])
+            name = parts[0].decode() if len(parts) == 2 else str(place.line)
+            size = int(parts[-1])
             if name in sizes:
-                raise InputError(
+                raise place.fault(
                     f"expected each document once, found {shown_id(name)} again; give each "
                     "document an id of its own, or, if these are ids and sentence numbers, "
-                    "--docs-format docids --docs-field 1",
-                    source=source,
-                    line=n,
+                    "--docs-format docids --docs-field 1"
                 )
             total += size
             if total > _LARGEST:
-                raise InputError(
+                raise place.fault(
                     f"expected at most {_LARGEST:,} sentences, found {total:,}; are these numbers "
-                    "ids? then give --docs-format docids",
-                    source=source,
-                    line=n,
+                    "ids? then give --docs-format docids"
                 )
             if size == 0:
-                notices.add("empty document", source=source, line=n)
+                place.note("empty document")
             sizes[name] = size
         if not sizes:
-            raise InputError("expected the size of each document, found none", source=source)
+            raise InputError("expected the size of each document, found none", source=place.source)
         return _of_sizes(sizes)
 
 
@@ -263,51 +239,44 @@ class Spans(DocumentIds):
         gaps = {start - end for (_, end), (start, _) in pairwise(spans)}
         return spans[0][0] in (0, 1) and (gaps <= {0} or gaps <= {1})
 
-    def documents(
-        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
-    ) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
         """The documents; InputError for a range that does not follow the one before."""
         rows: list[tuple[int, str, int, int]] = []
-        for n, text in enumerate(choices.limited(lines, source), 1):
+        for text in place.numbered(choices.limited(lines, place.source)):
             if not text.strip():
                 continue
             if (row := _span(text)) is None:
-                raise InputError(
-                    f"expected DOCID START END, found {shown(text)}; give a row for each document",
-                    source=source,
-                    line=n,
+                raise place.fault(
+                    f"expected DOCID START END, found {shown(text)}; give a row for each document"
                 )
-            rows.append((n, *row))
+            rows.append((place.line, *row))
         if not rows:
-            raise InputError("expected DOCID START END, found no lines", source=source)
+            raise InputError("expected DOCID START END, found no lines", source=place.source)
         first = rows[0][2]
         if first not in (0, 1):
-            raise InputError(
+            raise place.fault(
                 f"expected the first document to start with sentence 0 or 1, found {first}; put "
                 "the documents in the order of the sentences",
-                source=source,
-                line=rows[0][0],
+                rows[0][0],
             )
         following = rows[1][2] if len(rows) > 1 else rows[0][3] + first
         closed = following == rows[0][3] + 1
         expected, sizes = first, dict[str, int]()
         for line, name, start, end in rows:
             if start != expected:
-                raise InputError(
+                raise place.fault(
                     f"expected {shown_id(name)} to start with sentence {expected}, behind the "
                     f"document before, found {start}; each sentence belongs to one document, in "
                     "order",
-                    source=source,
-                    line=line,
+                    line,
                 )
             expected = end + closed
             if expected < start or end > _LARGEST or name in sizes:
                 found = "an id that comes twice" if name in sizes else f"{start} {end}"
-                raise InputError(
+                raise place.fault(
                     f"expected one range of sentences for each document, found {found}; correct "
                     f"the line of {shown_id(name)}",
-                    source=source,
-                    line=line,
+                    line,
                 )
             sizes[name] = expected - start
         return _of_sizes(sizes)
@@ -332,11 +301,10 @@ class SeparatedText(DocumentIds):
     def separates(line: bytes) -> bool:
         """Whether a line stands between documents."""
 
-    def documents(
-        self, lines: Iterable[bytes], notices: Notices, source: str, choices: ReadingChoices
-    ) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
         """The documents, with numbers from 1 as ids."""
-        return Documents.from_lines(choices.limited(self._ids(lines), source), source=source)
+        ids = choices.limited(self._ids(lines), place.source)
+        return Documents.from_lines(ids, source=place.source)
 
     def _ids(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The number of its document, from 1, for each sentence."""

@@ -49,7 +49,7 @@ from rerank.corpus.documents import (
 from rerank.errors import InputError
 from rerank.formats.document_files import MAX_BYTES, ReadingChoices
 from rerank.formats.json_objects import first_key, read_json
-from rerank.formats.tokens import shown, similar
+from rerank.formats.tokens import Place, shown, similar
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
@@ -295,31 +295,31 @@ class _Open:
     line: int
 
 
-class _SgmlReading:
+class _SgmlReading(Place):
     """The state of reading: the set, document and segment that are open."""
 
     def __init__(self, content: bytes, source: str, notices: Notices) -> None:
-        self._content, self._source, self._notices = content, source, notices
+        super().__init__(source, notices)
+        self._content = content
         self._builder = EvaluationSetBuilder(source)
         self._role: Role = "reference"
         self._set: Mapping[str, str] = {}
         self._document: _Open | None = None
         self._segment: _Open | None = None
-        self._number, self._start = 0, 0
-        self._line, self._counted = 1, 0
+        self._number = self._start = self._counted = 0
 
     def take(self, tag: re.Match[bytes]) -> None:
         """The next tag."""
-        self._line += self._content.count(b"\n", self._counted, tag.start())
+        self.line += self._content.count(b"\n", self._counted, tag.start())
         self._counted = tag.start()
         kind = tag[2].lower()
         if kind == b"seg":
             self._end_segment(tag) if tag[1] else self._begin_segment(tag)
             return
         if self._segment is not None:
-            raise self._fault("</seg>", tag, self._segment.line)
+            raise self._unclosed("</seg>", tag, self._segment.line)
         if kind == b"doc":
-            self._document = None if tag[1] else _Open(_attributes(tag[3]), self._line)
+            self._document = None if tag[1] else _Open(_attributes(tag[3]), self.line)
             self._number = 0
         else:
             self._role = _OF_SGML[kind]
@@ -328,37 +328,34 @@ class _SgmlReading:
     def finish(self) -> EvaluationSet:
         """What was read; InputError for a segment that is open."""
         if self._segment is not None:
-            raise InputError(
+            raise self.fault(
                 "expected </seg> behind <seg>, found the end of the file; is it complete?",
-                source=self._source,
-                line=self._segment.line,
+                self._segment.line,
             )
-        return self._builder.finish(self._notices)
+        return self._builder.finish(self.notices)
 
     def _begin_segment(self, tag: re.Match[bytes]) -> None:
         if self._segment is not None:
-            raise self._fault("</seg>", tag, self._segment.line)
+            raise self._unclosed("</seg>", tag, self._segment.line)
         if self._document is None:
-            raise self._fault('<doc docid="…">', tag, self._line)
-        self._segment = _Open(_attributes(tag[3]), self._line)
+            raise self._unclosed('<doc docid="…">', tag, self.line)
+        self._segment = _Open(_attributes(tag[3]), self.line)
         self._start = tag.end()
         self._number += 1
 
     def _end_segment(self, tag: re.Match[bytes]) -> None:
         document, segment = self._document, self._segment
         if document is None or segment is None:
-            raise self._fault("<seg>", tag, self._line)
+            raise self._unclosed("<seg>", tag, self.line)
         if not (docid := document.attributes.get("docid", "")):
-            raise InputError(
-                "expected a docid of the document, found none; write <doc docid=…>",
-                source=self._source,
-                line=document.line,
+            raise self.fault(
+                "expected a docid of the document, found none; write <doc docid=…>", document.line
             )
         text = _one_line(self._content[self._start : tag.start()])
         text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text)
         if text == _NO_TRANSLATION and self._role == "system":
             kind = f"{_NO_TRANSLATION.decode()}, read as an empty translation"
-            self._notices.add(kind, source=self._source, line=segment.line)
+            self.note(kind, line=segment.line)
             text = b""
         number = segment.attributes.get("id", str(self._number))
         self._builder.add(self._role, self._name(), (docid, number), text, line=segment.line)
@@ -375,12 +372,11 @@ class _SgmlReading:
             found.insert(0, self._set["refid"])
         return next((name for name in found if name), "")
 
-    def _fault(self, expected: str, tag: re.Match[bytes], line: int) -> InputError:
-        return InputError(
-            f"expected {expected} before line {self._line}, found {shown(tag[0])}; close each "
+    def _unclosed(self, expected: str, tag: re.Match[bytes], line: int) -> InputError:
+        return self.fault(
+            f"expected {expected} before line {self.line}, found {shown(tag[0])}; close each "
             "segment and document before the next one",
-            source=self._source,
-            line=line,
+            line,
         )
 
 
@@ -412,16 +408,16 @@ class DocumentJson:
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
     ) -> EvaluationSet:
         """The documents and texts; InputError for what is no object, or lacks the key."""
-        ids = list[bytes]()
+        ids, place = list[bytes](), Place(source, notices)
         texts: dict[Role, dict[str, dict[int, bytes]]] = {}
-        for n, line in enumerate(choices.limited(_bounded(lines, source), source), 1):
+        for line in place.numbered(choices.limited(_bounded(lines, source), source)):
             try:
                 found = _object(line)
                 ids.append(_id(found, choices.field))
                 for role, name, text in _texts(found):
-                    texts.setdefault(role, {}).setdefault(name, {})[n - 1] = text
+                    texts.setdefault(role, {}).setdefault(name, {})[place.line - 1] = text
             except InputError as fault:
-                raise InputError(str(fault), source=source, line=n) from None
+                raise place.fault(str(fault)) from None
         documents = Documents.from_lines(ids, source=source, interleaved=choices.interleaved)
         places = documents.lines or range(len(ids))
         ordered: dict[Role, dict[str, Lines]] = {

@@ -57,7 +57,7 @@ from rerank.formats.json_objects import (
     text_of,
 )
 from rerank.formats.row_builder import CollectedFormat, ReadOnlyFormat, RowBuilder
-from rerank.formats.tokens import BLANK
+from rerank.formats.tokens import Place
 from rerank.notices import Notices
 
 CANDIDATES = (
@@ -105,38 +105,33 @@ class JsonLines(CollectedFormat):
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the candidates of one line after the other."""
-        place = 0
-        for found.line, line in enumerate(lines, 1):
-            if not line.strip():
-                found.note(BLANK)
-                continue
+        for place, line in enumerate(found.filled(lines)):
             try:
                 _add_sentence(found, line, place)
             except InputError as fault:
                 found.refuse(fault)
-            place += 1
             yield
 
     def beside(
         self, lines: Iterable[bytes], notices: Notices, *, source: str
     ) -> Iterator[Sentence]:
         """(sentence, its document, its source) of each sentence, None where there is none."""
-        for place, (line, one) in enumerate(read_objects(lines, notices, source=source)):
-            number = _id_of(one, place, source, line)
-            document, text = _side_of(one, _SOURCE, notices, source, line)
+        place = Place(source, notices)
+        for n, one in enumerate(read_objects(lines, place)):
+            number = _id_of(one, n, place)
+            document, text = _side_of(one, _SOURCE, place)
             yield number, document, text
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The highest id of a sentence whose list of candidates is empty; -1 if there is none."""
-        last = place = -1
-        for line in lines:
-            place += bool(line.strip())
+        last, place = -1, Place("", Notices())
+        for n, line in enumerate(place.filled(lines)):
             if _NO_CANDIDATES.search(line) is None:
                 continue
             with suppress(InputError):
                 one = read_object(line)
                 if one.get(first_key(one, CANDIDATES) or "") == []:
-                    last = max(last, _id_of(one, place, "", 0))
+                    last = max(last, _id_of(one, n, place))
         return last
 
     def write(
@@ -209,7 +204,7 @@ def _add_sentence(found: RowBuilder, line: bytes, place: int) -> None:
         if not has_keys(line, n_keys(one)):
             one = None
     if not isinstance(one, dict):
-        one = read_object(line, source=found.source, line=found.line)
+        one = read_object(line, found)
     key = first_key(one, CANDIDATES)
     candidates = one.pop(key) if key else None
     if not isinstance(candidates, list):
@@ -218,7 +213,7 @@ def _add_sentence(found: RowBuilder, line: bytes, place: int) -> None:
             if key
             else f"expected a key 'candidates', found {', '.join(one) or 'none':.60}"
         )
-    number = _id_of(one, place, found.source, found.line)
+    number = _id_of(one, place, found)
     scores = _scores_of(found, one, candidates)
     one.pop("id", None)
     for candidate, score in zip(candidates, scores, strict=True):
@@ -262,7 +257,7 @@ def _add_columns(found: RowBuilder, one: Any, line: bytes, place: int) -> bool:
             and not any(mark in text for mark in "\n\0")
             and has_keys(line, n_keys(head) + 1 + n * width)
         ):
-            number = _id_of(one, place, found.source, found.line)
+            number = _id_of(one, place, found)
             head.pop("id", None)
             found.extend(
                 number,
@@ -323,31 +318,23 @@ def _add_candidate(
         raise found.fault(
             "expected text in every key and value, found half a surrogate pair; correct it"
         ) from None
-    text = text_of(text, "a candidate", found.notices, source=found.source, line=found.line)
-    found.add(sentence, text, tuple(names), values, total=score, sparse=sparse, kept=kept)
+    encoded = text_of(text, "a candidate", found)
+    found.add(sentence, encoded, tuple(names), values, total=score, sparse=sparse, kept=kept)
 
 
-def _id_of(one: Mapping[str, Any], place: int, source: str, line: int) -> int:
-    """The id of a sentence: its own, if that is a number, or its place in the file."""
+def _id_of(one: Mapping[str, Any], n: int, place: Place) -> int:
+    """The id of a sentence: its own, if that is a number, or its number in the file."""
     key = first_key(one, _IDS)
     if key is None or isinstance(one[key], str):
-        return place
+        return n
     value = one[key]
     if type(value) is not int or not 0 <= value <= MAX_ID:
-        raise InputError(
-            f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}",
-            source=source,
-            line=line,
-        )
+        raise place.fault(f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}")
     return value
 
 
 def _side_of(
-    one: Mapping[str, Any],
-    sources: Sequence[str],
-    notices: Notices,
-    source: str,
-    line: int,
+    one: Mapping[str, Any], sources: Sequence[str], place: Place
 ) -> Iterator[bytes | None]:
     """The document of a sentence, and its source at the first of some keys; None for neither."""
     for what, keys in (("the document", _DOCUMENT), ("the source", sources)):
@@ -355,8 +342,7 @@ def _side_of(
         if key is None:
             yield None
             continue
-        value = str(one[key]) if type(one[key]) is int else one[key]
-        yield text_of(value, what, notices, source=source, line=line)
+        yield text_of(str(one[key]) if type(one[key]) is int else one[key], what, place)
 
 
 def _written(content: object) -> bytes:
@@ -385,8 +371,7 @@ class Sockeye(ReadOnlyFormat):
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of one object, a sentence, after the other."""
-        objects = read_objects(lines, found.notices, source=found.source)
-        for sentence, (found.line, one) in enumerate(objects):
+        for sentence, one in enumerate(read_objects(lines, found)):
             try:
                 self._add(found, sentence, one)
             except InputError as fault:
@@ -397,8 +382,9 @@ class Sockeye(ReadOnlyFormat):
         self, lines: Iterable[bytes], notices: Notices, *, source: str
     ) -> Iterator[Sentence]:
         """(sentence, its document, its source) of each sentence, where input keys have them."""
-        for sentence, (line, one) in enumerate(read_objects(lines, notices, source=source)):
-            document, text = _side_of(one, _SOCKEYE_SOURCE, notices, source, line)
+        place = Place(source, notices)
+        for sentence, one in enumerate(read_objects(lines, place)):
+            document, text = _side_of(one, _SOCKEYE_SOURCE, place)
             yield sentence, document, text
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
@@ -430,9 +416,7 @@ class Sockeye(ReadOnlyFormat):
                     "expected a finite number for the score, found a larger one"
                 ) from None
             names = ("logprob", *(f"factor{i}" for i in range(1, len(costs))))
-            written = text_of(
-                text, "a translation", found.notices, source=found.source, line=found.line
-            )
+            written = text_of(text, "a translation", found)
             found.add(sentence, written, names, values, total=values[0])
 
 
@@ -454,8 +438,7 @@ class MlmScoring(ReadOnlyFormat):
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of one utterance after the other."""
-        content = _whole(lines, found.source)
-        utterances = read_object(content, source=found.source, line=1)
+        utterances = read_object(_whole(lines, found.source), found)
         for sentence, (name, one) in enumerate(utterances.items()):
             if not isinstance(one, dict):
                 raise found.fault(f"expected an object at {name!r:.60}, found {one!r:.60}")
@@ -467,9 +450,7 @@ class MlmScoring(ReadOnlyFormat):
                         f"expected a score and a text at {name!r:.60} {key!r}, found "
                         f"{candidate!r:.60}"
                     )
-                text = text_of(
-                    candidate["text"], "a hypothesis", found.notices, source=found.source, line=1
-                )
+                text = text_of(candidate["text"], "a hypothesis", found)
                 score = candidate["score"]
                 found.add(sentence, text, ("score",), [score], total=score)
             yield

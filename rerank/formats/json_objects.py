@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from rerank.errors import InputError
-from rerank.formats.tokens import BLANK, shown
+from rerank.formats.tokens import Place, shown
 from rerank.notices import Notices
 
 DIGITS = 400  # of a whole number: more than any that is finite as a float has
@@ -55,27 +55,26 @@ def n_keys(value: object) -> int:
     return -_LARGE if type(value) is int and not -_LARGE < value < _LARGE else 0
 
 
-def read_object(content: bytes, *, source: str = "", line: int | None = None) -> dict[str, Any]:
-    """A JSON object; InputError for other content, and for a key that is there twice."""
+def read_object(content: bytes, place: Place | None = None) -> dict[str, Any]:
+    """A JSON object; InputError for other content, and for a key that is there twice.
+
+    place: of the first line of the content.
+    """
+    place = place or Place("", Notices(), 0)
     try:
         found = read_json(content, lambda content: _DECODER.decode(content.decode()))
     except json.JSONDecodeError as fault:
-        raise InputError(
+        raise place.fault(
             f"expected one JSON object, found {shown(content)}: {fault.msg} at column "
             f"{fault.colno}{_cure(content, fault)}",
-            source=source,
-            line=None if line is None else line + fault.lineno - 1,
+            place.line and place.line + fault.lineno - 1,
         ) from None
     except (_Fault, UnicodeDecodeError) as fault:
-        raise InputError(f"expected a JSON object, {fault}", source=source, line=line) from None
+        raise place.fault(f"expected a JSON object, {fault}") from None
     except RecursionError:
-        raise InputError(
-            "expected a JSON object, found too deep a nesting", source=source, line=line
-        ) from None
+        raise place.fault("expected a JSON object, found too deep a nesting") from None
     if not isinstance(found, dict):
-        raise InputError(
-            f"expected a JSON object, found {shown(content)}", source=source, line=line
-        )
+        raise place.fault(f"expected a JSON object, found {shown(content)}")
     return found
 
 
@@ -90,41 +89,30 @@ def _cure(content: bytes, fault: json.JSONDecodeError) -> str:
     return "; correct the line, or write it again with json.dumps or `jq -c`"
 
 
-def read_objects(
-    lines: Iterable[bytes], notices: Notices, *, source: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, its object) of each line that is not blank."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            notices.add(BLANK, source=source, line=number)
-            continue
+def read_objects(lines: Iterable[bytes], place: Place) -> Iterator[dict[str, Any]]:
+    """The object on each line that is not blank."""
+    for line in place.filled(lines):
         try:
-            found = read_object(line, source=source, line=number)
+            found = read_object(line, place)
         except InputError as fault:
-            notices.refuse(fault)
+            place.refuse(fault)
         else:
-            yield number, found
+            yield found
 
 
-def text_of(value: object, what: str, notices: Notices, *, source: str, line: int) -> bytes:
+def text_of(value: object, what: str, place: Place) -> bytes:
     """A text in UTF-8 on one line; InputError for a value that is no text."""
     if not isinstance(value, str):
-        raise InputError(
-            f"expected a text for {what}, found {value!r:.60}", source=source, line=line
-        )
+        raise place.fault(f"expected a text for {what}, found {value!r:.60}")
     if "\n" in value:
-        notices.add(LINE_END, source=source, line=line)
+        place.note(LINE_END)
         value = _LINE_ENDS.sub(" ", value.strip(" \t\r\n"))
     try:
         text = value.encode()
     except UnicodeEncodeError:
-        raise InputError(
-            f"expected a text for {what}, found half a surrogate pair", source=source, line=line
-        ) from None
+        raise place.fault(f"expected a text for {what}, found half a surrogate pair") from None
     if b"\0" in text:
-        raise InputError(
-            f"expected a text for {what}, found a NUL character", source=source, line=line
-        )
+        raise place.fault(f"expected a text for {what}, found a NUL character")
     return text
 
 

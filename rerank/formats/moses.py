@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -28,7 +27,6 @@ COSTS = (
     "hypothesis with numbers without labels, positive in all of the list, that look like costs; "
     "give --kbest-format nematus, or weights with a negative sign"
 )
-_BLANK = "blank line, skipped"
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
 _KERNEL = "rerank.formats.moses_kernel"
 
@@ -44,21 +42,18 @@ def read_rows(
     The first line that is not blank sets columns and labels; `InputError` at a line that does not
     fit. clip: magnitude to read for an infinite number, which is otherwise an error.
     """
-    lines = iter(lines)
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                reader = _Reader(line, number, notices, source, clip)
-            except InputError as fault:
-                notices.refuse(fault)
-                continue
-            yield from filter(len, map(reader.rows, chunks(chain([line], lines))))
-            reader.finish()
-        else:
-            notices.add(_BLANK, source=source, line=number)
+    lines, place = iter(lines), tokens.Place(source, notices)
+    for line in place.filled(lines):
+        try:
+            reader = _Reader(line, place.line, notices, source, clip)
+        except InputError as fault:
+            place.refuse(fault)
+            continue
+        yield from filter(len, map(reader.rows, _chunks(chain([line], lines))))
+        reader.finish()
 
 
-def chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
     chunk: list[bytes] = []
     size = 0
@@ -72,27 +67,24 @@ def chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield chunk
 
 
-class _Reader:
+class _Reader(tokens.Place):
     """Reads chunks of lines by the layout of the first line, which has a number in the file."""
 
     def __init__(
         self, first: bytes, number: int, notices: Notices, source: str, clip: float | None
     ) -> None:
-        self._notices = notices
-        self._source = source
+        super().__init__(source, notices, number)
         self._first = number
-        self._line = number  # of the current line
-        self._number = tokens.list_number(clip, partial(self._note, "infinite number, clipped"))
-        with self._placed():
-            self._layout = grammar.layout(first)
+        self._number = tokens.list_number(clip, partial(self.note, "infinite number, clipped"))
+        self._layout = grammar.layout(first)
         # lines without labels, as long as all of their numbers are positive
         self._costs = 0 if self._layout.unlabelled else None
         for kind in self._layout.dialect:
-            self._note(kind)
+            self.note(kind)
 
     def rows(self, lines: Sequence[bytes]) -> KBestRows:
         """The rows of the next chunk; blank lines have none."""
-        layout, first, n = self._layout, self._line, len(lines)
+        layout, first, n = self._layout, self.line, len(lines)
         rows = KBestRows(
             labels=layout.labels,
             lines=TextColumn.of(lines),
@@ -109,17 +101,18 @@ class _Reader:
             from rerank.formats import moses_kernel  # loads numba
 
             sparse = moses_kernel.read_common(rows, layout, done)
-            self._note_sparse(np.flatnonzero(done & (np.diff(sparse.indptr) > 0)))
+            with_sparse = np.flatnonzero(done & (np.diff(sparse.indptr) > 0))
+            if len(with_sparse):
+                self.note(grammar.SPARSE, line=first + int(with_sparse[0]), count=len(with_sparse))
         for row in np.flatnonzero(~done).tolist():
-            self._line = first + row
+            self.line = first + row
             if not lines[row].strip():
-                self._note(_BLANK)
+                self.note(tokens.BLANK)
                 continue
             try:
-                with self._placed():
-                    line = grammar.parse(lines[row], layout, self._number)
+                line = grammar.parse(lines[row], layout, self._number)
             except InputError as fault:
-                self._notices.refuse(fault)
+                self.refuse(fault)
                 continue
             rows.sentences[row] = line.sentence
             rows.text_spans[row] = rows.lines.spans[row, 0] + np.array(line.text)
@@ -128,9 +121,9 @@ class _Reader:
             if line.sparse:
                 found[row] = line.sparse
             for kind in line.oddities:
-                self._note(kind)
+                self.note(kind)
             done[row] = True
-        self._line = first + n
+        self.line = first + n
         if self._costs is not None:
             positive = bool((rows.dense[done] > 0).all())
             self._costs = self._costs + int(done.sum()) if positive else None
@@ -140,23 +133,7 @@ class _Reader:
     def finish(self) -> None:
         """Warn of a whole list that looks like one of costs."""
         if self._costs:
-            self._notices.add(COSTS, source=self._source, line=self._first, count=self._costs)
-
-    def _note_sparse(self, rows: NDArray[np.int64]) -> None:
-        if len(rows):
-            line = self._line + int(rows[0])
-            self._notices.add(grammar.SPARSE, source=self._source, line=line, count=len(rows))
-
-    def _note(self, kind: str) -> None:
-        self._notices.add(kind, source=self._source, line=self._line)
-
-    @contextmanager
-    def _placed(self) -> Iterator[None]:
-        """Add file and line to errors of the grammar."""
-        try:
-            yield
-        except InputError as fault:
-            raise InputError(str(fault), source=self._source, line=self._line) from None
+            self.note(COSTS, line=self._first, count=self._costs)
 
 
 def _replaced(sparse: SparseColumns, rows: Mapping[int, Mapping[str, float]]) -> SparseColumns:

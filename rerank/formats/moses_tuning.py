@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from rerank.corpus.columns import Label
 from rerank.errors import InputError
 from rerank.formats.moses_grammar import SPARSE
 from rerank.formats.token_kernel import read_numbers
-from rerank.formats.tokens import number, shown
+from rerank.formats.tokens import BLANK, Place, number, shown
 from rerank.notices import Notices
 
 _COUNT = re.compile(rb"[0-9]{1,9}")
@@ -69,27 +68,26 @@ def feature_blocks(
     reader = _Reader(lines, "FEATURES", source, notices)
     names: list[bytes] = []
     labels: tuple[Label, ...] = ()
-    for line, sentence, n, width, found in reader.headers("<names of the features>"):
+    for sentence, n, width, found in reader.headers("<names of the features>"):
+        line = reader.line
         if len(found) != width:
-            reader.refuse(line, f"expected {width} names of features, found {len(found)}")
+            raise reader.fault(f"expected {width} names of features, found {len(found)}")
         if not names:
             try:
                 names, labels = found, labels_of(found)
             except InputError as fault:
-                reader.refuse(line, str(fault))
+                raise reader.fault(str(fault)) from None
         elif found != names:
             pairs = enumerate(zip_longest(names, found), 1)
             place, (ours, theirs) = next((j, pair) for j, pair in pairs if pair[0] != pair[1])
-            reader.refuse(
-                line,
+            raise reader.fault(
                 f"expected the features of the first block, {len(names)} with {_shown(ours)} at "
                 f"place {place}, found {width} with {_shown(theirs)} at place {place}; "
-                "tune lists of one system at a time",
+                "tune lists of one system at a time"
             )
         values, sparse = reader.rows(n, width, sentence, "feature values")
         if sparse:
-            first = line + 1 + min(sparse)
-            notices.add(SPARSE, source=source, line=first, count=len(sparse))
+            reader.note(SPARSE, line=line + 1 + min(sparse), count=len(sparse))
         yield ExtractorBlock(line, sentence, values, sparse, labels)
 
 
@@ -98,22 +96,23 @@ def statistics_blocks(
 ) -> Iterator[ExtractorBlock]:
     """The blocks of scores.dat for BLEU; `InputError` for another file. O(bytes)."""
     reader = _Reader(lines, "SCORES", source, notices)
-    for line, sentence, n, width, found in reader.headers("BLEU"):
+    for sentence, n, width, found in reader.headers("BLEU"):
+        line = reader.line
         if found != [b"BLEU"] or width != _WIDTH:
-            reader.refuse(
-                line,
+            raise reader.fault(
                 f"expected {_WIDTH} statistics of BLEU, found {width} of "
-                f"{shown(b' '.join(found))}; run extractor with the scorer type BLEU",
+                f"{shown(b' '.join(found))}; run extractor with the scorer type BLEU"
             )
         values, sparse = reader.rows(n, _WIDTH, sentence, "statistics")
         if sparse:
-            reader.refuse(line + 1 + min(sparse), "expected statistics, found 'name=value'")
+            message = "expected statistics, found 'name=value'"
+            raise reader.fault(message, line + 1 + min(sparse))
         wrong = np.flatnonzero(_impossible(values))
         if len(wrong):
-            reader.refuse(
-                line + 1 + int(wrong[0]),
+            raise reader.fault(
                 "expected whole numbers c1 t1 … c4 t4 reflen, no c above its t, found "
                 f"{values[wrong[0]].tolist()}; run extractor with reflen:closest",
+                line + 1 + int(wrong[0]),
             )
         yield ExtractorBlock(line, sentence, values[:, _OURS], sparse)
 
@@ -155,36 +154,31 @@ def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
     return tuple(Label(name, width) for name, width in counts.items())
 
 
-class _Reader:
+class _Reader(Place):
     """Reads a file block by block and counts its lines."""
 
     def __init__(self, lines: Iterable[bytes], what: str, source: str, notices: Notices) -> None:
+        super().__init__(source, notices, 0)
         self._lines = iter(lines)
         self._begin = f"{what}_TXT_BEGIN_0".encode()
         self._end = f"{what}_TXT_END_0".encode()
         self._binary = f"{what}_BIN_BEGIN_0".encode()
-        self._source, self._notices = source, notices
-        self._line = 0
 
-    def refuse(self, line: int, message: str) -> NoReturn:
-        raise InputError(message, source=self._source, line=line)
+    def headers(self, tail: str) -> Iterator[tuple[int, int, int, list[bytes]]]:
+        """The first line of each block, which is the current one; call `rows` after each.
 
-    def headers(self, tail: str) -> Iterator[tuple[int, int, int, int, list[bytes]]]:
-        """The first line of each block; call `rows` after each.
-
-        Line number, sentence, number of hypotheses, width of a line, and the tokens after these.
+        Sentence, number of hypotheses, width of a line, and the tokens after these.
         """
         form = f"{self._begin.decode()} <sentence> <hypotheses> <numbers> {tail}"
         for text in self._lines:
-            self._line += 1
+            self.line += 1
             tokens = text.split()
             if not tokens:
-                self._notices.add("blank line, skipped", source=self._source, line=self._line)
+                self.note(BLANK)
                 continue
             if tokens[0] == self._binary:
-                self.refuse(
-                    self._line,
-                    "expected text, found the binary form; run extractor without its binary option",
+                raise self.fault(
+                    "expected text, found the binary form; run extractor without its binary option"
                 )
             numbers = tokens[1:4]
             if (
@@ -192,65 +186,59 @@ class _Reader:
                 or len(tokens) < 5
                 or not all(map(_COUNT.fullmatch, numbers))
             ):
-                self.refuse(self._line, f"expected '{form}', found {shown(text)}")
+                raise self.fault(f"expected '{form}', found {shown(text)}")
             sentence, n, width = map(int, numbers)
-            yield self._line, sentence, n, width, tokens[4:]
-        if self._line == 0:
-            raise InputError(f"expected '{form}', found no line", source=self._source)
+            yield sentence, n, width, tokens[4:]
+        if self.line == 0:
+            raise self.fault(f"expected '{form}', found no line")
 
     def rows(
         self, n: int, width: int, sentence: int, what: str
     ) -> tuple[NDArray[np.float64], dict[int, dict[str, float]]]:
         """Values (n, width) and sparse features by row, of the n lines of a block."""
-        lines = list(islice(self._lines, n + 1))
-        block = f"{n} hypotheses of sentence {sentence}"
-        end = self._end.decode()
+        lines, first = list(islice(self._lines, n + 1)), self.line + 1
+        block, end = f"{n} hypotheses of sentence {sentence}", self._end.decode()
         values, others = read_numbers(lines[:n], width)
         sparse = {}
         for row in others:
-            line, tokens = self._line + 1 + row, lines[row].split()
+            self.line, tokens = first + row, lines[row].split()
             if tokens == [self._end]:
-                self.refuse(line, f"expected {block} as the block's first line says, found {row}")
-            values[row] = self._dense([t for t in tokens if b"=" not in t], width, line, what)
+                raise self.fault(f"expected {block} as the block's first line says, found {row}")
+            dense = [token for token in tokens if b"=" not in token]
+            numbers = [self._number(token, f"value {j}") for j, token in enumerate(dense, 1)]
+            if len(numbers) != width:
+                raise self.fault(
+                    f"expected {width} {what} as the block's first line says, found {len(numbers)}"
+                )
+            values[row] = numbers
             if pairs := [token for token in tokens if b"=" in token]:
-                sparse[row] = self._sparse(pairs, line)
-        self._line += len(lines)
+                sparse[row] = self._sparse(pairs)
+        self.line = first + len(lines) - 1
         if len(lines) <= n:
-            self.refuse(
-                self._line,
+            raise self.fault(
                 f"expected {block} and {end}, found the end of the file after {len(lines)}; "
-                "is the file cut short?",
+                "is the file cut short?"
             )
         if lines[n].strip() != self._end:
-            self.refuse(self._line, f"expected {end} after {block}, found {shown(lines[n])}")
+            raise self.fault(f"expected {end} after {block}, found {shown(lines[n])}")
         return values, sparse
 
-    def _dense(self, tokens: Sequence[bytes], width: int, line: int, what: str) -> list[float]:
-        """The dense values of a line."""
-        values = [self._number(t, f"value {j}", line) for j, t in enumerate(tokens, 1)]
-        if len(values) != width:
-            self.refuse(
-                line,
-                f"expected {width} {what} as the block's first line says, found {len(values)}",
-            )
-        return values
-
-    def _sparse(self, tokens: Sequence[bytes], line: int) -> dict[str, float]:
-        """The sparse features of a line, whose names may contain `=`."""
+    def _sparse(self, tokens: Sequence[bytes]) -> dict[str, float]:
+        """The sparse features of the current line, whose names may contain `=`."""
         sparse: dict[str, float] = {}
         for token in tokens:
             head, _, number = token.rpartition(b"=")
             name = head.decode()
             if not name or name in sparse:
-                self.refuse(
-                    line, f"expected a sparse feature once, name=value, found {shown(token)}"
+                raise self.fault(
+                    f"expected a sparse feature once, name=value, found {shown(token)}"
                 )
-            sparse[name] = self._number(number, name, line)
+            sparse[name] = self._number(number, name)
         return sparse
 
-    def _number(self, token: bytes, what: str, line: int) -> float:
+    def _number(self, token: bytes, what: str) -> float:
         """A finite decimal number."""
         try:
             return number(token, what)
         except InputError as fault:
-            self.refuse(line, f"{fault}; correct the list that extractor has read")
+            raise self.fault(f"{fault}; correct the list that extractor has read") from None

@@ -62,8 +62,8 @@ class Flat(ReadOnlyFormat):
         scores = None if self.scores is None else iter(self.scores)
         names: tuple[str, ...] = ()
         number = 0
-        for number, text in enumerate(lines, 1):
-            found.line, values = number, list[float]()
+        for text in found.numbered(lines):
+            number, values = found.line, list[float]()
             if scores is not None:
                 tokens = next(scores, None)
                 if tokens is None:
@@ -136,7 +136,7 @@ class Tabs(ReadOnlyFormat):
         A line without any words is a sentence with one empty hypothesis; beside other hypotheses
         a blank one is left out, and counted.
         """
-        for found.line, line in enumerate(lines, 1):
+        for line in found.numbered(lines):
             texts = [text for text in line.split(b"\t") if text.strip()] or [b""]
             skipped = line.count(b"\t") + 1 - len(texts)
             if skipped:
@@ -161,7 +161,7 @@ class MbrNmt(ReadOnlyFormat):
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file."""
         sentence, left = -1, 0
-        for found.line, line in enumerate(lines, 1):
+        for line in found.numbered(lines):
             if left:
                 found.add(sentence, line, (), [])
                 left -= 1

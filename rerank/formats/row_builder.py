@@ -21,7 +21,7 @@ from rerank.corpus.columns import Label, SparseColumns, TextColumn
 from rerank.corpus.kbest import MAX_ID, KBest, KBestRows
 from rerank.errors import InputError
 from rerank.formats.moses import Moses
-from rerank.formats.tokens import BLANK, Number, list_number, plain_name, shown
+from rerank.formats.tokens import Number, Place, list_number, plain_name, shown
 from rerank.notices import Notices
 
 RENAMED = "feature renamed to letters and digits"
@@ -30,16 +30,15 @@ _CHUNK = 1 << 20  # bytes of texts, and numbers, of a chunk
 _ID = re.compile(rb"[0-9]{1,10}")
 
 
-class RowBuilder:
+class RowBuilder(Place):
     """Collects the hypotheses of a file; its first one sets the features of all.
 
     clip: magnitude to read for an infinite number, which is otherwise an error.
     """
 
     def __init__(self, notices: Notices, source: str, clip: float | None) -> None:
-        self.notices, self.source, self._clip = notices, source, clip
-        self.line = 1  # of the file, of which errors and hypotheses are
-        self._first_line = 0
+        super().__init__(source, notices)
+        self._clip, self._first_line = clip, 0
         self.names: tuple[str, ...] | None = None  # of the values of the first hypothesis
         self._labels: tuple[Label, ...] = ()
         self._count = 0
@@ -64,18 +63,6 @@ class RowBuilder:
     def full(self) -> bool:
         """Whether a chunk has been collected, which `rows` hands over."""
         return self._size > _CHUNK
-
-    def fault(self, message: str, line: int | None = None) -> InputError:
-        """The error about a line, by default the current one."""
-        return InputError(message, source=self.source, line=line or self.line)
-
-    def note(self, kind: str, *, line: int | None = None, count: int = 1) -> None:
-        """Count a warning of a line, by default the current one."""
-        self.notices.add(kind, source=self.source, line=line or self.line, count=count)
-
-    def refuse(self, fault: InputError) -> None:
-        """Refuse an entry, with the current line if the error has no place."""
-        self.notices.refuse(fault if fault.line else self.fault(str(fault)))
 
     def add(
         self,
@@ -309,10 +296,7 @@ class LineFormat(ReadOnlyFormat):
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file."""
-        for found.line, line in enumerate(lines, 1):
-            if not line.strip():
-                found.note(BLANK)
-                continue
+        for line in found.filled(lines):
             try:
                 self.add(found, line)
             except InputError as fault:

@@ -1,16 +1,17 @@
-"""Tokens of k-best lists and weight files: numbers to read and to write, and text for messages."""
+"""What readers of files need for tokens and messages: numbers, names, and places in a file."""
 
 from __future__ import annotations
 
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError, RerankError
+from rerank.notices import Notices
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 BLANK = "blank line, skipped"
@@ -20,6 +21,41 @@ _SHOWN = 60  # bytes of a token in a message
 
 Number: TypeAlias = Callable[[bytes, str], float]
 """Parser of a number; the second argument is its name in error messages."""
+
+
+class Place:
+    """The place of a reader in its file, which its errors and notices have.
+
+    line: the current one, from 1; 0 where there is none.
+    """
+
+    def __init__(self, source: str, notices: Notices, line: int = 1) -> None:
+        self.source, self.notices, self.line = source, notices, line
+
+    def numbered(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines, each of which is the current one until the next one is taken."""
+        for self.line, line in enumerate(lines, 1):
+            yield line
+
+    def filled(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines that are not blank, likewise; the others are counted."""
+        for line in self.numbered(lines):
+            if line.strip():
+                yield line
+            else:
+                self.note(BLANK)
+
+    def fault(self, message: str, line: int | None = None) -> InputError:
+        """The error about a line, by default the current one."""
+        return InputError(message, source=self.source, line=line or self.line or None)
+
+    def note(self, kind: str, *, line: int | None = None, count: int = 1) -> None:
+        """Count a warning of a line, by default the current one."""
+        self.notices.add(kind, source=self.source, line=line or self.line, count=count)
+
+    def refuse(self, fault: InputError) -> None:
+        """Refuse an entry, on the current line if the error has no place."""
+        self.notices.refuse(fault if fault.line else self.fault(str(fault)))
 
 
 def number(token: bytes, what: str, *, cure: str = "") -> float:
