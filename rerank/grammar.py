@@ -84,20 +84,17 @@ def settings(
 
 
 def text_of(table: Mapping[str, Any]) -> str:
-    """A table of TOML in the grammar: `kind` or `path` first, then its keys."""
+    """A table of TOML in the grammar: its `name` if there is one, `kind` or `path`, then keys."""
     given = dict(table)
-    name = given.pop("name", None)
-    value = given.pop("kind", None) or given.pop("path", None)
-    if not isinstance(value, str):
-        raise click.BadParameter("expected a table with a kind or a path, as {kind = ..., ...}")
+    name, kind, path = (given.pop(key, None) for key in ("name", "kind", "path"))
+    if not isinstance(value := path or kind, str):
+        raise click.BadParameter('expected a table with a kind, as {kind = "smc", particles = 9}')
     keys = []
     for key, one in given.items():
-        text = {True: "yes", False: "no"}[one] if isinstance(one, bool) else str(one)
+        text = ("yes" if one else "no") if isinstance(one, bool) else str(one)
         keys.append(f"{key}={text.replace(',', chr(92) + ',')}")
-    head = value if name is None else f"{name}={value}"
-    if "path" in table:
-        return ",".join([head, *keys])
-    return head + ":" + ",".join(keys) if keys else head
+    first = f"{name}={value}" if name else value
+    return ("," if path else ":").join([first, ",".join(keys)]) if keys else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +111,11 @@ class Member:
 class Kind(MemberName):
     """KIND or KIND:KEY=VALUE,…: a member of a registry with its options, as a `Member`.
 
-    keys: those of all members; which a member has is known to whoever uses it.
+    keys: those of all members; which a member has is known to whoever uses it. text_of: what a
+    table of TOML is in the grammar (`rerank.options`).
     """
+
+    text_of = staticmethod(text_of)
 
     def __init__(self, registry: Registry[Any], *others: str, keys: Mapping[str, Key]) -> None:
         super().__init__(registry, *others)
@@ -136,9 +136,3 @@ class Kind(MemberName):
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.keys)}"
             self.fail(f"{kind}: expected KEY=VALUE, found {left.lstrip(',')!r}; {hint}", param, ctx)
         return Member(kind, settings(given, self.keys, param, ctx))
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[click.shell_completion.CompletionItem]:
-        """The names of members; behind a colon those of keys."""
-        return super().shell_complete(ctx, param, incomplete)

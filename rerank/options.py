@@ -445,6 +445,8 @@ def _as_text(one: click.Option, value: Any, ctx: click.Context) -> str:
         text = "true" if value else "false"
     elif isinstance(value, str | int | float):
         text = str(value)
+    elif isinstance(value, dict) and hasattr(one.type, "text_of"):  # as of `rerank.grammar`
+        text = one.type.text_of(value)
     else:
         raise click.BadParameter(f"expected a text or a number, found {value!r}")
     one.type.convert(text, one, ctx)

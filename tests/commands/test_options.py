@@ -133,3 +133,19 @@ def test_options_of_a_file_are_those_of_the_command_line_which_has_precedence(wo
     assert world.ok(f"{EVALUATE} --config c.toml").out == given.out
     other = world.ok(f"{EVALUATE} --kbest dev.kbest --seed 6 --metric ter --format json").out
     assert world.ok(f"{EVALUATE} --config c.toml --seed 6 --metric ter --format json").out == other
+
+
+def test_options_of_a_search_are_keys_of_the_shell_and_of_tables(world: World) -> None:
+    lists = "decode --kbest dev.kbest --docs dev.docs --weights w.ini --out o --summary s.json"
+    world.ok(f"{lists} --search smc:particles=5,ess=0.25 --alpha 1")
+    given = world.json("s.json")
+    assert "|particles:5|ess:0.25|" in given["signature"]
+    table = 'search = {kind = "smc", particles = 5, ess = 0.25}\nalpha = 1\n'
+    world.write("c.toml", table)
+    world.ok(f"{lists} --config c.toml")
+    assert world.json("s.json") == given
+    refused = world.run(f"{lists} --search smc:partikles=5")
+    assert (refused.exit, "did you mean particles?" in refused.err) == (2, True)
+    world.write("c.toml", 'search = {kind = "smc", particles = 5.5}\n')
+    refused = world.run(f"{lists} --config c.toml")
+    assert "c.toml: search: particles: expected a whole number, found '5.5'" in refused.err
