@@ -237,7 +237,7 @@ def _vocabularies(lists: Lists) -> list[KnownWords]:
     check_names(lists.names)
     if not lists.lms:
         return []
-    from rerank.scorers.model_folders import open_model  # loads torch
+    from rerank.scorers.models import open_model  # loads torch
 
     saved = [(one.name, open_model(one.value, "cpu")) for one in lists.lms]
     return [KnownWords(name, one.vocabulary.ids, one.about) for name, one in saved]

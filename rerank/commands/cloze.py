@@ -85,7 +85,7 @@ def answered(options: ClozeOptions, notices: Notices) -> Cloze:
     from lm.vocabulary import SPECIAL
     from rerank.files.lines import read_lines
     from rerank.files.paths import display
-    from rerank.scorers.model_folders import open_forward_model, refuse
+    from rerank.scorers.models import open_forward_model, refuse
 
     lm, text, machine = options.lm, options.text, options.machine
     documents = list(_documents(read_lines(text, notices), display(text)))

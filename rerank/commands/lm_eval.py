@@ -175,7 +175,7 @@ def _preferred(options: ContrastiveOptions, notices: Notices) -> ContrastiveRepo
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
-    from rerank.scorers.model_folders import broken_models, open_forward_model, refuse
+    from rerank.scorers.models import broken_models, open_forward_model, refuse
     from rerank.scorers.unknown_words import UnknownWords
 
     lms, files, machine = options.lms, options.files, options.machine

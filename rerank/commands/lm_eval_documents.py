@@ -249,7 +249,7 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
 
     from lm.comparisons import distinct_orders, log_probs_of_orders
     from rerank.report.language_models import CoherenceReport, ModelFacts, PermutedDocument
-    from rerank.scorers.model_folders import broken_models, open_model, refuse
+    from rerank.scorers.models import broken_models, open_model, refuse
 
     given, permutations, seed = options.given, options.permutations, options.seed
     options.messages.announce_threads(options.machine.threads)
@@ -384,7 +384,7 @@ def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceRep
     from rerank.files.outputs import atomic, check_outputs
     from rerank.metrics.accuracy import SCORES, outcomes_of
     from rerank.report.language_models import Accuracy, ModelFacts, NextSentenceReport
-    from rerank.scorers.model_folders import broken_models, open_forward_model
+    from rerank.scorers.models import broken_models, open_forward_model
 
     given, settings, errors = options.given, options.blocks, options.errors
     topics = settings.topics
@@ -439,7 +439,7 @@ def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceRep
 def _check_topics(opened: Sequence[tuple[Path, SavedModel]], settings: Blocks) -> None:
     """UsageError for models that need what this command does not read, or for topics amiss."""
     from rerank.formats.side_information import check_files
-    from rerank.scorers.model_folders import refuse
+    from rerank.scorers.models import refuse
 
     needed: dict[str, str] = {}
     for folder, saved in opened:

@@ -86,7 +86,7 @@ def drawn(options: SampleOptions, notices: Notices) -> str:
     from lm.sampling import sample as draw
     from rerank.commands.run import progress
     from rerank.files.outputs import atomic, check_outputs
-    from rerank.scorers.model_folders import broken_models, open_model
+    from rerank.scorers.models import broken_models, open_model
 
     lm, start, sampling = options.lm, options.start, options.sampling
     check_outputs((options.out,), () if start is None else (start,))
@@ -116,7 +116,7 @@ def drawn(options: SampleOptions, notices: Notices) -> str:
 
 def _check(saved: SavedModel, lm: Path) -> None:
     """UsageError for a model of which no sentence can be drawn."""
-    from rerank.scorers.model_folders import refuse
+    from rerank.scorers.models import refuse
 
     refuse(saved, lm, "rerank sample")
     if not saved.model.head.predicts_end:

@@ -259,7 +259,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
     from lm.side_information import information_of
     from lm.training.state import load_training
     from rerank.formats.side_information import check_files
-    from rerank.scorers.model_folders import choose_device, valid_files
+    from rerank.scorers.models import choose_device, valid_files
 
     files, name = options.files, options.choice.model
     out, state = files.out, files.out / "resume"
@@ -503,7 +503,7 @@ def _trainer(
     from lm.side_information import KINDS
     from lm.training.trainer import Trainer
     from lm.training.weights import INITIALISATIONS
-    from rerank.scorers.model_folders import use_cores
+    from rerank.scorers.models import use_cores
 
     seed = values.get("seed", 1)
     sizes = {KINDS[kind]: len(words) for kind, words in texts.side.items()}
@@ -540,7 +540,7 @@ def _source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedMo
     """The model of source text of --source-lm; UsageError if no source side can begin with it."""
     from lm.composition import load
     from lm.contexts.document import DocumentRecurrence
-    from rerank.scorers.model_folders import open_model
+    from rerank.scorers.models import open_model
 
     folder, name = options.choice.source_lm, options.choice.model
     if folder is None:
