@@ -38,12 +38,11 @@ from rerank.formats.weights import Weights, read_weights
 from rerank.grammar import Member
 from rerank.notices import Notices, PythonWarnings, log
 from rerank.options import settings_of
-from rerank.pipeline.models import Scoring
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.features import FeatureSource
-from rerank.scorers.models import LM, SCORER, LanguageModelOption, check_names, open_models
+from rerank.scorers.models import LM, SCORER, LanguageModelOption, Scoring, check_names, open_models
 from rerank.scorers.plugin import PluginScorer
 
 if TYPE_CHECKING:

@@ -144,10 +144,9 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     from rerank.commands.document_run import ListRun
     from rerank.commands.lists import Lists
     from rerank.notices import Notices
-    from rerank.pipeline.models import Scoring
     from rerank.pipeline.searching import Search, search_documents
     from rerank.scorers.features import prepare
-    from rerank.scorers.models import LanguageModelOption
+    from rerank.scorers.models import LanguageModelOption, Scoring
 
     lists = Lists(
         kbest,

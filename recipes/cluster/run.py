@@ -176,8 +176,7 @@ def simulate() -> None:
     from rerank.commands.document_run import ListRun
     from rerank.commands.lists import Lists
     from rerank.notices import Notices
-    from rerank.pipeline.models import Scoring
-    from rerank.scorers.models import LanguageModelOption
+    from rerank.scorers.models import LanguageModelOption, Scoring
 
     scoring = Scoring(device="cpu", deterministic=True, no_cache=True, threads=1)
     models = (LanguageModelOption.of("codclm", "codclm.lm"),)

@@ -30,12 +30,18 @@ from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
 from rerank.files.interrupts import Terminated
 from rerank.notices import Notices, Printer
-from rerank.torchrun import number_of_processes, others_alive, process_number, sharing_documents
+from rerank.torchrun import (
+    Shard,
+    number_of_processes,
+    others_alive,
+    process_number,
+    sharing_documents,
+)
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
     from rerank.files.paths import FilePath
-    from rerank.pipeline.models import Scoring
+    from rerank.scorers.models import Scoring
 
 T = TypeVar("T")
 LOCAL = "local"
@@ -43,21 +49,6 @@ SHARDS_PER_WORKER = 4  # the last workers wait for a quarter of a share, not for
 RETRIES = 3  # of a task whose worker was killed
 ScoreShard: TypeAlias = Callable[[Any, tuple[int, int], Printer, int], object]
 Done = tuple[list[str], int, str]  # lines about a shard; exit code and message of an error
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One of several shards: its number, from 1 on, and how many there are."""
-
-    number: int
-    total: int
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.total}"
-
-    def documents(self, costs: Sequence[int]) -> frozenset[int]:
-        """Numbers of the documents of this shard, from 0 on, given the cost of each document."""
-        return frozenset(deal(costs, self.total)[self.number - 1])
 
 
 def deal(costs: Sequence[int], n: int) -> list[list[int]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
-from rerank.commands.distribution import cost
+from rerank.commands.distribution import cost, deal
 from rerank.commands.lists import (
     MISSING_SOURCE,
     PAIR_SCORES,
@@ -527,10 +527,10 @@ class ListRun(Run):
     @cached_property
     def sharded(self) -> frozenset[int] | None:
         """Numbers of the documents of `Scoring.shard`; None for all documents."""
-        if self.lists.scoring.shard is None:
+        if (shard := self.lists.scoring.shard) is None:
             return None
         with self.watch.lap("shard"):
-            return self.lists.scoring.shard.documents(self.costs)
+            return frozenset(deal(self.costs, shard.total)[shard.number - 1])
 
     @cached_property
     def costs(self) -> list[int]:

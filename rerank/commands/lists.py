@@ -41,8 +41,7 @@ from rerank.formats.translations import (
     read_with_documents,
 )
 from rerank.notices import Notices, Printer, log
-from rerank.pipeline.models import FLOAT32, Scoring
-from rerank.scorers.models import LM, SCORER, LanguageModelOption
+from rerank.scorers.models import LM, SCORER, LanguageModelOption, Scoring
 
 NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
 LineWriter: TypeAlias = Callable[[Iterable[tuple[int, bytes]]], None]
@@ -74,7 +73,7 @@ class Lists(ReadingOptions):
     scorers: tuple[tuple[str, str], ...] = ()
     score_files: Mapping[str, Sequence[tuple[str, Path]]] = field(default_factory=dict)
     drop_unreferenced: bool = False
-    scoring: Scoring = FLOAT32
+    scoring: Scoring = field(default_factory=Scoring)
     side: Files = field(default_factory=dict)
 
     @property

@@ -20,8 +20,8 @@ from rerank.grammar import Kind, Member, keys_of
 from rerank.notices import Notices
 from rerank.options import option, part, record
 from rerank.registry import ALL_SYSTEMS, DECODERS, SCORE_FILES, SIDE_INFORMATION, UTILITIES
-from rerank.scorers.models import LanguageModelOption, LanguageModelValue
-from rerank.torchrun import process_number
+from rerank.scorers.models import LanguageModelOption, LanguageModelValue, Scoring
+from rerank.torchrun import Shard, process_number
 from rerank.values import FILE, FOLDER, SCALE, SEED, TEXT, MemorySize, Pair, ShardName, Whole
 
 if TYPE_CHECKING:
@@ -267,9 +267,6 @@ class RunOptions:
 
     def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
         """The lists and scorers as a run takes them."""
-        from rerank.commands.distribution import Shard
-        from rerank.pipeline.models import Scoring
-
         scorers, machine, sharing = self.scorers, self.machine, self.sharing
         return self.lists.lists(
             lms=scorers.lm,
