@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -40,22 +40,8 @@ if TYPE_CHECKING:
     from rerank.notices import Notices
     from rerank.report.language_models import CoherenceReport, NextSentenceReport
 
-_UNNAMED = "\0"  # no argument of a command has this character
+_UNNAMED = "\0"  # in place of a name; no argument of a command has this character
 SEED_OF_MODELS = Whole(0, 2**31 - 1)
-
-
-class NamedFolder(Pair):
-    """NAME=DIR as a tuple; a DIR alone is its own name."""
-
-    def __init__(self) -> None:
-        super().__init__("NAME=DIR or DIR, for example codclm.lm", FOLDER, label=_UNNAMED)
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Path]:
-        """The name and the folder."""
-        name, folder = super().convert(value, param, ctx)
-        return (str(folder) if name == _UNNAMED else name), folder
 
 
 @record
@@ -65,7 +51,7 @@ class ModelsAndText:
     lms: tuple[tuple[str, Path], ...] = option(
         "Language model made by train-lm, and its name in the output; repeatable.",
         "--lm",
-        type=NamedFolder(),
+        type=Pair("NAME=DIR or DIR, for example codclm.lm", FOLDER, label=_UNNAMED),
         metavar="[NAME=]DIR",
         many=True,
     )
@@ -75,13 +61,17 @@ class ModelsAndText:
     def opened(
         self, machine: Machine, open_folder: Callable[..., SavedModel]
     ) -> list[tuple[str, Path, SavedModel]]:
-        """The models with their names and folders; UsageError for two of one name."""
-        for name, n in Counter(name for name, _ in self.lms).items():
+        """The models with their names and folders; UsageError for two of one name.
+
+        A folder without a name is its own name.
+        """
+        named = [(str(path) if name == _UNNAMED else name, path) for name, path in self.lms]
+        for name, n in Counter(name for name, _ in named).items():
             if n > 1:
                 raise UsageError(f"--lm {name}: given {n} times; give each model a name of its own")
         return [
             (name, folder, open_folder(folder, machine.device, machine.threads))
-            for name, folder in self.lms
+            for name, folder in named
         ]
 
 
