@@ -14,7 +14,7 @@ import click
 
 from decoders.table import Decoder
 from rerank.commands import cli
-from rerank.commands.run import SEARCH
+from rerank.commands.search import SEARCH
 from rerank.registry import DECODERS
 
 NEWLINE, WIDTH = "\n", 130

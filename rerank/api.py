@@ -25,7 +25,8 @@ import numpy as np
 from rerank.commands.document_run import LinearModel, Run, choose_search
 from rerank.commands.lists import KBestFile, Lists, NamedLists, made_lists, with_own_sources
 from rerank.commands.results import DocumentResult, Trace
-from rerank.commands.run import SEARCH, ListFiles, SearchOptions
+from rerank.commands.run import ListFiles
+from rerank.commands.search import SEARCH, SearchOptions
 from rerank.corpus.columns import Label
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest

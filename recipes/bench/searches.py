@@ -143,8 +143,8 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     from decoders.table import Options
     from rerank.commands.document_run import ListRun
     from rerank.commands.lists import Lists
+    from rerank.commands.search import Search, search_documents
     from rerank.notices import Notices
-    from rerank.pipeline.searching import Search, search_documents
     from rerank.scorers.features import prepare
     from rerank.scorers.models import LanguageModelOption, Scoring
 

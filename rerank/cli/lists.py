@@ -13,7 +13,7 @@ from rerank.options import decorators_of, settings_of
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
-    from rerank.pipeline.searching import Search
+    from rerank.commands.search import Search
 
 _NAMES = {field.name for field in fields(ReadingOptions)}
 reading_options = all_of(decorators_of(ReadingOptions, without={"missing", "normalize"}))

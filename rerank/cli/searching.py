@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rerank.cli.options import all_of
-from rerank.commands.run import SearchOptions
+from rerank.commands.search import SearchOptions
 from rerank.options import decorators_of
 
 if TYPE_CHECKING:
-    from rerank.pipeline.searching import Search
+    from rerank.commands.search import Search
 
 _NAMES = ("search", "beam", "alpha", "seed", "gap")
 search_options = all_of(decorators_of(SearchOptions))

@@ -11,10 +11,10 @@ from rerank.commands.run import (
     Messages,
     ReferenceFiles,
     RunOptions,
-    SearchOptions,
     form_option,
     print_result,
 )
+from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, WEIGHT

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, RunOptions, SearchOptions
+from rerank.commands.run import Messages, RunOptions
+from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import say
 from rerank.options import Command, option, part, record
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from decoders.result import SearchResult
     from rerank.commands.document_run import ListRun
     from rerank.commands.results import DocumentResult
+    from rerank.commands.search import Search
     from rerank.corpus.kbest import KBest
     from rerank.files.paths import FilePath
     from rerank.formats.decode_outputs import Choice
-    from rerank.pipeline.searching import Search
     from rerank.scorers.features import DocumentFeatures, FeatureSource
 
 

@@ -27,6 +27,7 @@ from rerank.commands.lists import (
     with_own_sources,
 )
 from rerank.commands.run import duration, progress
+from rerank.commands.search import Search, row_of, search_documents
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
@@ -41,7 +42,6 @@ from rerank.formats.side_information import SOURCE, check_files
 from rerank.formats.table import lines_of
 from rerank.formats.weights import Weights, read_weights, vector
 from rerank.notices import Notices, Printer
-from rerank.pipeline.searching import Search, row_of, search_documents
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers import TOTAL
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare

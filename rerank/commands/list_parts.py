@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.commands.run import SEARCH, SEARCH_NAMES, form_option
+from rerank.commands.run import form_option
+from rerank.commands.search import SEARCH, SEARCH_NAMES
 from rerank.files.terminal import say, show
 from rerank.options import Command, Given, of_dataclass, option, part, record
 from rerank.registry import (

@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from decoders.table import Options
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.files.terminal import progress_shown, say, show, shows_progress
-from rerank.grammar import Kind, Member, keys_of
 from rerank.notices import Notices
 from rerank.options import option, part, record
-from rerank.registry import ALL_SYSTEMS, DECODERS, SCORE_FILES, SIDE_INFORMATION, UTILITIES
+from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.models import LanguageModelOption, LanguageModelValue, Scoring
 from rerank.torchrun import Shard, process_number
-from rerank.values import FILE, FOLDER, SCALE, SEED, TEXT, MemorySize, Pair, ShardName, Whole
+from rerank.values import FILE, FOLDER, TEXT, MemorySize, Pair, ShardName, Whole
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
-    from rerank.pipeline.searching import Search
 
 T = TypeVar("T")
 KBEST_HELP = (
@@ -286,59 +283,6 @@ class RunOptions:
                 sharing.memory,
             ),
         )
-
-
-SEARCH = Kind(DECODERS, "auto", keys=keys_of(Options, utility=tuple(UTILITIES)))
-SEARCH_NAMES = {  # options of searches, for people, by the names that decoders use
-    **{"width": "--beam", "alpha": "--alpha", "seed": "--seed"},
-    **{key.field: name for name, key in SEARCH.keys.items()},
-}
-
-
-@record
-class SearchOptions:
-    """How documents are searched."""
-
-    search: Member | str = option(
-        "Decoder, and options of its own as smc:particles=256,ess=0.5: `rerank list decoders` "
-        "shows both. auto: Viterbi where it is exact and affordable, else beam search; sweeps for "
-        "models of unbounded order that read documents in both directions, or are given the next "
-        "sentence.",
-        type=SEARCH,
-        default="auto",
-        metavar="DECODER[:KEY=VALUE,...]",
-    )
-    beam: int | None = option("Beam width [default: 8].", type=Whole(), default=None)
-    alpha: float | None = option(
-        "Scale of p(path) ∝ exp(alpha · score), for decoders that sample; others ignore it "
-        "[default: that of the weights file; for mbr its spread decides].",
-        type=SCALE,
-        default=None,
-        rare=True,
-    )
-    seed: int | None = option(
-        "Random seed, for decoders that sample; others ignore it [default: 1].",
-        type=SEED,
-        default=None,
-        rare=True,
-    )
-    gap: int | None = option(
-        "Where the search is not exact, look for a better path, and report the gap to it: by "
-        "Viterbi where that is affordable, else with a beam of this width and sweeps.",
-        type=Whole(),
-        default=None,
-        rare=True,
-    )
-
-    def chosen(self) -> Search:
-        """The decoder and its options as the search takes them."""
-        from rerank.pipeline.searching import Search
-
-        choice = SEARCH.convert(self.search, None, None)
-        own = Options(
-            width=self.beam, alpha=self.alpha, seed=self.seed, gap=self.gap, **choice.settings
-        )
-        return Search(choice.kind, own)
 
 
 @record

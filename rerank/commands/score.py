@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rerank.commands.run import Messages, RunOptions, SearchOptions
+from rerank.commands.run import Messages, RunOptions
+from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, WEIGHT

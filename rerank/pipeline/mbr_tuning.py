@@ -18,6 +18,7 @@ from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.table import SEED
 from rerank.commands.document_run import Batch, LinearModel, ListRun, choose_search
 from rerank.commands.lists import Lists, read_targets
+from rerank.commands.search import AUTO, UTILITY, Search, utilities_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_outputs
@@ -29,7 +30,6 @@ from rerank.metrics import metric as named_metric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.notices import Notices, Printer
-from rerank.pipeline.searching import AUTO, UTILITY, Search, utilities_of
 from rerank.tuning.spread import SPREADS, SpreadChoice, choose_spread, folds_of
 from rerank.version import __version__
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rerank.commands.distribution import distributed
 from rerank.commands.document_run import ListRun, Run, choose_search
 from rerank.commands.lists import Lists, read_targets
+from rerank.commands.search import AUTO, Search, search_documents
 from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_CHRF
 from rerank.corpus.columns import decoder_names
 from rerank.errors import UsageError
@@ -26,7 +27,6 @@ from rerank.formats.weights import Weights, kind_of, read_base, read_start_weigh
 from rerank.metrics import Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
-from rerank.pipeline.searching import AUTO, Search, search_documents
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,

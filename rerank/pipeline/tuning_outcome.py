@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.commands.document_run import ListRun
+from rerank.commands.search import Search
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.objective import Objective, Sums, length_of

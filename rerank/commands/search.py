@@ -1,27 +1,28 @@
-"""Search of the documents of a run: the decoder is chosen, checked, and run on each."""
+"""How documents are searched: options of the shell, the decoder and its options, the search."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from decoders.problem import ScoreError, UnsuitedDecoder
-from decoders.result import Direction, SearchResult
-from decoders.search import NOTHING, ScaleMissing, check_options, decode_all
 from decoders.table import SEED, SPREAD, Decoder, Options, check_order, named
-from rerank.commands.run import SEARCH_NAMES
-from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
-from rerank.formats.weights import Weights, refuse_all_zero
+from rerank.grammar import Kind, Member, keys_of
+from rerank.options import option, record
 from rerank.registry import DECODERS, UTILITIES, attribute
-from rerank.scorers.features import DocumentFeatures
+from rerank.values import SCALE, Whole
+from rerank.values import SEED as SEEDS
 
 if TYPE_CHECKING:
-    from rerank.metrics.consensus import ExpectedUtility  # loads numba
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from decoders.result import Direction, SearchResult
+    from rerank.corpus.kbest import KBest
+    from rerank.formats.weights import Weights
+    from rerank.metrics.consensus import ExpectedUtility
+    from rerank.scorers.features import DocumentFeatures
 
 UTILITY = "bleu"
 _NO_SCALE = (
@@ -34,6 +35,55 @@ _BOTH_DIRECTIONS = (
 )
 _NOT_CAUSAL = ", which search models that are given the next sentence, too; or leave these out"
 SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
+SEARCH = Kind(DECODERS, "auto", keys=keys_of(Options, utility=tuple(UTILITIES)))
+SEARCH_NAMES = {  # options of searches, for people, by the names that decoders use
+    **{"width": "--beam", "alpha": "--alpha", "seed": "--seed"},
+    **{key.field: name for name, key in SEARCH.keys.items()},
+}
+
+
+@record
+class SearchOptions:
+    """How documents are searched."""
+
+    search: Member | str = option(
+        "Decoder, and options of its own as smc:particles=256,ess=0.5: `rerank list decoders` "
+        "shows both. auto: Viterbi where it is exact and affordable, else beam search; sweeps for "
+        "models of unbounded order that read documents in both directions, or are given the next "
+        "sentence.",
+        type=SEARCH,
+        default="auto",
+        metavar="DECODER[:KEY=VALUE,...]",
+    )
+    beam: int | None = option("Beam width [default: 8].", type=Whole(), default=None)
+    alpha: float | None = option(
+        "Scale of p(path) ∝ exp(alpha · score), for decoders that sample; others ignore it "
+        "[default: that of the weights file; for mbr its spread decides].",
+        type=SCALE,
+        default=None,
+        rare=True,
+    )
+    seed: int | None = option(
+        "Random seed, for decoders that sample; others ignore it [default: 1].",
+        type=SEEDS,
+        default=None,
+        rare=True,
+    )
+    gap: int | None = option(
+        "Where the search is not exact, look for a better path, and report the gap to it: by "
+        "Viterbi where that is affordable, else with a beam of this width and sweeps.",
+        type=Whole(),
+        default=None,
+        rare=True,
+    )
+
+    def chosen(self) -> Search:
+        """The decoder and its options as the search takes them."""
+        choice = SEARCH.convert(self.search, None, None)
+        own = Options(
+            width=self.beam, alpha=self.alpha, seed=self.seed, gap=self.gap, **choice.settings
+        )
+        return Search(choice.kind, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +94,7 @@ class Search:
     """
 
     method: str = "auto"
-    options: Options = NOTHING
+    options: Options = field(default_factory=Options)
 
     def at(self, scale: float | None, spread: float | None = None) -> Search:
         """A copy with the scale of a weights file, for decoders that need one, or mbr's spread."""
@@ -68,6 +118,8 @@ class Search:
 
     def check_weights(self, weights: Weights, source: str) -> None:
         """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
+        from rerank.formats.weights import refuse_all_zero
+
         if self.method == "auto" or not row_of(self.method).uniform:
             uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
             cure = f"only --search {uniform} can use them, to treat all candidates alike"
@@ -104,6 +156,10 @@ class Search:
 
         causal: whether each scorer depends on the sentences of one side only.
         """
+        from decoders.problem import UnsuitedDecoder
+        from decoders.result import Direction
+        from decoders.search import ScaleMissing, check_options
+
         given, auto, both = self.options, self.method == "auto", direction is Direction.BOTH
         try:
             check_order(row, order, causal=not both, n_best=given.n_best, table=DECODERS.builtin)
@@ -132,9 +188,12 @@ def search_documents(
     lists: of each document; only mbr reads the texts. RerankError for NaN or infinite scores,
     UsageError for a decoder that does not serve the problem, or options that it does not use.
     """
-    utilities = None
-    if search.method == "mbr":
-        utilities = utilities_of(search, lists)
+    import numpy as np
+
+    from decoders.problem import ScoreError
+    from decoders.search import decode_all
+
+    utilities = utilities_of(search, lists) if search.method == "mbr" else None
     try:
         # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
         with np.errstate(over="ignore", invalid="raise"):
@@ -146,7 +205,11 @@ def search_documents(
                 documents=[document.name for document in documents],
                 utilities=utilities,
             )
-        _refuse_infinity(found)
+        for one in found:
+            sums = [one.best_score, *(path.score for path in one.paths)]
+            sums += [] if one.posterior is None else [one.posterior.log_normaliser]
+            if not all(value < np.inf for value in sums):
+                raise FloatingPointError
     except FloatingPointError:
         raise RerankError(
             "expected weights · features, their sums and alpha times these below 1.8e308, found "
@@ -159,15 +222,6 @@ def search_documents(
     return found
 
 
-def _refuse_infinity(found: Sequence[SearchResult]) -> None:
-    """FloatingPointError if the score of a path, or log Z, is +inf or NaN."""
-    for one in found:
-        sums = [one.best_score, *(path.score for path in one.paths)]
-        sums += [] if one.posterior is None else [one.posterior.log_normaliser]
-        if not all(value < np.inf for value in sums):
-            raise FloatingPointError
-
-
 def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility]:
     """Utilities of mbr for each document's lists; UsageError for an unknown name."""
     name = search.options.utility or UTILITY
@@ -178,6 +232,8 @@ def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility
 
 def row_of(name: str) -> Decoder:
     """The decoder of this name."""
+    from decoders.problem import UnsuitedDecoder
+
     try:
         return named(name, DECODERS.with_plugin(name))
     except UnsuitedDecoder as fault:
