@@ -16,6 +16,7 @@ from decoders.table import Decoder
 from rerank.commands import cli
 from rerank.commands.search import SEARCH
 from rerank.registry import DECODERS
+from rerank.scorers.models import KEYS
 
 NEWLINE, WIDTH = "\n", 130
 SHARED = 3  # commands that have the same option, from which on it is described once for all
@@ -89,6 +90,7 @@ def page() -> str:
     parts += [f"## Options of {SHARED} commands and more", described(shared), "## Searches"]
     parts.append(described({row.name: keys_of(row) for row in DECODERS.builtin.values()}))
     parts.append(described({key: one.text for key, one in SEARCH.keys.items()}))
+    parts += ["## Language models", described({key: one.text for key, one in KEYS.items()})]
     return "\n\n".join(filter(None, parts))
 
 

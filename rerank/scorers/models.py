@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.grammar import Key, split
+from rerank.grammar import Key, split, text_of
 from rerank.registry import MODELS, SCORE_FILES, SCORERS, SIDE_INFORMATION
 from rerank.scorers import TOTAL
 from rerank.torchrun import Shard, local_number, local_processes
@@ -169,9 +169,10 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
 
 
 class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
-    """NAME=[hf:]DIR[,KEY=VALUE…] as a `LanguageModelOption`."""
+    """NAME=[hf:]DIR[,KEY=VALUE…] as a `LanguageModelOption`; in TOML a table with a path."""
 
     name = "model"
+    text_of = staticmethod(text_of)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
