@@ -7,13 +7,12 @@ beside the model's. After any failure a folder holds either the old state or the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from lm.checkpoint import check_shapes, checked, own_tensors
 from lm.sentences import Rows
@@ -37,7 +36,7 @@ def save_training(folder: Path, trainer: Trainer) -> None:
     if trainer.average is not None:
         averaged = own_tensors(trainer.average.model).items()
         tensors |= {f"average.{name}": tensor for name, tensor in averaged}
-    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
+    for kind, optimiser in trainer.optimisers.items():
         for index, moments in optimiser.state_dict()["state"].items():
             for name, value in moments.items():
                 tensors[f"{kind}.{index}.{name}"] = torch.as_tensor(value)
@@ -61,8 +60,8 @@ def load_training(folder: Path, trainer: Trainer) -> None:
             raise ValueError(f"no stage {progress.stage} is known")
         held = range(len(trainer.contexts.tensors))
         contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
-        optimisers = _named_optimisers(*trainer.optimisers_of(progress.stage))
-        for kind, _ in optimisers:
+        optimisers = trainer.optimisers_of(progress.stage)
+        for kind in optimisers:
             own_moments = moments.setdefault(kind, {})
             for name, tensor in _named(tensors, f"{kind}.").items():
                 _, index, key = name.split(".")
@@ -77,8 +76,16 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     check_shapes(own, model, path)
     check_shapes({} if trainer.average is None else own, average, path)
     check_shapes({name: own[name] for name in kept if name in own}, kept, path)
-    for kind, optimiser in optimisers:
-        expected = _moments(kind, optimiser, trainer.settings, moments[kind])
+    state_shapes = OPTIMISERS[trainer.settings.optimiser].state_shapes
+    for kind, optimiser in optimisers.items():
+        groups = optimiser.param_groups
+        everyone = ((parameter, group) for group in groups for parameter in group["params"])
+        expected = {
+            f"{kind}.{index}.{name}": tensor
+            for index, (parameter, group) in enumerate(everyone)
+            if index in moments[kind]  # those that had a gradient
+            for name, tensor in state_shapes(parameter, group).items()
+        }
         check_shapes(expected, _named(tensors, f"{kind}."), path)
     starts = trainer.model.context.start(trainer.streams)
     for n, both in enumerate(zip(starts.tensors, contexts.tensors, strict=True)):
@@ -89,7 +96,7 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     trainer.model.load_state_dict(model, strict=False)
     if trainer.average is not None:
         trainer.average.model.load_state_dict(average, strict=False)
-    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
+    for kind, optimiser in trainer.optimisers.items():
         optimiser.load_state_dict({**optimiser.state_dict(), "state": moments[kind]})
     share = trainer.processes.share(trainer.streams)
     trainer.contexts = contexts.take(share).to(trainer.device)
@@ -99,28 +106,6 @@ def load_training(folder: Path, trainer: Trainer) -> None:
 
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _named_optimisers(own: Optimizer, sparse: Optimizer | None) -> list[tuple[str, Optimizer]]:
-    """The optimisers of a stage under their names on disk."""
-    return [("optimiser", own), *([] if sparse is None else [("sparse", sparse)])]
-
-
-def _moments(
-    kind: str, optimiser: Optimizer, settings: Settings, found: Collection[int]
-) -> dict[str, Tensor]:
-    """Tensors of the shapes that an optimiser's state has, under their names on disk.
-
-    found: indices of the parameters that have a state: those that had a gradient.
-    """
-    row, groups = OPTIMISERS[settings.optimiser], optimiser.param_groups
-    everyone = ((parameter, group) for group in groups for parameter in group["params"])
-    return {
-        f"{kind}.{index}.{name}": tensor
-        for index, (parameter, group) in enumerate(everyone)
-        if index in found
-        for name, tensor in row.state_shapes(parameter, group).items()
-    }
 
 
 def _contexts_name(number: int) -> str:

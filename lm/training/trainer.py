@@ -137,7 +137,7 @@ class Trainer:
         trained = {id(parameter) for parameter in self.stage.parameters}
         for parameter in self.model.parameters():
             parameter.requires_grad_(id(parameter) in trained)
-        self.optimiser, self.sparse_optimiser = self.optimisers_of(stage)
+        self.optimisers = self.optimisers_of(stage)
         share = range(self.streams)[self.processes.share(self.streams)]
         self.contexts = self.model.context.start(len(share)).detach().clone()
         self.kept = {}
@@ -149,18 +149,21 @@ class Trainer:
         """The model that is validated, and that is to be kept: with averaged weights, if any."""
         return self.model if self.average is None else self.average.model
 
-    def optimisers_of(self, stage: int) -> tuple[Optimizer, Optimizer | None]:
-        """New optimisers of the parameters of a stage: of all but sparse ones, and of these."""
+    def optimisers_of(self, stage: int) -> dict[str, Optimizer]:
+        """New optimisers of the parameters of a stage: of all but sparse ones, and of these.
+
+        By the names that they have in a saved state.
+        """
         settings, row = self.settings, OPTIMISERS[self.settings.optimiser]
         parameters = self.stages[stage].parameters
         dense = [p for p in parameters if id(p) not in self.sparse]
         sparse = [p for p in parameters if id(p) in self.sparse]
         rate, words = settings.learning_rate, self.model.config.vocabulary
-        of_dense = row.create(dense, rate, settings.weight_decay, words)
-        if not sparse:
-            return of_dense, None
-        divisor = self.streams * settings.accumulate
-        return of_dense, row.sparse(sparse, row.sparse_rate * rate, divisor)
+        found = {"optimiser": row.create(dense, rate, settings.weight_decay, words)}
+        if sparse:
+            divisor = self.streams * settings.accumulate
+            found["sparse"] = row.sparse(sparse, row.sparse_rate * rate, divisor)
+        return found
 
     def _updates(self, epoch: int) -> Iterator[tuple[Segment, ...]]:
         """The segments of each update of an epoch."""
@@ -219,14 +222,6 @@ class Trainer:
     @property
     def _stage_updates(self) -> int:
         return self.settings.epochs * self.updates_per_epoch
-
-    def _rate(self, peak: float) -> float:
-        """Learning rate of the next update."""
-        progress, share = self.progress, self.share_done()
-        made = progress.update - progress.first_update
-        return self.schedule.rate(
-            peak, Position(made, self._stage_updates, share, progress.halvings)
-        )
 
     def _update(self, segments: Sequence[Segment]) -> None:
         """One update of the weights; contexts and progress move on."""
@@ -293,18 +288,17 @@ class Trainer:
 
     def _step(self) -> None:
         """Clip the gradients of all processes and let the optimisers move the weights."""
-        settings, factor = self.settings, OPTIMISERS[self.settings.optimiser].sparse_rate
+        settings, progress = self.settings, self.progress
         self.processes.add_gradients(self.stage.parameters)
         for parameters in self.stage.groups:
             clip([p for p in parameters if id(p) not in self.sparse], settings.clip)
-        for optimiser, peak in (
-            (self.optimiser, settings.learning_rate),
-            (self.sparse_optimiser, factor * settings.learning_rate),
-        ):
-            if optimiser is not None:
-                for group in optimiser.param_groups:
-                    group["lr"] = self._rate(peak)
-                optimiser.step()
+        made, share = progress.update - progress.first_update, self.share_done()
+        place = Position(made, self._stage_updates, share, progress.halvings)
+        for name, optimiser in self.optimisers.items():
+            factor = OPTIMISERS[settings.optimiser].sparse_rate if name == "sparse" else 1.0
+            for group in optimiser.param_groups:
+                group["lr"] = self.schedule.rate(factor * settings.learning_rate, place)
+            optimiser.step()
 
     def _after_update(self) -> Report | None:
         """Validate if it is time to, and end the stage if its budget or its patience is spent."""
@@ -349,7 +343,7 @@ class Trainer:
             valid_perplexity=math.exp(nats),
             best=best,
             log_z=log_z,
-            rate=self.optimiser.param_groups[0]["lr"],
+            rate=self.optimisers["optimiser"].param_groups[0]["lr"],
             stage=self.stage.name,
             predicts_end=self.stage.words and self.model.head.predicts_end,
             causal=self.model.causal,
@@ -365,11 +359,9 @@ class Trainer:
             progress.finished = True
             return
         self.model.load_state_dict(self.kept, strict=False)
-        progress.stage, progress.epoch, progress.position = (
-            progress.stage + 1,
-            progress.epoch + 1,
-            0,
-        )
+        progress.stage += 1
+        progress.epoch += 1
+        progress.position = 0
         progress.first_update, progress.first_seconds = progress.update, progress.seconds
         progress.best = progress.epoch_nats = None
         progress.failures = progress.halvings = 0

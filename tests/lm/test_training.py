@@ -92,7 +92,7 @@ def figures(report: Report | None) -> tuple[object, ...] | None:
 def tensors(trainer: Trainer) -> dict[str, Tensor]:
     """Everything that a run computes."""
     state = dict(trainer.model.state_dict())
-    for index, moments in trainer.optimiser.state_dict()["state"].items():
+    for index, moments in trainer.optimisers["optimiser"].state_dict()["state"].items():
         state |= {f"{index}.{name}": value for name, value in moments.items()}
     if trainer.average is not None:
         averaged = trainer.average.model.state_dict()
