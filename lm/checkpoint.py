@@ -136,9 +136,10 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         )
     vocabulary = read_vocabulary(path, content.get("vocabulary"), config.vocabulary, held // 4)
     digests = content.get("side", {})
+    named = digests if isinstance(digests, dict) else {}
     sizes = {kind: getattr(config, size) for kind, size in KINDS.items()}
     side = {
-        kind: read_vocabulary(path, _entry(digests, kind), size, held // 4)
+        kind: read_vocabulary(path, named.get(kind), size, held // 4)
         for kind, size in sizes.items()
         if size is not None
     }
@@ -202,11 +203,6 @@ def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
     digest = sha256(raw)
     replace(folder / _vocabulary_name(digest), raw)
     return digest
-
-
-def _entry(found: object, name: str) -> object:
-    """An entry of a JSON object; None where there is no object or no such entry."""
-    return found.get(name) if isinstance(found, dict) else None
 
 
 def read_vocabulary(manifest: Path, digest: object, size: int, numbers: int) -> Vocabulary:

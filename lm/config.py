@@ -27,12 +27,14 @@ _SPECIAL = 3  # words of every vocabulary
 def setting(default: Any, help: str, *, strong: Any = None, **more: Any) -> Any:
     """A field that is an option of a training; default: of models and runs from before it was one.
 
-    help: of the option. strong: value of the recipe `strong` (`lm.training.settings`). more:
-    `choices`, names; or `range`, the least and the greatest number, and `above`, whether the least
-    itself is none; `flag`, if it is not that of the name; `noun`, the field in messages; `refusal`,
-    what is said of a number out of the range, if it is not left to who makes the record; `lacks`,
-    what a model does not have whose parts do not take the field.
+    help: of the option. strong: value of the recipe `strong` (`lm.training.settings`), if that is
+    not the default; where the default is None, neither is there one. more: `choices`, names; or
+    `range`, the least and the greatest number, and `above`, whether the least itself is none;
+    `flag`, if it is not that of the name; `noun`, the field in messages; `refusal`, what is said of
+    a number out of the range, if it is not left to who makes the record; `lacks`, what a model does
+    not have whose parts do not take the field.
     """
+    strong = default if strong is None else strong
     if strong is not None:
         shown = f"{strong:g}" if isinstance(strong, float) else strong
         help = f"{help} [default: {'tied' if strong is True else shown}]."
@@ -54,10 +56,10 @@ def check_values(record: Any) -> None:
             raise ValueError(more["refusal"].format(value))
 
 
-def _columns(default: int | None, help: str, strong: int | None = None, **more: Any) -> Any:
+def _columns(default: int | None, help: str, **more: Any) -> Any:
     """A setting that is the size of a layer."""
     refusal = "a model has sizes of 1 to 65,536"
-    return setting(default, help, strong=strong, range=(1, WIDEST), **{"refusal": refusal, **more})
+    return setting(default, help, range=(1, WIDEST), **{"refusal": refusal, **more})
 
 
 def _words(lacks: str) -> Any:
@@ -84,9 +86,8 @@ class Config:
         128,
         "Size of the word embeddings; that of the hidden layers in the models of Lin et al., whose "
         "default it is",
-        128,
     )
-    hidden: int = _columns(256, "Size of the hidden layers", 256)
+    hidden: int = _columns(256, "Size of the hidden layers")
     recurrence: str | None = setting(
         None,
         "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
@@ -101,7 +102,6 @@ class Config:
     layers: int = setting(
         1,
         "Number of recurrent layers",
-        strong=1,
         range=(1, 64),
         refusal="a model has 1 to 64 layers, not {}",
     )

@@ -16,14 +16,14 @@ from lm.config import Config, check_values, setting
 _MOST = 1_000_000
 
 
-def _number(default: int, help: str, strong: int | None = None, **more: Any) -> Any:
+def _number(default: int, help: str, **more: Any) -> Any:
     """A setting that is a number of something."""
-    return setting(default, help, strong=strong, **{"range": (1, _MOST), **more})
+    return setting(default, help, **{"range": (1, _MOST), **more})
 
 
-def _rate(default: float, help: str, strong: float, most: float = 0.95) -> Any:
+def _rate(default: float, help: str, most: float = 0.95, **more: Any) -> Any:
     """A setting that is a share; 0 means without."""
-    return setting(default, help, strong=strong, range=(0, most))
+    return setting(default, help, range=(0, most), **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,7 @@ class Settings:
     before a setting existed; the recipes have those of `train-lm`.
     """
 
-    epochs: int = _number(
-        5, "Number of passes over the training text, at most, in each stage", strong=5
-    )
+    epochs: int = _number(5, "Number of passes over the training text, at most, in each stage")
     minutes: float | None = setting(
         None,
         "Time limit, towards which an annealed learning rate falls; results then depend on the "
@@ -50,34 +48,31 @@ class Settings:
         range=(0, _MOST),
         above=True,
     )
-    seed: int = setting(1, "Random seed [default: 1].", range=(0, 2**31 - 1))
+    seed: int = setting(1, "Random seed", range=(0, 2**31 - 1))
     streams: int = _number(
         64, "Batch size: documents, or independent segments, read in parallel", strong=32
     )
-    segment: int = _number(5, "Sentences of a document through which gradients go", strong=5)
+    segment: int = _number(5, "Sentences of a document through which gradients go")
     learning_rate: float = setting(
         3e-3, "Peak learning rate", strong=1e-2, range=(0, 10), above=True
     )
     weight_decay: float = setting(
         1e-2,
         "Share by which an update shrinks weights, times the learning rate",
-        strong=1e-2,
         range=(0, 10),
     )
     clip: float = setting(
         5.0,
         "Largest norm of an update's gradient; 0 does not clip",
-        strong=5.0,
         range=(0, _MOST),
     )
     dropout: float = _rate(
-        0.1, "Dropout rate of single numbers, of the inputs and before the output layer", 0.1
+        0.1, "Dropout rate of single numbers, of the inputs and before the output layer"
     )
     context_dropout: float = _rate(
         0.1,
         "Share of sentences that are trained without context. If sentences begin in the state of "
         "the sentence before, it loses all history, and the default is 0",
-        0.1,
         most=1,
     )
     negatives: int = _number(
@@ -85,10 +80,9 @@ class Settings:
         "Words sampled per update: for the sampled softmax, where 0 trains the full softmax, or "
         "noise words of --objective nce, which has 4096 by default. Not with --head classes or "
         "hashed",
-        strong=1024,
         range=(0, _MOST),
     )
-    validations: int = _number(4, "Number of validations in an epoch", strong=4)
+    validations: int = _number(4, "Number of validations in an epoch")
     precision: str = setting(
         "float32",
         "Precision of training; auto is bfloat16 where the hardware is faster with it",
@@ -106,58 +100,51 @@ class Settings:
         "annealed",
         "Learning rate over time: annealed to zero, constant, or halved after each epoch that "
         "gains little on the validation text, until the second one",
-        strong="annealed",
         choices=("annealed", "constant", "halving"),
     )
     segments: str = setting(
         "carried",
         "Context of a segment's first sentence: carried over from the segment before, or none, as "
         "if a document began; independent segments are shuffled",
-        strong="carried",
         choices=("carried", "independent"),
     )
     levels: str = setting(
         "together",
         "How a model's sentence level is trained: together with its word level, by gradients that "
         "are clipped apart, or before it and then frozen. Only for models that have one",
-        strong="together",
         choices=("together", "separate", "two-step"),
     )
     patience: int = _number(
         0,
         "Validations without a new best after which training ends; 0 goes on",
-        strong=0,
         range=(0, _MOST),
     )
-    accumulate: int = _number(
-        1, "Batches of segments whose gradients are added up to one update", strong=1
-    )
+    accumulate: int = _number(1, "Batches of segments whose gradients are added up to one update")
     initialisation: str = setting(
         "own",
         "Initial weights: each part's own, or Glorot-uniform for every matrix and vector",
-        strong="own",
         choices=("own", "glorot"),
         flag="--init",
     )
     locked_dropout: float = _rate(
-        0.0, "Dropout rate there with one mask for all words of a sentence (variational)", 0.0
+        0.0, "Dropout rate there with one mask for all words of a sentence (variational)"
     )
-    word_dropout: float = _rate(0.0, "Share of the words whose embedding an update leaves out", 0.0)
+    word_dropout: float = _rate(0.0, "Share of the words whose embedding an update leaves out")
     weight_dropout: float = _rate(
-        0.0, "Dropout rate of the weights from hidden state to hidden state", 0.0
+        0.0, "Dropout rate of the weights from hidden state to hidden state"
     )
     context_noise: float = _rate(
         0.0,
         "Share of sentences that enter contexts corrupted, as machine translations are: of their "
         "words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. Not with models "
         "without context",
-        0.2,
         most=1,
+        strong=0.2,
     )
     auxiliary_weight: float = setting(
         1.0,
         "Factor of a model's own second loss, that of a sentence level (hrnnlm) or of relations "
-        "(dclm-auxiliary), where it is added to that of the words [default: 1].",
+        "(dclm-auxiliary), where it is added to that of the words",
         range=(0, 1000),
         above=True,
     )
@@ -165,7 +152,6 @@ class Settings:
         0.0,
         "Share of the updates so far over which weights are averaged; the average is validated and "
         "saved. 0 does not average",
-        0.0,
         most=1,
     )
     objective: str = setting(
@@ -174,7 +160,6 @@ class Settings:
         "words, without a normaliser (noise-contrastive estimation, Mnih & Teh 2012). Scores are "
         "normalised exactly all the same; with --head self-normalised they need not be. nce is not "
         "for --head classes or hashed",
-        strong="likelihood",
         choices=("likelihood", "nce"),
     )
 

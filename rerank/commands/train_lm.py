@@ -505,7 +505,7 @@ def _trainer(
     from lm.training.weights import INITIALISATIONS
     from rerank.scorers.models import use_cores
 
-    seed = values.get("seed", 1)
+    seed = values["seed"]
     sizes = {KINDS[kind]: len(words) for kind, words in texts.side.items()}
     with _fitting(options):
         config = _config(options.choice.model, values, len(texts.vocabulary), **sizes)
