@@ -3,7 +3,7 @@
 In the shell each kind is reported once, at the end, with its count and its first place; `strict`
 turns the first of them into an error. In Python they are warnings (`PythonWarnings`). Readers hand
 the errors after which they could go on to `refuse`, which raises them, unless they are to be
-counted as well (`rerank.check.findings`).
+counted as well (`rerank.commands.findings`).
 """
 
 from __future__ import annotations

@@ -105,11 +105,12 @@ def check(options: CheckOptions) -> int:
     """
     from rerank.commands.findings import CheckResult, Findings
     from rerank.commands.lists import made_lists, own_documents, read_targets
+    from rerank.commands.survey import KnownWords
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import UNREFERENCED
-    from rerank.scorers.models import LanguageModelOption
+    from rerank.scorers.models import LanguageModelOption, check_names, open_model
 
     others, references = options.others, options.others.references
     lists = options.lists.lists(
@@ -124,7 +125,11 @@ def check(options: CheckOptions) -> int:
     check_outputs(targets.values(), files)
     result = CheckResult(Findings(), None, options.messages.strict)
     with options.messages.warnings(), ExitStack() as opened:
-        models = _vocabularies(lists)
+        check_names(lists.names)
+        models = []
+        for name, folder in others.lm:
+            model = open_model(folder, "cpu")
+            models.append(KnownWords(name, model.vocabulary.ids, model.about))
         made, documents = None, None
         with result.findings.counting():
             if lists.systems and references and lists.drop_unreferenced:
@@ -227,20 +232,6 @@ def _with_sources(lists: Lists, copies: ExitStack) -> Lists:
         return replace(lists, missing=AS_EMPTY)
     check_files(MISSING_SOURCE, found.side)
     return found
-
-
-def _vocabularies(lists: Lists) -> list[KnownWords]:
-    """The vocabularies of the language models."""
-    from rerank.commands.survey import KnownWords
-    from rerank.scorers.models import check_names
-
-    check_names(lists.names)
-    if not lists.lms:
-        return []
-    from rerank.scorers.models import open_model  # loads torch
-
-    saved = [(one.name, open_model(one.value, "cpu")) for one in lists.lms]
-    return [KnownWords(name, one.vocabulary.ids, one.about) for name, one in saved]
 
 
 def _weighted_totals(

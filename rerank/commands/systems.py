@@ -124,6 +124,9 @@ def kbest_of(
 
     Candidates are in the order of the first system whose output they are.
     """
+    from rerank.metrics.agreement import document_consensus, leave_one_out  # numba
+    from rerank.metrics.consensus import PairwiseBleu, PairwiseChrf
+
     merged = [_merged(outputs) for outputs in texts]
     counts = np.array([len(one) for one in merged], np.int64)
     indicators = np.zeros((int(counts.sum()), len(labels)))
@@ -141,22 +144,13 @@ def kbest_of(
         totals=np.zeros(len(indicators)),  # readers of Moses lists expect a column
     )
     votes = indicators.sum(axis=1)
-    dense = np.column_stack([indicators, votes, *_consensus(kbest, indicators)])
-    return replace(kbest, dense=dense)
-
-
-def _consensus(kbest: KBest, indicators: Floats) -> list[Floats]:
-    """Mean sentence BLEU and chrF2 (n,) against outputs of other systems; then document BLEU's."""
-    from rerank.metrics.agreement import document_consensus, leave_one_out  # numba
-    from rerank.metrics.consensus import PairwiseBleu, PairwiseChrf
-
-    votes = indicators.sum(axis=1)
     spans = [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
-    found = []
+    consensus = []
     for utility in (PairwiseBleu(kbest), PairwiseChrf(kbest)):
         of_sentences = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(spans)]
-        found.append(np.concatenate([np.zeros(0), *of_sentences]))
-    return [*found, document_consensus(kbest, indicators, found[0])]
+        consensus.append(np.concatenate([np.zeros(0), *of_sentences]))
+    consensus.append(document_consensus(kbest, indicators, consensus[0]))
+    return replace(kbest, dense=np.column_stack([indicators, votes, *consensus]))
 
 
 def _merged(outputs: Sequence[bytes | None]) -> dict[bytes, list[int]]:

@@ -358,7 +358,15 @@ def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes
     """
     both = found.documents.segments is not None and target.segments is not None
     if not both:
-        _check_sizes(found, target)
+        sizes = {name: stop - start for name, start, stop in _spans(target)}
+        for name, start, stop in _spans(found.documents):
+            if name in sizes and sizes[name] != stop - start:
+                raise InputError(
+                    f"expected {sizes[name]} segments of document {shown_id(name)} as the "
+                    f"documents have, found {stop - start}; give --docs a file with segment ids, "
+                    "or correct one",
+                    source=found.file,
+                )
     names, wanted = (_names(one, numbered=not both) for one in (found.documents, target))
     if names == wanted:
         return list(lines)
@@ -369,18 +377,6 @@ def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes
 def shown_name(name: str) -> str:
     """Name of a text for a message; a text without a name is `(unnamed)`."""
     return shown_id(name) if name else "(unnamed)"
-
-
-def _check_sizes(found: EvaluationSet, target: Documents) -> None:
-    """InputError if a document of both has another number of sentences in each."""
-    sizes = {name: stop - start for name, start, stop in _spans(target)}
-    for name, start, stop in _spans(found.documents):
-        if name in sizes and sizes[name] != stop - start:
-            raise InputError(
-                f"expected {sizes[name]} segments of document {shown_id(name)} as the documents "
-                f"have, found {stop - start}; give --docs a file with segment ids, or correct one",
-                source=found.file,
-            )
 
 
 def _names(documents: Documents, *, numbered: bool) -> list[Segment]:

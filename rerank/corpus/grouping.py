@@ -159,7 +159,10 @@ class _Grouping:
         gaps = (start + np.flatnonzero(counts == 0)).tolist()
         missing = [self.options.first_id + self.documents.line(t) for t in gaps]
         self.missing += missing
-        rows = self._sorted(concatenate(pieces or [self.no_rows], files))
+        rows = concatenate(pieces or [self.no_rows], files)
+        if len(falls := np.flatnonzero(np.diff(rows.sentences) < 0)):
+            self._note("interleaved ids, grouped by sentence", rows.file_lines[falls + 1])
+            rows = rows.take(np.argsort(rows.sentences, kind="stable"))
         rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
         offsets = offsets_of(np.minimum(counts, self.top))
         self._note_texts(rows, offsets)
@@ -221,14 +224,6 @@ class _Grouping:
         message = message.replace("{id}", str(rows.sentences[row]))
         fault = InputError(message, source=self.source, line=int(rows.file_lines[row]))
         self.notices.refuse(fault, count=int(wrong.sum()))
-
-    def _sorted(self, rows: KBestRows) -> KBestRows:
-        """The rows sorted by sentence, within a sentence in the order of the file."""
-        falls = np.flatnonzero(np.diff(rows.sentences) < 0)
-        if not len(falls):
-            return rows
-        self._note("interleaved ids, grouped by sentence", rows.file_lines[falls + 1])
-        return rows.take(np.argsort(rows.sentences, kind="stable"))
 
     def _chosen(
         self, rows: KBestRows, counts: NDArray[np.int64]

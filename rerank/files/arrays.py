@@ -71,7 +71,9 @@ class ArrayStore:
     @classmethod
     def of_process(cls, memory: int | None) -> ArrayStore:
         """A store for a process that may have so many bytes; by default half of what is left."""
-        return cls(array_memory(memory), memory)
+        if memory is None:
+            return cls(int(SHARE * available_memory()))
+        return cls(max(0, memory - resident_memory()[0] - _OTHERS), memory)
 
     def large(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
         """A new array without values, for as long as a pool lives."""
@@ -211,16 +213,6 @@ def resident_memory(root: Path = _ROOT) -> tuple[int, int]:
         return 0, 0
     resident, of_files = (int(number) * os.sysconf("SC_PAGE_SIZE") for number in pages)
     return resident, of_files
-
-
-def array_memory(memory: int | None) -> int:
-    """Bytes for the large arrays of this process, which may have `memory` bytes in all.
-
-    Without a number, half of what is available.
-    """
-    if memory is None:
-        return int(SHARE * available_memory())
-    return max(0, memory - resident_memory()[0] - _OTHERS)
 
 
 def size_text(size: int) -> str:

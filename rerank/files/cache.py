@@ -80,8 +80,17 @@ class Cache:
 
         A shard that is damaged or unreadable is a miss with a warning. O(bytes).
         """
-        path = self._path(group, name)
-        arrays = self._read(path, group, name)
+        path, arrays, damaged = self._path(group, name), None, False
+        if (
+            size := _size_of(path)
+        ) is not None and size <= self.limit:  # a foreign file may be large
+            try:  # read, never mapped: a file that is cut off under a map is a SIGBUS
+                arrays = unpacked(group, name, path.read_bytes())
+                damaged = arrays is None
+            except OSError as fault:
+                damaged = not isinstance(fault, FileNotFoundError)  # removed by another process
+        if damaged:
+            self.notices.add(_DAMAGED, source=display(path))
         if arrays is None:
             self.misses += 1
             return None
@@ -130,20 +139,6 @@ class Cache:
 
     def _path(self, group: str, name: str) -> Path:
         return self.folder / group / f"{name}.scores"
-
-    def _read(self, path: Path, group: str, name: str) -> dict[str, NDArray[Any]] | None:
-        size = _size_of(path)
-        if size is None or size > self.limit:  # bounds the memory for a foreign file
-            return None
-        try:  # read, never mapped: a file that is cut off under a map is a SIGBUS
-            arrays = unpacked(group, name, path.read_bytes())
-        except FileNotFoundError:  # removed by another process
-            return None
-        except OSError:
-            arrays = None
-        if arrays is None:
-            self.notices.add(_DAMAGED, source=display(path))
-        return arrays
 
     def _write(self, path: Path, data: bytes) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -51,8 +51,11 @@ def say(lines: str) -> None:
     """
     import click
 
+    shown = (
+        printable(line[:_LONGEST]) + "…" * (len(line) > _LONGEST) for line in lines.split("\n")
+    )
     try:
-        click.echo("\n".join(map(_shortened, lines.split("\n"))), err=True)
+        click.echo("\n".join(shown), err=True)
     except OSError:
         _silence()
 
@@ -91,11 +94,6 @@ def flush_messages() -> None:
             sys.stderr.flush()
         except OSError:
             _silence()
-
-
-def _shortened(line: str) -> str:
-    shown = printable(line[:_LONGEST])
-    return shown if len(line) <= _LONGEST else f"{shown}…"
 
 
 def _silence() -> None:
