@@ -8,7 +8,6 @@ the lists for each scorer that is not of order 0, or none from a cache.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -42,7 +41,7 @@ class ScoredDocument:
     keep: Callable[[], None] = lambda: None
 
 
-class FeatureSource(ABC):
+class FeatureSource:
     """One contextual feature of a run, called `name`, and static features `columns` beside it.
 
     side_information: kinds that it needs of every sentence (`rerank.formats.side_information`);
@@ -51,13 +50,14 @@ class FeatureSource(ABC):
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; contextless: whether it has scores without context; kept: whether its scores go to
-    the score cache, if there is one. Members other than `score` have defaults for scores that cost
-    nothing.
+    the score cache, if there is one.
+
+    A class for scores of one kind has these facts, and `score`, or `problem` where documents are
+    scored one by one and there are no columns. All else has defaults for scores that cost nothing;
+    the scores themselves are 0 here.
     """
 
-    columns: Sequence[str] = ()
     side_information: Sequence[str] = ()
-    order: int | None = 0
     error: float = 0.0
     runs_on: str = "cpu"
     given_later: bool = False
@@ -65,8 +65,8 @@ class FeatureSource(ABC):
     contextless: bool = True
     kept: bool = False
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, columns: Sequence[str] = (), order: int | None = 0) -> None:
+        self.name, self.columns, self.order = name, columns, order
 
     @property
     def digest(self) -> str:
@@ -78,9 +78,20 @@ class FeatureSource(ABC):
         """Time spent on computing scores so far, including time inside searches."""
         return 0.0
 
-    @abstractmethod
     def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
+        return [
+            ScoredDocument(self.problem(*named), np.zeros((named[1].n, len(self.columns))))
+            for named in documents
+        ]
+
+    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
+        """Scores of one document's candidates; the name is for messages."""
+        counts = kbest.counts[kbest.counts > 0].tolist()
+        if self.order != 1:
+            return Unary([np.zeros(k) for k in counts])
+        before = [1, *counts[:-1]]
+        return Pairwise([np.zeros(shape) for shape in zip(before, counts, strict=True)])
 
     def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
         """Scores (n,) of a document's candidates, each as if its sentence were all of it.
@@ -105,7 +116,7 @@ class FeatureSource(ABC):
 
     def forgetful(self) -> FeatureSource:
         """A copy for measuring time, which neither uses the cache nor counts."""
-        return ZeroScores(self.name, self.columns, self.order)
+        return FeatureSource(self.name, self.columns, self.order)
 
     def finish(self, source: str, notices: Notices) -> None:
         """Add warnings that need the whole run; `source` is the name of the list."""
@@ -118,29 +129,6 @@ class FeatureSource(ABC):
     def details(self) -> str:
         """Counters of the scoring engine, in a line; '' if there are none."""
         return ""
-
-
-class ZeroScores(FeatureSource):
-    """The score 0 for every candidate, as a problem of order 1 for sources of order 1, else 0."""
-
-    def __init__(self, name: str, columns: Sequence[str], order: int | None) -> None:
-        super().__init__(name)
-        self.columns, self.order = columns, order
-
-    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
-        """Zeros of the shape of scores."""
-        return [
-            ScoredDocument(self.problem(kbest), np.zeros((kbest.n, len(self.columns))))
-            for _, kbest in documents
-        ]
-
-    def problem(self, kbest: KBest) -> DocumentProblem:
-        """The problem of a document."""
-        counts = kbest.counts[kbest.counts > 0].tolist()
-        if self.order != 1:
-            return Unary([np.zeros(k) for k in counts])
-        before = [1, *counts[:-1]]
-        return Pairwise([np.zeros(shape) for shape in zip(before, counts, strict=True)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

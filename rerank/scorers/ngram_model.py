@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Unary
-from decoders.problem import DocumentProblem
 from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
@@ -184,10 +183,6 @@ class NGramScores(FileScorer):
         self._seconds += time.perf_counter() - began
         self.documents += len(documents)
         return found
-
-    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
-        """Scores of one document's candidates."""
-        return self._scored(kbest).problem
 
     def _scored(self, kbest: KBest) -> ScoredDocument:
         texts = ListTexts.of(kbest)

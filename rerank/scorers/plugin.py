@@ -38,7 +38,7 @@ from rerank.errors import RerankError, UsageError
 from rerank.files.cache import Cache
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.cached_scores import ListTexts, ScorerCache, flat
-from rerank.scorers.features import FeatureSource, Named, ScoredDocument, ZeroScores
+from rerank.scorers.features import FeatureSource
 
 
 class PluginScorer(FeatureSource):
@@ -86,14 +86,7 @@ class PluginScorer(FeatureSource):
         """Time spent in the scorer."""
         return self._seconds
 
-    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
-        """Scores of each document, from the cache if they are there."""
-        return [
-            ScoredDocument(self._problem(name, kbest), np.zeros((kbest.n, 0)))
-            for name, kbest in documents
-        ]
-
-    def _problem(self, name: str, kbest: KBest) -> DocumentProblem:
+    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
         texts = ListTexts.of(kbest, self.side_information)
         found = self._cache.recall(texts)
@@ -104,7 +97,7 @@ class PluginScorer(FeatureSource):
             problem = self.document_problem(Document.of(name, kbest))
         except RerankError:
             if self._trial:
-                return ZeroScores(self.name, (), self.order).problem(kbest)
+                return FeatureSource(self.name, order=self.order).problem(name, kbest)
             raise
         self.scored += 1
         if isinstance(problem, Unary | Pairwise):

@@ -13,7 +13,6 @@ Every pair has one value, a finite number; pairs of candidates that --top drops 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary
-from decoders.problem import DocumentProblem
 from rerank.corpus import LARGEST
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
@@ -80,17 +78,10 @@ class FileScorer(FeatureSource):
         """SHA-256 of the file, in hexadecimal digits."""
         return digest(self.path).removeprefix("sha256:")
 
-    @abstractmethod
-    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
-        """Scores of one document's candidates; the name is for messages."""
-
     def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Features of each document, counted for the report."""
         self.documents += len(documents)
-        return [
-            ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, 0)))
-            for name, kbest in documents
-        ]
+        return super().score(documents)
 
     def remembers(self, kbest: KBest) -> bool:
         """True: nothing is computed."""
@@ -262,11 +253,11 @@ class PairScores(FileScorer):
     Memory: 8 bytes a pair of a document, and a block of lines.
     """
 
-    order = 1
     contextless = False
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
+        self.order = 1
         self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
         self._line_bytes = _NUMBERS_BYTES + max(map(len, self._ranks), default=0) * 4
         self._rewind()
