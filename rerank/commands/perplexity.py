@@ -8,12 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
+from rerank.commands.run import (
+    LM_HELP,
+    Machine,
+    Messages,
+    form_option,
+    parting_option,
+    print_result,
+)
 from rerank.commands.texts import (
     TextFiles,
     check_shape,
     check_text,
-    documents_option,
     encoded_text,
     side_files,
 )
@@ -49,7 +55,7 @@ class PerplexityOptions:
     )
     side: Given = part(side_files("line of TEXT, blank where that is blank"))
     across_documents: bool = option("Let contexts cross the ends of documents.", default=False)
-    documents: str = documents_option()
+    documents: str = parting_option()
     document_cache: float | None = option(
         "Interpolate the model with a document cache, the unigram of the document so far, of "
         "weight SHARE, for example 0.1.",

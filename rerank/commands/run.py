@@ -328,7 +328,7 @@ def form_option(*forms: str, help: str) -> Any:
     return option(help, "--format", type=click.Choice(forms), default=forms[0])
 
 
-def parting_option() -> Any:
+def parting_option(*, rare: bool = False) -> Any:
     """`--documents`: the field of a record for what parts the documents of a text."""
     return option(
         "What parts documents: blank lines; or lines whose first character is =, which close one, "
@@ -338,6 +338,7 @@ def parting_option() -> Any:
         "--documents",
         type=click.Choice(["blank", "equals", "paragraphs"]),  # names of `lm.corpus.DOCUMENTS`
         default="blank",
+        rare=rare,
     )
 
 

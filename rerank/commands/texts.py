@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from rerank.commands.run import side_option
+from rerank.commands.run import parting_option, side_option
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -37,19 +35,6 @@ _PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
 }
 
 
-def documents_option(*, rare: bool = False) -> Any:
-    """`--documents`: the field of a record for what parts the documents of its texts."""
-    return option(
-        "What parts documents: blank lines; or lines whose first character is =, which close one, "
-        "as in the data files of Ji et al. 2016 (a blank line is an empty sentence there); or both "
-        "blank lines and lines that are <p>, so that every paragraph is a document, as for the "
-        "contextual LSTMs (clstm-paraseg and others).",
-        type=click.Choice(tuple(_PARTED)),
-        default="blank",
-        rare=rare,
-    )
-
-
 def side_files(of: str, prefix: str = "") -> type[Given]:
     """A record of the files of side information beside a text, of names after a prefix.
 
@@ -72,7 +57,7 @@ class TextOptions:
     for all, and for as many as `vocabulary`.
     """
 
-    documents: str = documents_option(rare=True)
+    documents: str = parting_option(rare=True)
     unknown: str | None = option(
         "Word of the texts that stands for all unknown words, as <unk> always does; UNK in the "
         "data files of Ji et al. 2016.",

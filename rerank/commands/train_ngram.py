@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from rerank.commands.run import Messages
-from rerank.commands.texts import check_text, documents_option, frequent_words
+from rerank.commands.run import Messages, parting_option
+from rerank.commands.texts import check_text, frequent_words
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, read_lines
 from rerank.files.outputs import atomic, check_outputs
@@ -55,7 +55,7 @@ class TrainNgramOptions:
         type=Whole(most=MOST_LINES),
         default=1,
     )
-    documents: str = documents_option()
+    documents: str = parting_option()
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
     def check(self) -> None:
