@@ -15,13 +15,13 @@ from rerank.commands.run import (
     form_option,
     parting_option,
     print_result,
+    side_files,
 )
 from rerank.commands.texts import (
     TextFiles,
     check_shape,
     check_text,
     encoded_text,
-    side_files,
 )
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import read_lines

@@ -16,7 +16,7 @@ import click
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.files.terminal import progress_shown, say, show, shows_progress
 from rerank.notices import Notices
-from rerank.options import option, part, record
+from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.models import LanguageModelOption, LanguageModelValue, Scoring
 from rerank.torchrun import Shard, process_number
@@ -85,35 +85,23 @@ class ReferenceFiles:
     )
 
 
-def side_option(
-    kind: str, of: str = "source line", *, prefix: str = "", also: str = "", rare: bool = False
-) -> Any:
-    """A field for the file of a kind of side information: `--KIND`, after a prefix.
+def side_files(of: str, prefix: str = "", *, of_source: str = "") -> type[Given]:
+    """A record of the files of side information beside a text: `--KIND` after a prefix, by kind.
 
-    of: what has a line in the file; also: what else the file is for.
+    of: what has a line in the files; of_source: what else that of the source is for.
     """
-    return option(
-        f"File with {SIDE_INFORMATION[kind]}, a line for each {of}, for models that need it{also}.",
-        f"--{prefix}{kind}",
-        type=FILE,
-        default=None,
-        rare=rare,
-    )
-
-
-@record
-class SideFiles:
-    """Files of side information, with a line for each source line."""
-
-    source: str | None = side_option("source", also=", and for --missing source")
-    relations: str | None = side_option("relations", rare=True)
-    topics: str | None = side_option("topics", rare=True)
-    parents: str | None = side_option("parents", rare=True)
-
-    @property
-    def by_kind(self) -> dict[str, str]:
-        """The files that are given, by kind."""
-        return {kind: file for kind, file in asdict(self).items() if file is not None}
+    kinds = {
+        f"{prefix}{kind}".replace("-", "_"): option(
+            f"File with {content}, a line for each {of}, for models that need it"
+            f"{of_source if kind == 'source' else ''}.",
+            f"--{prefix}{kind}",
+            type=FILE,
+            default=None,
+            rare=kind != "source",
+        )
+        for kind, content in SIDE_INFORMATION.items()
+    }
+    return given("SideFiles", kinds)
 
 
 def _score_file(kind: str) -> Any:
@@ -160,7 +148,7 @@ class ScorerOptions:
         metavar="NAME=ENTRY[:ARGUMENT]",
         rare=True,
     )
-    side: SideFiles = part(SideFiles)
+    side: Given = part(side_files("source line", of_source=", and for --missing source"))
 
     @property
     def names(self) -> list[str]:
@@ -269,7 +257,7 @@ class RunOptions:
             lms=scorers.lm,
             scorers=scorers.scorer,
             score_files=scorers.score_files,
-            side=scorers.side.by_kind,
+            side=scorers.side.values(),
             drop_unreferenced=drop_unreferenced,
             scoring=Scoring(
                 machine.machine.device,

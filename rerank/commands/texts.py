@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import parting_option, side_option
+from rerank.commands.run import parting_option
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
-from rerank.options import Given, given, option, record
-from rerank.registry import SIDE_INFORMATION
+from rerank.options import option, record
 from rerank.values import MOST_LINES, TEXT, Whole
 
 if TYPE_CHECKING:
@@ -33,20 +32,6 @@ _PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
     "equals": "close documents with lines that begin with =",
     "paragraphs": "part documents with blank lines, and paragraphs with lines that are <p>",
 }
-
-
-def side_files(of: str, prefix: str = "") -> type[Given]:
-    """A record of the files of side information beside a text, of names after a prefix.
-
-    of: what has a line in the files.
-    """
-    kinds = {
-        f"{prefix}{kind}".replace("-", "_"): side_option(
-            kind, of, prefix=prefix, rare=kind != "source"
-        )
-        for kind in SIDE_INFORMATION
-    }
-    return given("SideFiles", kinds)
 
 
 @record

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.commands.run import Machine, Messages, progress
-from rerank.commands.texts import TextFiles, TextOptions, TrainingTexts, side_files, training_texts
+from rerank.commands.run import Machine, Messages, progress, side_files
+from rerank.commands.texts import TextFiles, TextOptions, TrainingTexts, training_texts
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.interrupts import Interrupts
 from rerank.files.lines import InputFiles, digest
