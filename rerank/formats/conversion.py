@@ -85,49 +85,47 @@ class Conversion:
         }
         kbest = replace(kbest, side=beside)
         if self.as_read != self.to == "moses" and kbest.texts.block_has(b"|||"):
-            _refuse_bars(kbest)
-        kbest = _in_form(kbest, self.as_read, self.to, documents, notices, self.first_id)
+            for t in range(len(kbest)):
+                if any(b"|||" in kbest.texts[row] for row in kbest.rows(t)):
+                    raise InputError(
+                        f"expected no '|||' in a text of a Moses list, found one of sentence "
+                        f"{kbest.first + t} (from 0); give --escape moses",
+                        source=kbest.source,
+                    )
+        lines = self._in_form(kbest, documents, notices)
+        kbest = kbest if lines is kbest.lines else replace(kbest, lines=lines)
         nothing = np.zeros((kbest.n, 0))
         target = FORMATS[self.to]()
         return lines_of(target, kbest, documents, (), nothing, None, first_id=self.first_id)
 
+    def _in_form(self, kbest: KBest, documents: Documents, notices: Notices) -> TextColumn | None:
+        """Lines as the format to write keeps them, with what it has beside the features.
 
-def _in_form(
-    kbest: KBest, as_read: str, target: str, documents: Documents, notices: Notices, first_id: int
-) -> KBest:
-    """The lists with lines of another format, which hold what it keeps beside the features."""
-    if kbest.lines is None or (as_read == target and target != "moses"):
-        return kbest
-    if as_read == target:
-        own = kbest.lines.to_list()
-        new = [_as_moses_writes(line, notices, source=kbest.source) for line in own]
-        return kbest if new == own else replace(kbest, lines=TextColumn.of(new))
-    if (as_read, target) == ("moses", "jsonl"):
-        own = kbest.lines.to_list()
-        keys = (_further_columns(line, notices, source=kbest.source) for line in own)
-        return replace(kbest, lines=TextColumn.of(lines_with_keys(kbest.texts.to_list(), keys)))
-    if (as_read, target) == ("jsonl", "moses"):
-        others = [kept_keys(kbest, row)[1] for row in range(kbest.n)]
-        if any(key in one for one in others for key in _AFTER_TOTAL):
-            sentences = (
-                replace(kbest.sentence(t), lines=None, first=documents.line(kbest.first + t))
-                for t in range(len(kbest))
-            )
-            lines = (line for one in sentences for line in moses_lines(one, first_id))
-            found = [_with_columns(a, b) for a, b in zip(lines, others, strict=True)]
-            return replace(kbest, lines=TextColumn.of(found))
-    return replace(kbest, lines=None)
-
-
-def _refuse_bars(kbest: KBest) -> None:
-    """InputError for a text that a Moses list cannot hold."""
-    for t in range(len(kbest)):
-        if any(b"|||" in kbest.texts[row] for row in kbest.rows(t)):
-            raise InputError(
-                f"expected no '|||' in a text of a Moses list, found one of sentence "
-                f"{kbest.first + t} (from 0); give --escape moses",
-                source=kbest.source,
-            )
+        None for candidates whose lines are made anew.
+        """
+        if kbest.lines is None:
+            return None
+        own, forms = kbest.lines.to_list(), (self.as_read, self.to)
+        if forms == ("moses", "moses"):
+            new = [_as_moses_writes(line, notices, source=kbest.source) for line in own]
+            return kbest.lines if new == own else TextColumn.of(new)
+        if self.as_read == self.to:
+            return kbest.lines
+        if forms == ("moses", "jsonl"):
+            keys = (_further_columns(line, notices, source=kbest.source) for line in own)
+            return TextColumn.of(lines_with_keys(kbest.texts.to_list(), keys))
+        if forms == ("jsonl", "moses"):
+            others = [kept_keys(kbest, row)[1] for row in range(kbest.n)]
+            if any(key in one for one in others for key in _AFTER_TOTAL):
+                sentences = (
+                    replace(kbest.sentence(t), lines=None, first=documents.line(kbest.first + t))
+                    for t in range(len(kbest))
+                )
+                lines = (line for one in sentences for line in moses_lines(one, self.first_id))
+                return TextColumn.of(
+                    [_with_columns(a, b) for a, b in zip(lines, others, strict=True)]
+                )
+        return None
 
 
 # Columns beside text, features and total
@@ -170,27 +168,20 @@ def _as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> byte
     fields = line.split(grammar.SEPARATOR)
     column = grammar.feature_columns(fields)[0]
     values = list(grammar.feature_values(fields[column]))
-    if column == 2 and not _is_dialect(fields[2], values):
-        return line
+    labels = {value.label for value in values if value.label}
+    with_scores = any(value.name == grammar.WORD_SCORES for value in values)
+    if column == 2 and labels <= set(fields[2].split()) and not with_scores:
+        return line  # no label without a blank between it and its value, as Marian writes them
     before = [field for field in fields[2:column] if not field.strip().startswith(_MARK)]
     if not all(map(_ALIGNMENT.fullmatch, before)):
         return line
-    if len(before) < column - 2 or any(v.name == grammar.WORD_SCORES for v in values):
+    if len(before) < column - 2 or with_scores:
         notices.add(WORD_SCORES_LEFT_OUT, source=source)
     if column + 1 == len(fields) and before:  # no total that it could follow
         notices.add(OTHER, source=source)
         before = []
     columns = [fields[0], fields[1], b" ".join(_tokens(values)), *fields[column + 1 :], *before]
     return b" ||| ".join(field.strip() for field in columns)
-
-
-def _is_dialect(field: bytes, values: Sequence[grammar.Value]) -> bool:
-    """Whether a feature column is as Marian writes it, and no version of Moses."""
-    labels = [value.label for value in values if value.label]
-    return (
-        not set(labels) <= set(field.split())  # no blank between label and value
-        or any(value.name == grammar.WORD_SCORES for value in values)
-    )
 
 
 def _tokens(values: Sequence[grammar.Value]) -> Iterator[bytes]:
@@ -205,20 +196,13 @@ def _tokens(values: Sequence[grammar.Value]) -> Iterator[bytes]:
 # Lists of documents
 
 
-@dataclass(frozen=True, slots=True)
-class _DocumentChoice:
-    """A candidate of each sentence that has any, and the sum of their totals."""
-
-    total: float
-    rows: tuple[int, ...]
-
-
-def _best_documents(kbest: KBest, n: int) -> list[_DocumentChoice]:
+def _best_documents(kbest: KBest, n: int) -> Iterator[tuple[float, list[int]]]:
     """The n choices of candidates of largest summed total, best first; ties by lower ranks.
 
-    Totals of sentences are independent, so that the n best of a prefix of the document and of the
-    next sentence give those of both: O(T n K log(n K)) time, O(T n) memory. n = 1 takes the first
-    candidate where lists are sorted. `InputError` if a candidate has no total and n > 1.
+    The sum, and a row of each sentence that has any. Totals of sentences are independent, so that
+    the n best of a prefix of the document and of the next sentence give those of both:
+    O(T n K log(n K)) time, O(T n) memory. n = 1 takes the first candidate where lists are sorted.
+    `InputError` if a candidate has no total and n > 1.
     """
     present = [kbest.rows(t) for t in np.flatnonzero(kbest.counts).tolist()]
     if kbest.totals is None:
@@ -228,7 +212,8 @@ def _best_documents(kbest: KBest, n: int) -> list[_DocumentChoice]:
                 "give --n-best 1, or a list with totals",
                 source=kbest.source,
             )
-        return [_DocumentChoice(0.0, tuple(rows[0] for rows in present))]
+        yield 0.0, [rows[0] for rows in present]
+        return
     sums = np.zeros(1)
     back: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # prefix, row of each choice
     for rows in present:
@@ -237,55 +222,37 @@ def _best_documents(kbest: KBest, n: int) -> list[_DocumentChoice]:
         prefix, place = np.divmod(order, len(rows))
         back.append((prefix, rows.start + place))
         sums = every[order]
-    return [
-        _DocumentChoice(float(total), tuple(reversed(list(_path(back, i)))))
-        for i, total in enumerate(sums)
-    ]
-
-
-def _document_line(number: int, kbest: KBest, choice: _DocumentChoice) -> bytes:
-    """The line of a document with the candidates of a choice."""
-    chosen = iter(choice.rows)
-    texts = [kbest.text(next(chosen)) if k else b"" for k in kbest.counts.tolist()]
-    for text in texts:
-        if grammar.SEPARATOR in text or _END in text.split(b" "):
-            raise InputError(
-                f"expected no '|||' and no '\\n' in a sentence of a document list, found "
-                f"{shown(text)}; give --escape moses",
-                source=kbest.source,
-            )
-    text = b"".join(b"%s %s " % (text, _END) if text else _END + b" " for text in texts)
-    sums = kbest.dense[list(choice.rows)].sum(axis=0).tolist()
-    line = b"%d ||| %s ||| " % (number, text)
-    values = iter(sums)
-    blocks = []
-    for label in kbest.labels:
-        numbers = [written(next(values), label.name, digits=9) for _ in range(label.width)]
-        blocks.append(label.name.encode() + b"= " + b" ".join(numbers))
-    line += b" ".join(blocks)
-    total = None if kbest.totals is None else choice.total
-    for name, value in _sparse(kbest, choice).items():
-        line += b" %s= %s" % (name.encode(), written(value, name, digits=9))
-    return append_features(line, (), total)
+    for i, total in enumerate(sums.tolist()):
+        chosen = list[int]()
+        for prefixes, of_choice in reversed(back):
+            chosen.append(int(of_choice[i]))
+            i = int(prefixes[i])
+        yield total, chosen[::-1]
 
 
 def _document_lines(number: int, kbest: KBest, n: int) -> Iterator[bytes]:
     """The lines of the n best choices of a document."""
-    for choice in _best_documents(kbest, n):
-        yield _document_line(number, kbest, choice)
-
-
-def _sparse(kbest: KBest, choice: _DocumentChoice) -> dict[str, float]:
-    """Sparse features of a choice, summed."""
-    found: dict[str, float] = {}
-    for row in choice.rows if kbest.sparse.names else ():
-        for name, value in kbest.sparse.row(row).items():
-            found[name] = found.get(name, 0.0) + value
-    return found
-
-
-def _path(back: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]], i: int) -> Iterator[int]:
-    """Rows of a choice from the last sentence to the first."""
-    for prefix, rows in reversed(back):
-        yield int(rows[i])
-        i = int(prefix[i])
+    for total, rows in _best_documents(kbest, n):
+        chosen = iter(rows)
+        texts = [kbest.text(next(chosen)) if k else b"" for k in kbest.counts.tolist()]
+        for text in texts:
+            if grammar.SEPARATOR in text or _END in text.split(b" "):
+                raise InputError(
+                    f"expected no '|||' and no '\\n' in a sentence of a document list, found "
+                    f"{shown(text)}; give --escape moses",
+                    source=kbest.source,
+                )
+        text = b"".join(b"%s %s " % (text, _END) if text else _END + b" " for text in texts)
+        values = iter(kbest.dense[rows].sum(axis=0).tolist())
+        blocks = []
+        for label in kbest.labels:
+            numbers = [written(next(values), label.name, digits=9) for _ in range(label.width)]
+            blocks.append(label.name.encode() + b"= " + b" ".join(numbers))
+        sparse: dict[str, float] = {}
+        for row in rows if kbest.sparse.names else ():
+            for name, value in kbest.sparse.row(row).items():
+                sparse[name] = sparse.get(name, 0.0) + value
+        line = b"%d ||| %s ||| %s" % (number, text, b" ".join(blocks))
+        for name, value in sparse.items():
+            line += b" %s= %s" % (name.encode(), written(value, name, digits=9))
+        yield append_features(line, (), None if kbest.totals is None else total)

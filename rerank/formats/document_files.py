@@ -95,7 +95,11 @@ def read_documents(
     if name is not None:
         known = DOCUMENT_FORMATS.named(name)()
     else:
-        known, lines = _by_content(lines)
+        head, rest = _head_of(lines)
+        lines = chain(head, rest)
+        *others, known = formats()
+        if any(line.strip() for line in head):
+            known = next((one for one in others if one.detect(head)), known)
     if file.field is not None and not known.takes_field:
         raise UsageError(
             f"--docs-field {file.field}: the format {known.name} has no fields to choose from; "
@@ -179,15 +183,6 @@ def formats() -> list[DocumentFormat]:
     """
     names = sorted(DOCUMENT_FORMATS, key=lambda name: name in DOCUMENT_FORMATS.builtin)
     return [DOCUMENT_FORMATS[name]() for name in names]
-
-
-def _by_content(lines: Iterator[bytes]) -> tuple[DocumentFormat, Iterator[bytes]]:
-    """The format of a file by its first lines, and all its lines."""
-    head, rest = _head_of(lines)
-    *others, last = formats()
-    if any(line.strip() for line in head):
-        last = next((known for known in others if known.detect(head)), last)
-    return last, chain(head, rest)
 
 
 def _head_of(lines: Iterator[bytes]) -> tuple[list[bytes], Iterator[bytes]]:

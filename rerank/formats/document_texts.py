@@ -36,7 +36,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from rerank.corpus.documents import (
     Documents,
@@ -51,9 +51,6 @@ from rerank.formats.document_files import MAX_BYTES, ReadingChoices
 from rerank.formats.json_objects import first_key, read_json
 from rerank.formats.tokens import Place, shown, similar
 from rerank.notices import Notices
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import XMLParser
 
 _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
     "src": ("source", "translator"),
@@ -110,17 +107,33 @@ class WmtXml:
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
     ) -> EvaluationSet:
         """The documents and texts; InputError where the XML is not valid."""
+        from xml.etree.ElementTree import ParseError
+
+        from defusedxml.common import DefusedXmlException
+        from defusedxml.ElementTree import DefusedXMLParser
+
         target = _XmlTarget(source, notices)
-        parser = _parser(target)
+        # the declaration of a file may name another encoding, but its lines were read as UTF-8
+        parser: Any = DefusedXMLParser(target=target, encoding="utf-8", forbid_dtd=True)
         target.line_number = lambda: int(parser.parser.CurrentLineNumber)
         try:
             for block in _blocks(_bounded(lines, source)):
                 parser.feed(block)
             parser.close()
-        except InputError:
-            raise
-        except Exception as fault:
-            raise _located(fault, source, target.line_number()) from None
+        except DefusedXmlException:
+            raise InputError(
+                "expected XML without declarations, found a document type or an entity; entities "
+                "are not allowed: remove the <!DOCTYPE …> and write the characters themselves",
+                source=source,
+                line=target.line_number(),
+            ) from None
+        except ParseError as fault:
+            reason = re.sub(r": line \d+, column \d+", "", str(fault))
+            raise InputError(
+                f"expected valid XML, found a fault: {reason}; check the file with xmllint",
+                source=source,
+                line=min(fault.position[0], target.line_number()),
+            ) from None
         return target.finish()
 
 
@@ -134,39 +147,6 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
             yield b"\n".join([*block, b""])
             block, size = [], 0
     yield b"\n".join(block)
-
-
-def _parser(target: _XmlTarget) -> XMLParser:
-    """A parser that refuses declarations; imported here, because few commands read XML.
-
-    The declaration of a file may name another encoding, but its lines were read as UTF-8.
-    """
-    from defusedxml.ElementTree import DefusedXMLParser
-
-    return cast("XMLParser", DefusedXMLParser(target=target, encoding="utf-8", forbid_dtd=True))
-
-
-def _located(fault: Exception, source: str, line: int) -> InputError:
-    """An error of the parser as one of the input; other errors are raised."""
-    from xml.etree.ElementTree import ParseError
-
-    from defusedxml.common import DefusedXmlException
-
-    if isinstance(fault, DefusedXmlException):
-        return InputError(
-            "expected XML without declarations, found a document type or an entity; entities are "
-            "not allowed: remove the <!DOCTYPE …> and write the characters themselves",
-            source=source,
-            line=line,
-        )
-    if isinstance(fault, ParseError):
-        reason = re.sub(r": line \d+, column \d+", "", str(fault))
-        return InputError(
-            f"expected valid XML, found a fault: {reason}; check the file with xmllint",
-            source=source,
-            line=min(fault.position[0], line),
-        )
-    raise fault
 
 
 class _XmlTarget:

@@ -60,7 +60,7 @@ def read_object(content: bytes, place: Place | None = None) -> dict[str, Any]:
 
     place: of the first line of the content.
     """
-    place = place or Place("", Notices(), 0)
+    place = Place("", Notices(), 0) if place is None else place
     try:
         found = read_json(content, lambda content: _DECODER.decode(content.decode()))
     except json.JSONDecodeError as fault:

@@ -34,25 +34,6 @@ _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _SPARSE_NAME = re.compile(r"[^\s=:|_][^\s=:|]*_[^\s=:|]*")
 
 
-def read_rows(
-    lines: Iterable[bytes], notices: Notices, *, source: str = "", clip: float | None = None
-) -> Iterator[KBestRows]:
-    """The rows of a Moses list in chunks of about 1 MiB, or one longer line.
-
-    The first line that is not blank sets columns and labels; `InputError` at a line that does not
-    fit. clip: magnitude to read for an infinite number, which is otherwise an error.
-    """
-    lines, place = iter(lines), tokens.Place(source, notices)
-    for line in place.filled(lines):
-        try:
-            reader = _Reader(line, place.line, notices, source, clip)
-        except InputError as fault:
-            place.refuse(fault)
-            continue
-        yield from filter(len, map(reader.rows, _chunks(chain([line], lines))))
-        reader.finish()
-
-
 def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
     chunk: list[bytes] = []
@@ -173,34 +154,6 @@ def append_features(
     return grammar.SEPARATOR.join(fields)
 
 
-def format_line(
-    sentence: int,
-    text: bytes,
-    dense: Iterable[tuple[str, Sequence[float]]],
-    *,
-    sparse: Mapping[str, float] | None = None,
-    total: float | None = None,
-) -> bytes:
-    """A new line as Moses writes it, with numbers that read back to the same bits.
-
-    `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
-    """
-    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
-        raise RerankError(
-            f"a k-best list cannot hold the text {tokens.shown(text)}; write it with Moses' "
-            "escapes: rerank convert --escape moses"
-        )
-    parts = [b"%d ||| %s |||" % (sentence, text)]
-    for name, values in dense:
-        parts.append(_checked(name, _NAME) + b"=")
-        parts += [tokens.written(value, name) for value in values]
-    for name, value in (sparse or {}).items():
-        parts.append(b"%s= %s" % (_checked(name, _SPARSE_NAME), tokens.written(value, name)))
-    if total is not None:
-        parts.append(b"||| " + tokens.written(total, "the total"))
-    return b" ".join(parts)
-
-
 def _checked(name: str, pattern: re.Pattern[str]) -> bytes:
     """The name of a feature; `UsageError` if Moses cannot read it."""
     if pattern.fullmatch(name) is None:
@@ -215,11 +168,29 @@ class Moses:
     description = "N-best lists of Moses and Marian, a hypothesis per line."
     suffixes = (".nbest", ".kbest")
     example = b"0 ||| the text ||| LM0= -38.1 TM0= -4.2 -5.3 ||| -12.6"
-    read = staticmethod(read_rows)
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first line that is not blank has three columns or more."""
         return next(line for line in head if line.strip()).count(grammar.SEPARATOR) >= 2
+
+    @staticmethod
+    def read(
+        lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[KBestRows]:
+        """The rows in chunks of about 1 MiB, or one longer line.
+
+        The first line that is not blank sets columns and labels; `InputError` at a line that does
+        not fit.
+        """
+        lines, place = iter(lines), tokens.Place(source, notices)
+        for line in place.filled(lines):
+            try:
+                reader = _Reader(line, place.line, notices, source, clip)
+            except InputError as fault:
+                place.refuse(fault)
+                continue
+            yield from filter(len, map(reader.rows, _chunks(chain([line], lines))))
+            reader.finish()
 
     def write(
         self,
@@ -244,15 +215,23 @@ def moses_lines(kbest: KBest, first_id: int) -> Iterator[bytes]:
 
 
 def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
-    """A line for a candidate that comes from no file."""
-    sentence = int(np.searchsorted(kbest.offsets, row, side="right")) - 1
-    values = iter(kbest.dense[row].tolist())
-    dense = [(label.name, [next(values) for _ in range(label.width)]) for label in kbest.labels]
-    total = None if kbest.totals is None else float(kbest.totals[row])
-    return format_line(
-        first_id + kbest.first + sentence,
-        kbest.texts[row],
-        dense,
-        sparse=kbest.sparse.row(row),
-        total=total,
-    )
+    """A line as Moses writes it for a candidate, with numbers that read back to the same bits.
+
+    `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
+    """
+    text, values = kbest.texts[row], iter(kbest.dense[row].tolist())
+    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
+        raise RerankError(
+            f"a k-best list cannot hold the text {tokens.shown(text)}; write it with Moses' "
+            "escapes: rerank convert --escape moses"
+        )
+    sentence = first_id + kbest.first + int(np.searchsorted(kbest.offsets, row, side="right")) - 1
+    parts = [b"%d ||| %s |||" % (sentence, text)]
+    for label in kbest.labels:
+        parts.append(_checked(label.name, _NAME) + b"=")
+        parts += [tokens.written(next(values), label.name) for _ in range(label.width)]
+    for name, value in kbest.sparse.row(row).items():
+        parts.append(b"%s= %s" % (_checked(name, _SPARSE_NAME), tokens.written(value, name)))
+    if kbest.totals is not None:
+        parts.append(b"||| " + tokens.written(float(kbest.totals[row]), "the total"))
+    return b" ".join(parts)

@@ -107,7 +107,9 @@ def statistics_blocks(
         if sparse:
             message = "expected statistics, found 'name=value'"
             raise reader.fault(message, line + 1 + min(sparse))
-        wrong = np.flatnonzero(_impossible(values))
+        counts = (values == np.rint(values)) & (values >= 0) & (values < 2**31)
+        above = values[:, 0:8:2] > values[:, 1:8:2]
+        wrong = np.flatnonzero(~counts.all(axis=1) | above.any(axis=1))
         if len(wrong):
             raise reader.fault(
                 "expected whole numbers c1 t1 … c4 t4 reflen, no c above its t, found "
@@ -115,12 +117,6 @@ def statistics_blocks(
                 line + 1 + int(wrong[0]),
             )
         yield ExtractorBlock(line, sentence, values[:, _OURS], sparse)
-
-
-def _impossible(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which rows (n, 9), with the columns of the file, cannot be statistics of BLEU."""
-    counts = (values == np.rint(values)) & (values >= 0) & (values < 2**31)
-    return np.asarray(~counts.all(axis=1) | (values[:, 0:8:2] > values[:, 1:8:2]).any(axis=1))
 
 
 def _shown(name: bytes | None) -> str:

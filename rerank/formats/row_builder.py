@@ -124,19 +124,33 @@ class RowBuilder(Place):
         self._count += n
         lines = TextColumn.of(self._entries)
         starts = lines.spans[:, 0]
-        rows = KBestRows(
+        totals, given = np.full(n, np.nan), [i for i, v in enumerate(self._totals) if v is not None]
+        totals[given] = self._numbers(
+            [total for total in self._totals if total is not None],
+            ["the total"],
+            [self._lines[i] for i in given],
+        )
+        sparse = SparseColumns.empty(n)
+        if any(self._sparse):
+            rows = zip(self._sparse, self._lines, strict=True)
+            checked = [
+                {name: self._checked(value, name, line) for name, value in found.items()}
+                for found, line in rows
+            ]
+            sparse = SparseColumns.of(checked)
+        found = KBestRows(
             labels=self._labels,
             lines=lines,
             text_spans=np.stack([starts, starts + np.array(self._sizes, np.int64)], axis=1),
             line_numbers=np.arange(self._count - n + 1, self._count + 1),
             sentences=np.array(self._sentences, np.int64),
             dense=np.concatenate(self._dense),
-            totals=self._all_totals(),
-            sparse=self._all_sparse(),
+            totals=totals,
+            sparse=sparse,
             places=np.array(self._lines, np.int64),
         )
         self._clear()
-        return rows
+        return found
 
     # Features
 
@@ -210,25 +224,6 @@ class RowBuilder(Place):
             [
                 self._checked(value, names[i % len(names)], lines[i // len(names)])
                 for i, value in enumerate(values)
-            ]
-        )
-
-    def _all_totals(self) -> NDArray[np.float64]:
-        """The totals, NaN where there is none."""
-        given = [i for i, total in enumerate(self._totals) if total is not None]
-        totals = np.full(len(self._totals), np.nan)
-        values = [total for total in self._totals if total is not None]
-        totals[given] = self._numbers(values, ["the total"], [self._lines[i] for i in given])
-        return totals
-
-    def _all_sparse(self) -> SparseColumns:
-        """The sparse features, checked."""
-        if not any(self._sparse):
-            return SparseColumns.empty(len(self._sparse))
-        return SparseColumns.of(
-            [
-                {name: self._checked(value, name, line) for name, value in found.items()}
-                for found, line in zip(self._sparse, self._lines, strict=True)
             ]
         )
 

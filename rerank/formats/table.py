@@ -322,7 +322,11 @@ def read_documents(
     sources: Iterator[Sequence[bytes]] | None = None,
 ) -> Iterator[KBest]:
     """The k-best lists of each document, in the order of `documents`; see `documents_of`."""
-    rows, name = _read(path, notices, options), display(path)
+    known, lines = opened(path, notices, options)
+    name = display(path)
+    rows = known.read(lines, notices, source=name, clip=options.clip_inf)
+    if options.in_nfc:
+        rows = map(nfc_rows, rows)
     yield from documents_of(
         rows, documents, notices, options, source=name, store=store, sources=sources
     )
@@ -355,13 +359,6 @@ def lines_of(
         added = None if totals is None else totals[rows]
         for line in form.write(own, names, values[rows], added, first_id=first_id):
             yield sentence, line
-
-
-def _read(path: FilePath, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:
-    """The hypotheses of a file in chunks."""
-    known, lines = opened(path, notices, options)
-    rows = known.read(lines, notices, source=display(path), clip=options.clip_inf)
-    return map(nfc_rows, rows) if options.in_nfc else rows
 
 
 # What a file may be that is no list
@@ -407,7 +404,9 @@ def _json(head: Sequence[bytes]) -> str:
         if _is_one_value(head[0]) or not _KEY.search(start):
             return f"it looks like JSON: {fault}"
         return f"it looks like JSON with an object on several lines: {_shape('.')}"
-    return f"it looks like JSON, but has no list of candidates: {_shape(_by_key(found))}"
+    name = next((name for name, value in found.items() if isinstance(value, list)), "LIST")
+    program = f"{{candidates: .{json.dumps(name)}}}"
+    return f"it looks like JSON, but has no list of candidates: {_shape(program)}"
 
 
 def _array(line: bytes, start: bytes) -> str:
@@ -424,12 +423,6 @@ def _array(line: bytes, start: bytes) -> str:
         f"it looks like JSON with an array of candidates {lines}: {_shape('{candidates: .}')}, if "
         "an array is a sentence"
     )
-
-
-def _by_key(found: dict[str, object]) -> str:
-    """The jq program that takes the first list of an object as its candidates."""
-    lists = (name for name, value in found.items() if isinstance(value, list))
-    return f"{{candidates: .{json.dumps(next(lists, 'LIST'))}}}"
 
 
 def _shape(program: str, options: str = "-c") -> str:
