@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -173,27 +173,18 @@ def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
 # Optimisers by name
 
 
-class Create(Protocol):
-    """Makes an optimiser of some parameters; words: V, rows of a table of words, if known."""
-
-    def __call__(
-        self, parameters: Parameters, rate: float, decay: float, words: int = 0
-    ) -> Optimizer:
-        """The optimiser, with this learning rate and weight decay."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Optimiser:
     """An optimiser, that of the sparse parameters beside it, and what both keep.
 
-    sparse: makes that of some parameters, of a learning rate and of the divisor of the summed loss
-    of an update. sparse_rate: learning rate of the sparse parameters, times that of the others.
-    state: names of the tensors that are kept for each parameter, unless a parameter group names its
-    own: `step` is a number, others have the parameter's shape.
+    create: makes that of some parameters, of a learning rate, a weight decay and, if known, V, the
+    rows of a table of words. sparse: makes that of some parameters, of a learning rate and the
+    divisor of the summed loss of an update. sparse_rate: learning rate of the sparse parameters,
+    times that of the others. state: names of the tensors that are kept for each parameter, unless a
+    parameter group names its own: `step` is a number, others have the parameter's shape.
     """
 
-    create: Create
+    create: Callable[..., Optimizer]
     sparse: Callable[[Parameters, float, int], Optimizer]
     sparse_rate: float
     state: tuple[str, ...] = ()
@@ -223,7 +214,7 @@ def _muon(parameters: Parameters, rate: float, decay: float, words: int = 0) -> 
     return MuonWithAdamW(hidden, _adamw(others, rate, decay, words), rate=rate, decay=decay)
 
 
-def _of_torch(kind: type[Optimizer], **own: float) -> Create:
+def _of_torch(kind: type[Optimizer], **own: float) -> Callable[..., Optimizer]:
     """An optimiser of torch with constants of its own."""
 
     def create(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
