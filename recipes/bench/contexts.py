@@ -28,11 +28,11 @@ from torch import Tensor
 from lm.batches import PackedBatch
 from lm.composition import load
 from lm.corpus import Corpus
+from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.sentences import Rows
 from lm.side_information import KINDS, LABELS, information_of
-from lm.tiny_models import read_by_words
 from lm.trie import Candidates
 from lm.vocabulary import SPECIAL
 from lm.zoo import ZOO

@@ -12,7 +12,7 @@ from support.texts import documents_of
 from support.world import World
 
 from lm.checkpoint import SavedModel
-from lm.tiny_models import read_by_words
+from lm.laws import read_by_words
 from lm.vocabulary import UNKNOWN
 
 TEXT = ["the lamp is lit", "a lamp burns", "", "no glow", "it is <unk> lamp", "lamp", "", "she is"]

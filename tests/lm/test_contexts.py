@@ -21,11 +21,10 @@ from lm.contexts.source import SourceAndPrevious
 from lm.contexts.states import STEPS, ThoughtVector
 from lm.encoders import Encoder, encoder_of
 from lm.fusions import Fusion, Input, InputSum, Output
-from lm.laws import check_composition
+from lm.laws import check_composition, context_after, read_by_words, tiny_model
 from lm.model import Config, DocumentLM
 from lm.recurrences.gated import LSTM
 from lm.sentences import Rows
-from lm.tiny_models import context_after, read_by_words, tiny_model
 from lm.zoo import ZOO
 
 TEXT = [[3, 4, 3], [], [5], [6, 4]]

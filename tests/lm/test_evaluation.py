@@ -15,10 +15,18 @@ from lm.batches import PackedBatch
 from lm.corpus import Corpus, encode
 from lm.document_cache import WithDocumentCache
 from lm.evaluation import Tags, perplexity, perplexity_by_document
-from lm.laws import check_batches, check_keys, check_levels, check_order, check_unroll
+from lm.laws import (
+    check_batches,
+    check_keys,
+    check_levels,
+    check_order,
+    check_unroll,
+    context_after,
+    read_by_words,
+    tiny_model,
+)
 from lm.model import DocumentLM
 from lm.scoring import LogProbError, ScoringEngine, after, independent
-from lm.tiny_models import context_after, read_by_words, tiny_model
 from lm.trie import Candidates
 from lm.vocabulary import END, UNKNOWN, Vocabulary
 from lm.zoo import ZOO

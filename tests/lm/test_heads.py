@@ -18,9 +18,9 @@ from lm.evaluation import perplexity
 from lm.heads import ALPHA, hashed_softmax
 from lm.heads.class_softmax import REACH, class_of, words_of_class
 from lm.heads.hashed_softmax import NONE, HashedLogits, HashTable, distinct, hashed_nll
+from lm.laws import read_by_words, tiny_model
 from lm.model import Config, DocumentLM
 from lm.normalisers import log_sums, pair_log_sums
-from lm.tiny_models import read_by_words, tiny_model
 from lm.vocabulary import END
 from lm.zoo import ZOO
 

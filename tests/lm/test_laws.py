@@ -22,12 +22,11 @@ from lm.contexts.states import LastHidden, LastTwoHidden
 from lm.fusions import Fusion, Input, NoFusion, Output
 from lm.heads import Head, LinearPredictor, Predictor, SelfNormalised, Softmax
 from lm.heads.hashed_softmax import HashedBagSoftmax
-from lm.laws import BrokenLaw, check_composition, check_pairs
+from lm.laws import SENTENCES, BrokenLaw, check_composition, check_pairs, tiny_model
 from lm.normalisers import Pair
 from lm.recurrences import Recurrence
 from lm.sentences import Positions, Rows
 from lm.side_information import DERIVED, TARGET, Derived
-from lm.tiny_models import SENTENCES, tiny_model
 from lm.vocabulary import END
 from lm.zoo import ZOO
 

@@ -19,11 +19,11 @@ from lm.contexts.states import LastHidden
 from lm.corpus import Corpus
 from lm.discourse import SLOTS, Pair, RelationClassifier, features, fit
 from lm.fusions import Input, Output
+from lm.laws import DOCUMENT, last_score, tiny_model
 from lm.model import Config, DocumentLM
 from lm.reading import contexts_after
 from lm.sampling import SampledDocument, sample
 from lm.scoring import LogProbError, ScoringEngine
-from lm.tiny_models import DOCUMENT, last_score, tiny_model
 from lm.vocabulary import END, SPECIAL
 from lm.zoo import ZOO
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from lm.backend import fast_bfloat16
+from lm.laws import tiny_model
 from lm.model import Config, DocumentLM
-from lm.tiny_models import tiny_model
 from lm.training.optimisers import OPTIMISERS, SCHEDULES, Position, clip, fell, sparse_parameters
 from lm.training.settings import STRONG, Settings, recipe
 from lm.training.weights import INITIALISATIONS, WeightAverage

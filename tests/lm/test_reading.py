@@ -14,11 +14,11 @@ from support.models import beside, config_of, enlarged, entered, without_padding
 
 from lm.batches import SEGMENTS, PackedBatch, epoch_order, segments
 from lm.corpus import Corpus
+from lm.laws import read_by_words
 from lm.model import DocumentLM
 from lm.noise import Copies, Corruption, Noise
 from lm.reading import read
 from lm.sentences import Rows
-from lm.tiny_models import read_by_words
 from lm.vocabulary import END, START
 
 V = 13

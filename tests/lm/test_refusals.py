@@ -19,9 +19,9 @@ from lm.document_cache import WithDocumentCache
 from lm.fusions import InitialState, LateFusion
 from lm.heads import softmax
 from lm.heads.hashed_softmax import HashTable, LinSoftmax
+from lm.laws import read_by_words, tiny_model
 from lm.model import Config, DocumentLM
 from lm.recurrences.simple import HTanh, OneHotHTanh
-from lm.tiny_models import read_by_words, tiny_model
 from lm.training.objectives import OBJECTIVES
 from lm.training.processes import Processes
 from lm.training.settings import Settings, recipe

@@ -15,10 +15,10 @@ from lm.composition import Composition
 from lm.contexts.attention import PreviousWords
 from lm.contexts.bags import BagOfWords
 from lm.fusions import Input, Output
+from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
 from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
 from lm.sentences import Rows
-from lm.tiny_models import context_after, read_by_words
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START
 from lm.zoo import ZOO

@@ -16,9 +16,9 @@ from torch import Tensor
 from lm.batches import segments
 from lm.checkpoint import SavedModel
 from lm.corpus import Corpus
+from lm.laws import read_by_words
 from lm.reading import read
 from lm.side_information import SentenceNumbers
-from lm.tiny_models import read_by_words
 from lm.vocabulary import END, UNKNOWN
 
 Texts = tuple[str, ...]
