@@ -91,6 +91,28 @@ class Accuracy:
         return cls(successes / len(outcomes), low, high, ties)
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two models, the difference of their accuracies, and tests of it by name.
+
+    A test is None where it could not be made.
+    """
+
+    first: str
+    second: str
+    difference: float
+    tests: Mapping[str, float | None]
+
+    def to_dict(self, first: str = "first", second: str = "second") -> dict[str, Any]:
+        """The figures as JSON values, under these keys for the names."""
+        names = {first: self.first, second: self.second}
+        return {**names, "difference": self.difference, **self.tests}
+
+    def row(self) -> list[Any]:
+        """The figures as a row of a table, the difference in per cent."""
+        return [self.first, self.second, 100 * self.difference, *self.tests.values()]
+
+
 def _in_per_cent(own: Accuracy | CoherenceAccuracy, digits: int = 1) -> str:
     """An accuracy for people: `71.4 [67.2, 75.3]`."""
     accuracy, *ends = (f"{100 * x:.{digits}f}" for x in (own.accuracy, own.low, own.high))
@@ -131,31 +153,17 @@ class CoherenceAccuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class CoherenceComparison:
-    """Two models, the one with the higher mean over sets first, and tests of their difference.
-
-    difference: of accuracies over pairs; p_documents: two-sided, None with too few documents; z,
-    p_sets: one-sided, over sets; None where no accuracy of a set differs.
-    """
-
-    higher: str
-    lower: str
-    difference: float
-    p_documents: float | None
-    z: float | None
-    p_sets: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class CoherenceReport:
     """Accuracies of language models on the same pairs of documents and permutations.
 
-    left_out: documents without a permutation that has another text; permutations: the most of one
-    document.
+    comparisons: of each two models, the one with the higher mean over sets first; difference: over
+    pairs; p_documents: two-sided, None with too few documents; z, p_sets: one-sided, over sets,
+    None where no accuracy of a set differs. left_out: documents without a permutation that has
+    another text; permutations: the most of one document.
     """
 
     models: Mapping[ModelFacts, CoherenceAccuracy]
-    comparisons: Sequence[CoherenceComparison]
+    comparisons: Sequence[Comparison]
     documents: Sequence[PermutedDocument]
     left_out: int
     permutations: int
@@ -196,9 +204,9 @@ class CoherenceReport:
             rng = np.random.default_rng(seed)
             p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
             difference = models[first].accuracy - models[second].accuracy
-            over_sets = z_test(sets[first], sets[second]) or (None, None)
-            found = names[first].lm, names[second].lm, difference, p, *over_sets
-            comparisons.append(CoherenceComparison(*found))
+            z, p_sets = z_test(sets[first], sets[second]) or (None, None)
+            tests = {"p_documents": p, "z": z, "p_sets": p_sets}
+            comparisons.append(Comparison(names[first].lm, names[second].lm, difference, tests))
         by_model = dict(zip(names, models, strict=True))
         return cls(by_model, comparisons, documents, left_out, permutations, seed)
 
@@ -217,7 +225,7 @@ class CoherenceReport:
             "seed": self.seed,
             "left_out": self.left_out,
             "models": [{**lm.to_dict("oov"), **asdict(own)} for lm, own in self.models.items()],
-            "comparisons": [asdict(own) for own in self.comparisons],
+            "comparisons": [own.to_dict("higher", "lower") for own in self.comparisons],
             "documents": [asdict(own) for own in self.documents],
         }
 
@@ -232,21 +240,17 @@ class CoherenceReport:
             for lm, own in self.models.items()
         ]
         tests = [Column("p documents", ".2g"), Column("z", ".2f"), Column("p sets", ".2g")]
-        compared = [
-            [own.higher, own.lower, 100 * own.difference, own.p_documents, own.z, own.p_sets]
-            for own in self.comparisons
-        ]
-        tables = self.tables(Table([Column("model"), *columns], rows), tests, compared)
+        models = Table([Column("model"), *columns], rows)
+        tables = self.tables(models, tests, self.comparisons)
         return f"{tables}{_COHERENCE}{_COHERENCE_TESTS if self.comparisons else ''}"
 
-    def tables(
-        self, models: Table, tests: Sequence[Column], compared: Sequence[Sequence[object]]
-    ) -> str:
+    def tables(self, models: Table, tests: Sequence[Column], compared: Sequence[Comparison]) -> str:
         """A table of models, one of each two with these tests, and what accuracies are of."""
         text = f"{models.to_text()}\n\n"
         if compared:
             columns = [Column("higher"), Column("lower"), Column("difference", ".2f"), *tests]
-            text += f"{Table(columns, compared, _UNKNOWN).to_text()}\n\n"
+            rows = [own.row() for own in compared]
+            text += f"{Table(columns, rows, _UNKNOWN).to_text()}\n\n"
         text += f"{self.pairs:,} pairs of {len(self.documents):,} documents\n"
         few = sum(own.permutations < self.permutations for own in self.documents)
         if few:
@@ -267,18 +271,13 @@ class OrderingReport:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, numbers unrounded; documents count from 0.
 
-        `right` of a model: by document, ties ½. Of two models the one with the higher accuracy
-        over pairs comes first.
+        `right` of a model: by document, ties ½.
         """
         found = self.of.to_dict()
-        comparisons = []
-        for own in self.of.comparisons:
-            names = (own.higher, own.lower) if own.difference >= 0 else (own.lower, own.higher)
-            figures = {"difference": abs(own.difference), "p": own.p_documents}
-            comparisons.append({"higher": names[0], "lower": names[1], **figures})
         for model in found["models"]:
             del model["sets_mean"], model["sets_sd"]
         del found["sets"]
+        comparisons = [own.to_dict("higher", "lower") for own in self._comparisons()]
         return found | {"comparisons": comparisons}
 
     def to_text(self) -> str:
@@ -291,14 +290,19 @@ class OrderingReport:
             ]
             for lm, own in self.of.models.items()
         ]
-        compared = [
-            [own["higher"], own["lower"], 100 * own["difference"], own["p"]]
-            for own in self.to_dict()["comparisons"]
-        ]
-        models = Table([Column("model"), *columns], rows)
+        models, compared = Table([Column("model"), *columns], rows), self._comparisons()
         tables = self.of.tables(models, [Column("p", ".2g")], compared)
         test = "p: two-sided sign-flip test over documents\n" if compared else ""
         return f"{tables}{_ORDERING}{test}"
+
+    def _comparisons(self) -> list[Comparison]:
+        """Each two models, the one with the higher accuracy over pairs first."""
+        found = []
+        for own in self.of.comparisons:
+            names = (own.first, own.second) if own.difference >= 0 else (own.second, own.first)
+            tests = {"p": own.tests["p_documents"]}
+            found.append(Comparison(*names, abs(own.difference), tests))
+        return found
 
 
 # Right and wrong variants of a sentence: contrastive
@@ -386,34 +390,23 @@ class ContrastiveReport:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionComparison:
-    """Two models, and two-sided p of their difference by the score of equation 4.
-
-    p: of a sign-flip test over documents, None with too few of them.
-    """
-
-    first: str
-    second: str
-    difference: float
-    p: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class NextSentenceReport:
     """Accuracies of language models on the same blocks, by score.
 
+    comparisons: of each two models, by the score of equation 4; p: two-sided, of a sign-flip test
+    over documents, None with too few of them.
     settings: number of `blocks`; passages of each `block`; sentences of `context` before the one
     to choose; `candidates`, how blocks are made; passages `left_out` of all blocks; `seed`.
     """
 
     models: Mapping[ModelFacts, Mapping[str, Accuracy]]
-    comparisons: Sequence[SelectionComparison]
+    comparisons: Sequence[Comparison]
     settings: Mapping[str, Any]
 
     @staticmethod
     def compared(
         outcomes: Mapping[str, Outcomes], documents: NDArray[np.int64], seed: int
-    ) -> list[SelectionComparison]:
+    ) -> list[Comparison]:
         """Each two models, given (n,) outcomes by model, and the document (n,) of each passage."""
         _, rows = np.unique(documents, return_inverse=True)
         passages = np.bincount(rows).astype(np.float64)
@@ -425,7 +418,7 @@ class NextSentenceReport:
             rng = np.random.default_rng(seed)
             p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
             difference = float(outcomes[first].mean() - outcomes[second].mean())
-            found.append(SelectionComparison(first, second, difference, p))
+            found.append(Comparison(first, second, difference, {"p": p}))
         return found
 
     def to_dict(self) -> dict[str, object]:
@@ -439,7 +432,7 @@ class NextSentenceReport:
             **self.settings,
             "chance": 1 / self.settings["block"],
             "models": models,
-            "comparisons": [asdict(own) for own in self.comparisons],
+            "comparisons": [own.to_dict() for own in self.comparisons],
         }
 
     def to_text(self) -> str:
@@ -452,9 +445,7 @@ class NextSentenceReport:
         text, test = f"{Table(columns, rows).to_text()}\n\n", ""
         if self.comparisons:
             columns = [Column("model"), Column("and model"), Column("difference, eq. 4", ".1f")]
-            pairs = [
-                [own.first, own.second, 100 * own.difference, own.p] for own in self.comparisons
-            ]
+            pairs = [own.row() for own in self.comparisons]
             table = Table([*columns, Column("p", ".2g")], pairs, _UNKNOWN)
             text += f"{table.to_text()}\n\n"
             test = f"p: sign-flip test over documents, which needs {FEWEST_DOCUMENTS} of them\n"
