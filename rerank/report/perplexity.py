@@ -94,26 +94,19 @@ class PerplexityReport:
             )
         if found.log_z is not None:
             text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
-        text += self._reservation()
-        tables = [] if found.documents is None else [_for_people(self._rows())]
-        tables += [] if found.tags is None else [_for_people(self._rows_of_tags())]
-        return "\n\n".join([*(table.to_text() for table in tables), text])
-
-    def _reservation(self) -> str:
-        """Lines on what is given that may tell what is in the sentence that is predicted."""
-        text = ""
-        if not self.text.causal:
-            text = (
+        if not found.causal:
+            text += (
                 "each sentence is given the next one, too: a pseudo-likelihood, no perplexity, and "
                 "not comparable with one\n"
             )
-        labels = [f"--{kind}" for kind in self.given if kind in LABELS_OF_SENTENCES]
-        if not labels:
-            return text
-        return text + (
-            f"given {' and '.join(labels)}: not a perplexity if the labels were made from the text "
-            "itself; it is one if they come from the source or from earlier sentences\n"
-        )
+        if labels := [f"--{kind}" for kind in self.given if kind in LABELS_OF_SENTENCES]:
+            text += (
+                f"given {' and '.join(labels)}: not a perplexity if the labels were made from the "
+                "text itself; it is one if they come from the source or from earlier sentences\n"
+            )
+        tables = [] if found.documents is None else [_for_people(self._rows())]
+        tables += [] if found.tags is None else [_for_people(self._rows_of_tags())]
+        return "\n\n".join([*(table.to_text() for table in tables), text])
 
     def _rows(self) -> list[dict[str, object]]:
         return [{"document": d, **one.as_json()} for d, one in enumerate(self.text.documents or ())]
