@@ -226,7 +226,7 @@ class HistoryProblem(DocumentProblem):
     ) -> None:
         self.engine, self.order = engine, order
         self.lengths = tuple(kept.requested.counts.tolist())
-        self._kept, self._memory, self._grown = kept, memory, False
+        self.kept, self._memory, self._grown = kept, memory, False
         self._scores: dict[tuple[int, bytes], Scores] = {}
         if "history" in kept.arrays:
             sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()
@@ -273,7 +273,7 @@ class HistoryProblem(DocumentProblem):
             "size": np.array(list(map(len, rows)), dtype=np.int32),
             "scores": np.concatenate(rows),
         }
-        self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
+        self._memory.keep(self.kept.cached, {**self.kept.arrays, **arrays})
         self._grown = False  # not before: a signal may end the writing
 
 

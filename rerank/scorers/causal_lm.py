@@ -38,7 +38,6 @@ from rerank.scorers.cached_scores import (
     flat,
     unscored,
 )
-from rerank.scorers.features import Named, ScoredDocument
 from rerank.scorers.language_model import ModelSource
 from rerank.scorers.models import Window
 
@@ -312,7 +311,7 @@ class CausalLM(ModelSource[CausalEngine]):
         self._engine.check()
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
-        """As of `ModelSource`; null scores are those of a window of no sentences."""
+        """The cache under model, window and arithmetic; null scores are of an empty window."""
         backend, window = self._engine.backend, self._null if null else self.window
         identity: list[object] = ["causal", VERSION, self.model.digest, window.identity]
         identity += [backend.dtype, backend.deterministic]
@@ -337,7 +336,9 @@ class CausalLM(ModelSource[CausalEngine]):
         twin._cut = 0
         return twin
 
-    def _problem(self, name: str, kept: CachedScores, *, null: bool = False) -> CausalProblem:
+    def _problem(
+        self, name: str, texts: ListTexts, kept: CachedScores | None, *, null: bool = False
+    ) -> CausalProblem:
         """The problem of a document with its cached scores; counts contexts that were cut."""
 
         def cut() -> None:
@@ -345,14 +346,18 @@ class CausalLM(ModelSource[CausalEngine]):
 
         return CausalProblem(
             self._engine,
-            kept,
+            kept or CachedScores(texts, texts, {}),
             self._null_memory if null else self._memory,
-            [self._read_by_people(part) for part in kept.requested.lists()],
+            [self._read_by_people(part) for part in texts.lists()],
             self._null if null else self.window,
             order=0 if null else self.order,
             label=f"scorer {self.label!r}, document {name!r}",
             cut=cut,
         )
+
+    def _static(self, kept: CachedScores) -> NDArray[np.float64]:
+        """No static features (n, 0)."""
+        return np.zeros((kept.requested.counts.sum(), 0))
 
     def _read_by_people(self, lines: bytes) -> list[str]:
         """The texts of LF-ended lines, detokenised if the options say so."""
@@ -361,29 +366,12 @@ class CausalLM(ModelSource[CausalEngine]):
             own = detokenised(own, self.window.detokenize)
         return [line.decode() for line in own]
 
-    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
-        """Problem of each document; there are no static features."""
-        if self.order in (0, 1):
-            problems = [found.problem(self.order) for found in self._whole(documents)]
-            return [
-                ScoredDocument(problem, np.zeros((kbest.n, 0)))
-                for problem, (_, kbest) in zip(problems, documents, strict=True)
-            ]
-        scored = []
-        for name, kbest in documents:
-            texts = ListTexts.of(kbest)
-            kept = self._memory.recall(texts)
-            self.remembered += kept is not None
-            problem = self._problem(name, kept or CachedScores(texts, texts, {}))
-            scored.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), problem.keep))
-        return scored
-
     def _computed(
         self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents, in one batch."""
         problems = [
-            self._problem(name, CachedScores(own, own, {}), null=null)
+            self._problem(name, own, None, null=null)
             for name, own in zip(names, texts, strict=True)
         ]
         complete([(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))])

@@ -73,16 +73,16 @@ def enter(histories: Sequence[History], contexts: Rows) -> None:
 
 def gathered(histories: Sequence[History]) -> Rows:
     """Copies of the contexts of histories, all of them computed."""
-    batches = {id(history.rows): history.rows for history in histories}
+    batches: dict[int, list[int]] = {}
+    for n, history in enumerate(histories):
+        batches.setdefault(id(history.rows), []).append(n)
     parts: list[Rows] = []
-    order: list[int] = []
-    for rows in batches.values():
-        if rows is None:
+    for own in batches.values():
+        if (rows := histories[own[0]].rows) is None:
             raise ValueError("histories without an ancestor that has a context")
-        own = [n for n, history in enumerate(histories) if history.rows is rows]
         parts.append(take(rows, [histories[n].row for n in own]))
-        order += own
-    return parts[0] if len(parts) == 1 else take(Rows.cat(parts), np.argsort(order))
+    order = np.argsort([n for own in batches.values() for n in own])
+    return parts[0] if len(parts) == 1 else take(Rows.cat(parts), order)
 
 
 class ScoredHistories(NamedTuple):

@@ -47,7 +47,14 @@ from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers.acausal import AcausalProblem
-from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
+from rerank.scorers.cached_scores import (
+    Arrays,
+    CachedScores,
+    HistoryProblem,
+    ListTexts,
+    ScorerCache,
+    flat,
+)
 from rerank.scorers.features import FeatureSource, Named, ScoredDocument
 from rerank.scorers.histories import ContextualProblem, located
 from rerank.scorers.unknown_words import UnknownWords
@@ -102,8 +109,12 @@ class ModelSource(FeatureSource, Generic[E]):
         self.runs_on = engine.backend.device.type
 
     @abstractmethod
-    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
-        """Problem of each document in the order of reading, and static features but the null."""
+    def _static(self, kept: CachedScores) -> NDArray[np.float64]:
+        """Static features (n, C) of a document's candidates, but the null."""
+
+    @abstractmethod
+    def _problem(self, name: str, texts: ListTexts, kept: CachedScores | None) -> HistoryProblem:
+        """The problem of a document that is scored as a search goes on, with its cached scores."""
 
     @abstractmethod
     def _computed(
@@ -182,6 +193,22 @@ class ModelSource(FeatureSource, Generic[E]):
             ScoredDocument(reversed_problem(one.problem), _turned(one.columns, kbest), one.keep)
             for (_, kbest), one in zip(documents, scored, strict=True)
         ]
+
+    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Problem of each document in the order of reading, and static features but the null."""
+        if self.causal and self.order in (0, 1):
+            return [
+                ScoredDocument(found.problem(self.order), self._static(found))
+                for found in self._whole(documents)
+            ]
+        scored = []
+        for name, kbest in documents:
+            texts = self._texts(kbest)
+            kept = self._memory.recall(texts) if self.causal else None
+            self.remembered += kept is not None
+            problem = self._problem(name, texts, kept)
+            scored.append(ScoredDocument(problem, self._static(problem.kept), problem.keep))
+        return scored
 
     def _with_null(
         self, documents: Sequence[Named], scored: Sequence[ScoredDocument]
@@ -294,7 +321,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         self.unknown = UnknownWords()
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
-        """As of `ModelSource`.
+        """The cache under the model, the arithmetic, and how contexts are formed.
 
         Null scores are those in the start context, where a document cache is empty; those of a
         model of order 0 are its only scores.
@@ -359,16 +386,6 @@ class LanguageModel(ModelSource[ScoringEngine]):
             parts.append(f"{work.normalisers:,} normalisers, {share:.2%} recomputed directly")
         return f"{self.label}: {', '.join(parts)}" if parts else ""
 
-    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
-        """Problem of each document, and (n, 1) counts of out-of-vocabulary words."""
-        if self.causal and self.order in (0, 1):
-            return [
-                ScoredDocument(found.problem(self.order), self._unknown(found))
-                for found in self._whole(documents)
-            ]
-        how = self._contextual if self.causal else self._acausal
-        return [how(name, self._texts(kbest)) for name, kbest in documents]
-
     def _computed(
         self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
     ) -> Iterator[Arrays]:
@@ -398,32 +415,29 @@ class LanguageModel(ModelSource[ScoringEngine]):
         first[starts[:-1][np.diff(starts) > 0]] = True
         return pairs(self._engine, lists, first, side)
 
-    def _contextual(self, name: str, texts: ListTexts) -> ScoredDocument:
+    def _problem(self, name: str, texts: ListTexts, kept: CachedScores | None) -> HistoryProblem:
         """The problem of a document that is scored as a search goes on, with its cached scores."""
-        kept, lists = self._memory.recall(texts), None
-        self.remembered += kept is not None
+        lists = None
         if kept is None:
             lists, columns = self._encoded(texts)
             kept = CachedScores(texts, texts, columns)
-        problem = ContextualProblem(
+
+        def encode() -> Candidates:
+            return self._encoded(texts)[0] if lists is None else lists
+
+        if not self.causal:
+            return AcausalProblem(self._engine, kept, encode, label=self._place(name))
+        return ContextualProblem(
             self._engine,
             kept,
             self._memory,
-            lambda: self._encoded(texts)[0] if lists is None else lists,
+            encode,
             order=self.order,
             label=self._place(name),
             side=self._side_rows([texts]),
         )
-        return ScoredDocument(problem, self._unknown(kept), problem.keep)
 
-    def _acausal(self, name: str, texts: ListTexts) -> ScoredDocument:
-        """The problem of a document under a model that is given the next sentence, too."""
-        lists, columns = self._encoded(texts)
-        kept = CachedScores(texts, texts, columns)
-        problem = AcausalProblem(self._engine, kept, lambda: lists, label=self._place(name))
-        return ScoredDocument(problem, self._unknown(kept))
-
-    def _unknown(self, kept: CachedScores) -> NDArray[np.float64]:
+    def _static(self, kept: CachedScores) -> NDArray[np.float64]:
         """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals."""
         unknown = kept.column("unknown")
         words, ids = int(kept.column("words").sum()), self.saved.vocabulary.ids
