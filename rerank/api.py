@@ -137,12 +137,12 @@ def tune(
     and of sparse features; features: names of those tuned, default all; plan: what is maximised
     and how (`rerank.tuning.plan.Plan`); the other arguments are those of `Reranker`.
     """
+    from rerank.commands.tuning_set import tune_documents, tuning_search
     from rerank.corpus.columns import decoder_names
-    from rerank.pipeline.tuning import tune_source, tuning_search
-    from rerank.pipeline.tuning_outcome import by_name
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import Plan
+    from rerank.tuning.provenance import by_name
 
     asked, notices, plan = _Options(search, options), PythonWarnings(), plan or Plan()
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
@@ -151,7 +151,7 @@ def tune(
     tuned = TunedFeatures(features, given)
     source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), tuned.sparse)
     chosen = tuning_search(asked.search, plan).at(given.alpha if given else None)
-    result = tune_source(
+    result = tune_documents(
         source,
         [[_encoded(one) for one in document] for document in references],
         plan.objective.load_metrics(),
@@ -161,7 +161,7 @@ def tune(
     )
     space, made = result.task.space, {"BLEU": bleu_of(result.statistics)}
     return Weights(
-        by_name(result.task.full(result.weights), space),
+        by_name(result.task.full(result.weights), space.labels),
         tuned.other_sparse(space),
         result.scale.alpha if result.scale else None,
         made,

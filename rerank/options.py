@@ -283,19 +283,6 @@ def _parameter(one: _Declared) -> click.Parameter:
     )
 
 
-def decorators_of(kind: type, *, without: Collection[str] = ()) -> list[Callable[[Any], Any]]:
-    """Click's decorators for a record's options, of commands that do not take the record."""
-
-    def decorator(parameter: click.Parameter) -> Callable[[Any], Any]:
-        def decorate(command: Any) -> Any:
-            command.__click_params__ = [*getattr(command, "__click_params__", []), parameter]
-            return command
-
-        return decorate
-
-    return [decorator(_parameter(one)) for one in _declared(kind) if one.name not in without]
-
-
 def only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
     """The value of an option that must not be given twice; None if it is not given."""
     if len(values) > 1:

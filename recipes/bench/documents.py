@@ -20,11 +20,11 @@ import numpy as np
 from rerank.commands.document_run import ListRun
 from rerank.commands.lists import Lists
 from rerank.commands.search import Search, search_documents
+from rerank.commands.tuning_set import read_set
 from rerank.formats.translations import read_with_documents
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
-from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.exact.ascent import ChainSet, document_line
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 
 from rerank.commands.document_run import ListRun
 from rerank.commands.lists import Lists
+from rerank.commands.tuning_set import read_set
 from rerank.files.lines import read_lines
 from rerank.formats.translations import read_with_documents
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
-from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL
 from rerank.tuning.plan import MertSettings

@@ -26,14 +26,15 @@ from versions import as_files, start_file, tune
 from rerank.commands.document_run import ListRun
 from rerank.commands.lists import Lists, read_targets
 from rerank.commands.systems import PREFIX
+from rerank.commands.tune_mert import TuneMertOptions, tune_mert
+from rerank.commands.tuning_set import read_set
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline.tuning import TunedWeights, tune_mert
-from rerank.pipeline.tuning_reading import read_set
+from rerank.options import settings_of
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objective import bleu_of
-from rerank.tuning.plan import CV, NONE, Plan
+from rerank.tuning.plan import CV, NONE
 from rerank.tuning.pool import Pool
 
 TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
@@ -157,14 +158,20 @@ def start_of(pair: Pair) -> tuple[str, NDArray[np.float64]]:
 
 def tuned(pair: Pair, out: Path, select: str, seed: int) -> NDArray[np.float64]:
     """Weights (F,) of `tune-mert --select SELECT --seed SEED`."""
-    plan = Plan(select=select).seeded(seed)
-    tune_mert(
-        pair.tuning.lists,
-        pair.tuning.references,
-        TunedWeights(out, start=pair.start),
-        plan=plan,
-        notices=Notices(),
+    lists = pair.tuning.lists
+    options = settings_of(
+        TuneMertOptions,
+        kbest=str(lists.kbest),
+        docs=None if lists.docs is None else str(lists.docs),
+        systems=tuple((name, str(path)) for name, path in lists.systems),
+        references=tuple(map(str, pair.tuning.references)),
+        start=None if pair.start is None else str(pair.start),
+        out=str(out),
+        select=select,
+        seed=seed,
+        quiet=True,
     )
+    tune_mert(options)
     return weights_of(out, pair.tuning)
 
 

@@ -19,10 +19,10 @@ from rerank.commands.document_run import ListRun
 from rerank.commands.lists import Lists, read_targets
 from rerank.commands.search import AUTO, search_documents
 from rerank.commands.systems import DOCUMENT_BLEU
+from rerank.commands.tuning_set import read_set
 from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline.tuning_reading import read_set
 from rerank.registry import ALL_SYSTEMS
 from rerank.tuning.features import Alternatives, TunedFeatures, values_of_systems
 from rerank.tuning.objective import bleu_of

@@ -70,11 +70,6 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
         "cache": "Show or clear the cache of scores from earlier runs.",
     },
 }
-_CLI = {  # addresses in rerank.cli of the commands whose options are not records yet
-    "tune-mert": "tuning:tune_mert",
-    "tune-moses": "moses_tuning:tune_moses",
-    "tune-mbr": "mbr_tuning:tune_mbr",
-}
 
 
 class _Commands(click.Group):
@@ -91,8 +86,6 @@ class _Commands(click.Group):
         _refuse_shadowing()
         module = "list_parts" if cmd_name == "list" else cmd_name.replace("-", "_")
         address = f"rerank.commands.{module}:COMMAND"
-        if cmd_name in _CLI:
-            address = f"rerank.cli.{_CLI[cmd_name]}"
         found: click.Command = attribute(address)
         return found
 

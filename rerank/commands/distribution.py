@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from rerank.files.cache import cache_folder
 from rerank.files.interrupts import Terminated
 from rerank.notices import Notices, Printer
 from rerank.torchrun import (
-    Shard,
     number_of_processes,
     others_alive,
     process_number,
@@ -39,11 +38,9 @@ from rerank.torchrun import (
 )
 
 if TYPE_CHECKING:
-    from rerank.commands.lists import Lists
     from rerank.files.paths import FilePath
     from rerank.scorers.models import Scoring
 
-T = TypeVar("T")
 LOCAL = "local"
 SHARDS_PER_WORKER = 4  # the last workers wait for a quarter of a share, not for a whole one
 RETRIES = 3  # of a task whose worker was killed
@@ -160,51 +157,6 @@ def _check(scoring: Scoring, several: int, files: Sequence[FilePath]) -> None:
         raise UsageError(
             f"{given[0]}: several processes cannot share standard input; name files instead of -"
         )
-
-
-def distributed(
-    run: Callable[[Lists, Notices, Printer, Printer], T],
-    lists: Lists,
-    notices: Notices,
-    announce: Printer,
-    details: Printer,
-) -> T | None:
-    """The result of a run that several processes share, where they do.
-
-    None in processes of `torchrun` other than the first, which finishes from the cache. UsageError
-    for processes that cannot share the run, RerankError if one of them ends too early.
-    """
-    scoring, several = lists.scoring, number_of_processes()
-    if several == 1 and scoring.shard is None and scoring.ray is None:
-        return run(lists, notices, announce, details)
-    _check(scoring, several, lists.files)
-    if scoring.ray is not None:
-        lists = replace(lists, scoring=replace(scoring, ray=None))
-        run_shards(_score_lists, (run, lists), scoring, announce, details)
-    elif scoring.shard is None:
-        with sharing_documents(lists.files) as group:
-            run(of_shard(lists, Shard(group.rank + 1, several)), Notices(), details, details)
-            details(f"waiting for {several - 1} other processes")
-            with others_alive():
-                group.wait()
-        if process_number() > 0:
-            return None
-        announce(f"scores of {several} processes are in the cache")
-    return run(lists, notices, announce, details)
-
-
-def of_shard(lists: Lists, shard: Shard) -> Lists:
-    """The lists, of which only the documents of a shard are scored."""
-    return replace(lists, scoring=replace(lists.scoring, shard=shard))
-
-
-def _score_lists(
-    given: tuple[Callable[..., object], Lists], shard: tuple[int, int], say: Printer, threads: int
-) -> None:
-    """Score a shard of lists in a worker."""
-    run, lists = given
-    lists = replace(lists, scoring=replace(lists.scoring, threads=threads))
-    run(of_shard(lists, Shard(*shard)), Notices(), say, say)
 
 
 def run_shards(

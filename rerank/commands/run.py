@@ -243,12 +243,13 @@ class RunOptions:
 
     def of_shard(self, shard: tuple[int, int], threads: int | None) -> RunOptions:
         """The same run, of which only the documents of a shard are scored by so many threads."""
+        sharing = replace(self.sharing, shard=shard, ray=None)
+        return replace(self.with_threads(threads), sharing=sharing)
+
+    def with_threads(self, threads: int | None) -> RunOptions:
+        """The same run, with so many threads of language models."""
         machine = replace(self.machine.machine, threads=threads)
-        return replace(
-            self,
-            machine=replace(self.machine, machine=machine),
-            sharing=replace(self.sharing, shard=shard, ray=None),
-        )
+        return replace(self, machine=replace(self.machine, machine=machine))
 
     def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
         """The lists and scorers as a run takes them."""

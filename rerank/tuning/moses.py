@@ -17,8 +17,8 @@ the wrong ones. Here counts that differ are refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -26,14 +26,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import Label, SparseColumns
-from rerank.errors import InputError, UsageError
+from rerank.corpus.columns import Label, SparseColumns, column_names
+from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, read_lines
 from rerank.files.paths import display
 from rerank.formats.moses_tuning import ExtractorBlock, feature_blocks, statistics_blocks
 from rerank.formats.tokens import NUMBER, shown
 from rerank.notices import Notices
+from rerank.scorers.features import FeatureSpace
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.goal import SearchGoal, goal_of, objective_of
+from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
+from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.run import ZEROS
+from rerank.tuning.selection import Selection, cross_validate
+from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
+from rerank.tuning.tuners.mert import PoolResult, report_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +61,11 @@ class ExtractedLists:
     statistics: NDArray[np.int64]
     sparse: SparseColumns
     n_repeated: int = 0
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The dense features."""
+        return FeatureSpace.of(self.labels, (), total=False)
 
     def pool(self, sparse_weights: Mapping[str, float]) -> Pool:
         """The pool; its fixed part is the weighted sparse features, one without weight counts 0."""
@@ -152,6 +166,61 @@ def _sparse_keys(sparse: SparseColumns) -> NDArray[np.int64]:
         present = frozenset(pair for pair in sparse.row(row).items() if pair[1] != 0)
         keys[row] = numbers.setdefault(present, len(numbers) + 1) if present else 0
     return keys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExtractedTuning:
+    """Weights (F,) tuned on extracted lists, and where they come from.
+
+    pool, names: of the tuned columns; found: the weights on the pool; selection: what
+    cross-validation chose, None without it
+    """
+
+    weights: NDArray[np.float64]
+    pool: Pool
+    names: list[str]
+    goal: SearchGoal
+    found: PoolResult
+    selection: Selection | None
+
+
+def tune_extracted(
+    data: ExtractedLists,
+    features: TunedFeatures,
+    plan: Plan,
+    notices: Notices,
+    announce: Callable[[str], None],
+) -> ExtractedTuning:
+    """Weights tuned on extracted lists; RerankError where only all-zero weights are found."""
+    columns, full = features.columns(data.space), features.start(data.space)
+    pool, held = data.pool(features.other_sparse(data.space)), np.ones(len(full), bool)
+    held[columns] = False
+    if held.any():  # these columns go into the fixed scores
+        fixed = pool.fixed + pool.features[:, held] @ full[held]
+        pool = replace(pool, features=pool.features[:, columns], fixed=fixed)
+    names = [column_names(data.labels)[column] for column in columns]
+    start, ranges, options = full[columns], features.bounds(data.space), plan.objective_options
+    goal = goal_of(
+        options,
+        objective_of(options, ()),
+        pool.first,
+        start,
+        settled=bool(pool.fixed.any()),
+        scale=lambda: Axes.of(pool).scale,
+    )
+    announce(f"maximised: {goal.name}")
+    search = PoolSearch(plan, goal, Bounds(ranges.low[columns], ranges.high[columns]), names)
+    selection = cross_validate(pool, start, search, notices, announce)
+    if selection:
+        report_features(Axes.of(pool), names, notices)
+        chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
+        found = PoolResult(chosen, Optimum.at(pool, start, goal))
+    else:
+        found = search.result(pool, start, notices)
+    full[columns] = found.best.weights
+    if not full.any():
+        raise RerankError(ZEROS)
+    return ExtractedTuning(full, pool, names, goal, found, selection)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

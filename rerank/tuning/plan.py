@@ -7,7 +7,7 @@ imported here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,7 +15,6 @@ import click
 
 from rerank.errors import UsageError
 from rerank.files.paths import FilePath
-from rerank.metrics import metric
 from rerank.options import option, part, record
 from rerank.registry import METRICS
 from rerank.tuning.tuners import ALGORITHMS, MERT, check_algorithm
@@ -26,6 +25,7 @@ from rerank.values import (
     PRICE,
     SEED,
     TEXT,
+    Interval,
     Pair,
     Percent,
     Real,
@@ -139,9 +139,7 @@ class ObjectiveOptions:
                 "--length-price: --length-ratio free has no price; leave one of them out"
             )
         names, files = [name for name, _ in self.metrics], [name for name, _ in self.files]
-        for name in files:
-            if files.count(name) > 1:
-                raise UsageError(f"--metric {name}=…: two of one name; give one")
+        refuse_repeated("--metric", files)
         if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
             raise UsageError(
                 f"--objective {' '.join(names)}: expected one metric, or two different ones"
@@ -180,6 +178,7 @@ class ObjectiveOptions:
         by default that of `tokenize`; read: makes the metric of a name and its file; needed where
         there are `files`.
         """
+        from rerank.metrics import metric
         from rerank.metrics.bleu import Bleu
 
         bleu, files = bleu or Bleu(self.tokenize), dict(self.files)
@@ -203,7 +202,7 @@ class MertSettings:
     """Effort of a search: random starts, kicks in each of the two chains, seed and threads.
 
     Pools of more than 200,000 candidates get fewer than 15 kicks. Results do not depend on
-    `threads`.
+    `threads`, of which there is one by default.
     """
 
     random_starts: int = option(
@@ -214,12 +213,12 @@ class MertSettings:
         default=0,
         rare=True,
     )
-    seed: int = option("Seed of all random numbers.", type=SEED, default=1)
-    threads: int = option(
-        "Starts or folds in parallel, and CPU threads for language models [default for these: "
-        "one; more for large models]; other tuners than mert use one thread for a search.",
+    seed: int = option("Seed of all random numbers.", type=SEED, default=1, rare=True)
+    threads: int | None = option(
+        "Starts or folds in parallel, and CPU threads for language models [default: one; for "
+        "large models more]; other tuners than mert use one thread for a search.",
         type=Whole(1, _MOST_THREADS),
-        default=1,
+        default=None,
     )
     kicks: int = 15
 
@@ -245,13 +244,20 @@ class Plan:
         rare=True,
         kw_only=False,
     )
+    objective: ObjectiveOptions = part(
+        ObjectiveOptions, "What is maximised", default_factory=ObjectiveOptions
+    )
     algorithm: str = option(
         "The tuner; all but mert maximise corpus BLEU and nothing else.",
         type=click.Choice([MERT, *ALGORITHMS]),
         default=MERT,
     )
-    objective: ObjectiveOptions = part(
-        ObjectiveOptions, "What is maximised", default_factory=ObjectiveOptions
+    select: str = option(
+        "cv: tune on four fifths of the documents at a time, and go as far from the start weights "
+        "towards the tuned ones as is better on the documents left out, if at all (blocks of "
+        "lines where there are under four documents). none: take the tuned weights.",
+        type=click.Choice(SELECTIONS),
+        default=CV,
     )
     settings: MertSettings = part(MertSettings, without={"kicks"}, default_factory=MertSettings)
     replicates: int = option(
@@ -267,13 +273,6 @@ class Plan:
         metavar="SHARE",
         default=0.0,
         rare=True,
-    )
-    select: str = option(
-        "cv: tune on four fifths of the documents at a time, and go as far from the start weights "
-        "towards the tuned ones as is better on the documents left out, if at all (blocks of "
-        "lines where there are under four documents). none: take the tuned weights.",
-        type=click.Choice(SELECTIONS),
-        default=CV,
     )
 
     def check(self, *, ranges: bool = False, start: bool = True) -> None:
@@ -330,3 +329,72 @@ class Plan:
     def seeded(self, seed: int) -> Plan:
         """The plan with another seed."""
         return replace(self, settings=replace(self.settings, seed=seed))
+
+
+@record
+class TunedWeights:
+    """The weights file that a tuning writes, where the weights start, and their ranges.
+
+    base: a moses.ini, of which `out` is a copy with the new weights; plot: a figure of the
+    objective around the weights.
+    """
+
+    out: str = option(
+        "Weights file to write: .json (or -) or .ini (with --base, moses.ini).", type=FILE
+    )
+    base: str | None = option(
+        "moses.ini that --out is to be, with the new weights in it.",
+        type=FILE,
+        default=None,
+        rare=True,
+    )
+    start: str | None = option(
+        "Weights to start from, sparse ones too: moses.ini, run*.dense, weights.txt, JSON; "
+        "features it lacks begin at 0.",
+        type=FILE,
+        default=None,
+    )
+    ranges: tuple[tuple[str, tuple[float, float]], ...] = option(
+        "Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
+        "--range",
+        type=Pair("NAME=LOW:HIGH, as LM0=0: or TM0=-1:1", Interval(), last=True),
+        metavar="NAME=LOW:HIGH",
+        default=(),
+        rare=True,
+    )
+    plot: str | None = option(
+        "Draw the objective along each feature around the tuned weights: .svg, .png or .pdf "
+        "(needs matplotlib).",
+        type=FILE,
+        metavar="FILE",
+        default=None,
+        rare=True,
+    )
+
+    @property
+    def inputs(self) -> list[FilePath]:
+        """Files that are read."""
+        return [path for path in (self.start, self.base) if path]
+
+    def check(self) -> None:
+        """UsageError for two ranges of one name."""
+        refuse_repeated("--range", [name for name, _ in self.ranges])
+
+    def check_files(self, others: Sequence[FilePath]) -> None:
+        """UsageError where an output cannot be written, or is one of the files that are read."""
+        from rerank.files.outputs import check_outputs
+        from rerank.formats.weights import kind_of
+
+        outputs = [self.out, *([self.plot] if self.plot else [])]
+        check_outputs(outputs, [*others, *self.inputs])
+        kind_of(self.out, merged=self.base is not None)
+        if self.plot:
+            from rerank.report.figures import check_figure
+
+            check_figure(self.plot)
+
+
+def refuse_repeated(flag: str, names: Sequence[str]) -> None:
+    """UsageError for a name that is repeated in the values NAME=… of an option."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"{flag} {twice[0]}=…: two of one name; give one")

@@ -254,7 +254,7 @@ def cross_validate(
             sums[c, part] = held_out.decode(anchor.towards(tuned, share))
         return tuned
 
-    with ThreadPoolExecutor(settings.threads) as threads:
+    with ThreadPoolExecutor(settings.threads or 1) as threads:
         tuned = map_in_threads(threads, hold_out, range(n_folds))
     anchor = Anchor.of(pool, start, search, start_name)
     candidates, chosen = _compared(shares, sums, search.goal.objective, confidence)

@@ -127,7 +127,7 @@ class _Search:
         kicks = kicks[:, : max(1, _KICKED // len(pool.features))]
         heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
         go_on = partial(self._climb, strategy=in_turn)
-        with ThreadPoolExecutor(self.settings.threads) as threads:
+        with ThreadPoolExecutor(self.settings.threads or 1) as threads:
             try:
                 from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
                 smooth = threads.submit(lambda: go_on(expected_bleu(pool, start, rng=rng)))

@@ -1,1 +1,0 @@
-"""Commands whose options are not records yet (`rerank.options`)."""

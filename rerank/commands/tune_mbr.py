@@ -1,0 +1,249 @@
+"""`rerank tune-mbr`: the scale of minimum Bayes risk decoding, fitted to weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rerank.commands.run import SHARING, Messages, ReferenceFiles, RunOptions
+from rerank.commands.search import SearchOptions
+from rerank.errors import InputError, UsageError
+from rerank.options import Command, option, part, record
+from rerank.registry import METRICS
+from rerank.values import FILE, TEXT, MemberName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from decoders.result import Posterior
+    from rerank.commands.document_run import Batch
+    from rerank.commands.search import Search
+    from rerank.formats.weights import Weights
+    from rerank.metrics import Metric, Rows
+    from rerank.metrics.consensus import ExpectedUtility
+    from rerank.tuning.spread import SpreadChoice
+
+_SEEN = (
+    "the weights were tuned on these lists, on which their path of highest score looks better than "
+    "it is; give documents that they were not tuned on"
+)
+
+
+@record
+class MbrWeights:
+    """Weights to decode with, and where they go with the spread."""
+
+    weights: str = option(
+        "Feature weights to decode with: JSON, rescore.ini, moses.ini or run*.dense.", type=FILE
+    )
+    out: str = option("Weights with the spread: .json (or -) or .ini.", type=FILE)
+
+
+@record
+class CorpusMetricOptions:
+    """What the spread maximises."""
+
+    metric: str = option("Corpus metric to maximise.", type=MemberName(METRICS), default="bleu")
+    tokenize: str = option(
+        "Tokenizer for BLEU, of sacrebleu or moses-en.", type=TEXT, default="none"
+    )
+
+    def check(self) -> None:
+        """UsageError for a tokenizer of another metric."""
+        if self.tokenize != "none" and self.metric != "bleu":
+            raise UsageError("--tokenize: it is for --metric bleu")
+
+
+@record
+class TuneMbrOptions:
+    """Options of `rerank tune-mbr`."""
+
+    run: RunOptions = part(RunOptions, without=SHARING)
+    references: ReferenceFiles = part(ReferenceFiles, "Lists and documents")
+    weights: MbrWeights = part(MbrWeights, "Weights")
+    objective: CorpusMetricOptions = part(CorpusMetricOptions, "What is maximised")
+    searching: SearchOptions = part(SearchOptions, "Search", without={"beam", "alpha", "gap"})
+    messages: Messages = part(Messages, "Messages")
+
+
+def tune_mbr(options: TuneMbrOptions) -> None:
+    r"""Choose how flat the posterior is for `decode --search mbr`, by held-out documents.
+
+    Its scale has a good default; another is taken if it is better by more than a standard error.
+    Give documents that the weights were not tuned on. Every document is decoded once for its path
+    of highest score and once for each scale.
+
+    Example:
+      rerank tune-mbr --kbest dev2.nbest.gz --docs dev2.docids --ref dev2.en \
+        --weights weights.json --out mbr.json
+    """
+    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.lists import read_targets
+    from rerank.commands.search import AUTO, UTILITY
+    from rerank.files.lines import InputFiles
+    from rerank.files.outputs import check_outputs
+    from rerank.files.paths import display
+    from rerank.formats.translations import files_of
+    from rerank.formats.weights import kind_of, read_weights, refuse_all_zero, write_weights
+    from rerank.metrics import metric as named_metric
+    from rerank.metrics.bleu import Bleu
+    from rerank.version import __version__
+
+    messages, references, name = options.messages, options.references, options.objective.metric
+    weights, out = options.weights.weights, options.weights.out
+    messages.announce_threads(options.run.machine.machine.threads)
+    with messages.warnings() as notices:
+        lists = options.run.inputs(drop_unreferenced=references.drop_unreferenced)
+        search = _mbr(options.searching.chosen())
+        metric = Bleu(options.objective.tokenize) if name == "bleu" else named_metric(name)
+        files = [*lists.files, *files_of(references.references, "reference"), weights]
+        inputs = InputFiles(files)
+        check_outputs([out], files)
+        kind_of(out, merged=False)
+        given, source = read_weights(weights, notices), display(weights)
+        refuse_all_zero(given, "mbr needs no scale for them, decode with them", source=source)
+        documents, lines = read_targets(lists, references.references, notices, messages.announce)
+        with ListRun.open(lists, notices, documents=documents) as run:
+            if _tuned_on(given, lists.kbest):
+                notices.add(_SEEN, source=source)
+            plain = choose_search(run, AUTO, messages.announce)
+            search = choose_search(run, search, messages.announce)
+            if run.scorers:
+                run.estimate(plain, messages.announce)
+            targets = iter(documents.split(lines))
+            sums: list[Rows] = []
+            for batch in LinearModel(given, source).batches(run, plain):
+                with run.searching():
+                    sums += _sums(batch, targets, search, metric)
+            if all(one.shape[1] == 1 for one in sums):
+                raise InputError("expected candidates to decode, found none", source=run.name)
+            run.warn()
+            inputs.check()
+            run.report(messages.announce, messages.detail)
+        choice = _choice(sums, metric)
+        listed = ", ".join(f"{name}: {score:.2f}" for name, score in choice.by_spread().items())
+        messages.announce(f"{metric.name} by spread: {listed}")
+        made = {
+            "rerank": __version__,
+            "utility": search.options.utility or UTILITY,
+            "word_reward": search.options.word_reward or 0.0,
+            "objective": f"corpus {metric.name}",
+            "metric": metric.signature(len(lines[0]) if lines else 0),
+            **({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {}),
+            **choice.to_provenance(),
+        }
+        made = {**given.provenance, "mbr": made}
+        written = replace(given, mbr_spread=choice.spread, provenance=made)
+        write_weights(out, written, notices=notices)
+    messages.announce(f"{metric.name}: {choice.to_text()}")
+
+
+COMMAND = Command("tune-mbr", TuneMbrOptions, tune_mbr)
+
+
+def _mbr(search: Search) -> Search:
+    """The search, by mbr; UsageError for another one."""
+    if search.method not in ("auto", "mbr"):
+        raise UsageError(
+            f"--search {search.method}: the spread is that of mbr; give --search mbr, or leave it "
+            "out"
+        )
+    return replace(search, method="mbr")
+
+
+def _choice(sums: Sequence[Rows], metric: Metric) -> SpreadChoice:
+    """The choice, given statistics (C + 1, T, W) of each document's sentences."""
+    import numpy as np
+
+    from rerank.tuning.spread import choose_spread, folds_of
+
+    folds = folds_of([one.shape[1] for one in sums])
+    whole = np.concatenate(sums, axis=1)
+    *mbr, highest = np.stack([whole[:, fold].sum(axis=1) for fold in folds], axis=1)
+    return choose_spread(np.stack(mbr), highest, metric)
+
+
+def _tuned_on(weights: Weights, kbest: str | Path) -> bool:
+    """Whether the weights' provenance names these lists."""
+    from rerank.files.lines import digest
+
+    inputs = weights.provenance.get("inputs")
+    if not isinstance(inputs, list) or not Path(kbest).is_file():
+        return False
+    found = digest(kbest)
+    return any(isinstance(one, dict) and one.get("digest") == found for one in inputs)
+
+
+def _sums(
+    batch: Batch, targets: Iterator[Sequence[Sequence[bytes]]], search: Search, metric: Metric
+) -> list[Rows]:
+    """Statistics (C + 1, T, W) of each document's sentences: under each of `SPREADS`, and plain.
+
+    The sentences without candidates are one more, summed.
+    """
+    import numpy as np
+
+    from decoders.batching import run_batch
+    from decoders.marginals import rng_for
+    from decoders.mbr import posterior_of, scale, standard_deviation
+    from decoders.result import Direction
+    from decoders.reversal import direction_of, reversed_posterior, reversed_problem
+    from decoders.table import SEED
+    from rerank.commands.search import utilities_of
+    from rerank.tuning.spread import SPREADS
+
+    forward = [document.problem(batch.weights) for document in batch.documents]
+    turned = [direction_of(problem) is Direction.REVERSED for problem in forward]
+    problems = [reversed_problem(p) if turn else p for p, turn in zip(forward, turned, strict=True)]
+    names = [document.name for document in batch.documents]
+    filled = [kbest for _, kbest in batch.lists if kbest.n]
+    utilities = iter(utilities_of(search, filled))
+    seed = SEED if search.options.seed is None else search.options.seed
+    asked = search.options.given()
+    given: dict[str, Any] = {name: asked[name] for name in ("particles", "lag") if name in asked}
+    with np.errstate(over="ignore"):  # scores beyond float64 are −inf
+        deviations = run_batch(problems, [standard_deviation.steps(one) for one in problems])
+        posteriors = [
+            run_batch(
+                problems,
+                [
+                    posterior_of.steps(
+                        problem, alpha=scale(spread, deviation), rng=rng_for(seed, name), **given
+                    )
+                    for problem, deviation, name in zip(problems, deviations, names, strict=True)
+                ],
+            )
+            for spread in SPREADS
+        ]
+    of_documents = (
+        tuple(reversed_posterior(one) if turn else one for one in own)
+        for *own, turn in zip(*posteriors, turned, strict=True)
+    )
+    found = []
+    for _, kbest, document, result in batch.each():
+        rows, gaps = metric.of_lists(kbest, next(targets))
+        chosen = np.zeros((len(SPREADS) + 1, 0, metric.width), rows.dtype)
+        if document is not None:
+            choices = _choices(next(of_documents), next(utilities), search)
+            paths = np.stack([*choices, np.array(result.choices)])
+            chosen = rows[document.offsets[:-1] + paths]
+        found.append(np.concatenate([chosen, np.tile(gaps, (len(chosen), 1, 1))], axis=1))
+    return found
+
+
+def _choices(
+    posteriors: Sequence[Posterior], utility: ExpectedUtility, search: Search
+) -> NDArray[np.intp]:
+    """Choices (C, S) of mbr under each of C posteriors of a document."""
+    import numpy as np
+
+    from decoders.mbr import best
+
+    reward = search.options.word_reward or 0.0
+    lists = zip(*(one.marginals for one in posteriors), strict=True)
+    found = [best(utility, t, np.stack(rows), reward) for t, rows in enumerate(lists)]
+    return np.stack(found, axis=1)

@@ -1,0 +1,181 @@
+"""`rerank tune-moses`: weights from the files of Moses' extractor, in place of Moses' mert."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import Messages
+from rerank.options import Command, option, part, record
+from rerank.tuning.plan import Plan, TunedWeights
+from rerank.values import FILE, NameList
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rerank.formats.weights import Weights
+    from rerank.notices import Notices
+    from rerank.scorers.features import FeatureSpace
+    from rerank.tuning.features import TunedFeatures
+    from rerank.tuning.tuners.mert import PoolResult
+
+
+@record
+class ExtractorFiles:
+    """Files of Moses' extractor, and of its mert."""
+
+    features: tuple[str, ...] = option(
+        "features.dat of Moses' extractor; repeatable, one for each --scores.",
+        type=FILE,
+        many=True,
+    )
+    scores: tuple[str, ...] = option(
+        "scores.dat of the same run of extractor, with BLEU; repeatable.", type=FILE, many=True
+    )
+    init: str | None = option(
+        "init.opt to start from: three lines, start, least, largest values.",
+        type=FILE,
+        default=None,
+    )
+    tune: tuple[str, ...] | None = option(
+        "Comma-separated features to tune; the others keep their start weight [default: all].",
+        type=NameList(),
+        metavar="NAMES",
+        default=None,
+        rare=True,
+    )
+
+
+@record
+class TuneMosesOptions:
+    """Options of `rerank tune-moses`."""
+
+    files: ExtractorFiles = part(ExtractorFiles, "Files of the extractor")
+    weights: TunedWeights = part(TunedWeights, "Weights")
+    plan: Plan = part(
+        Plan,
+        "How weights are found",
+        without={
+            *("metrics", "files", "tokenize", "documents", "worst"),
+            *("pools", "replicates", "held_out"),
+        },
+    )
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def tune_moses(options: TuneMosesOptions) -> None:
+    r"""Tune the feature weights on the files of Moses' extractor, in place of Moses' mert.
+
+    Dense features are tuned, all where none is named. They start from --start, from --init, or from
+    0. Weights of sparse features in --start count, but are not tuned. With the pairs of all rounds
+    of mert-moses.pl, repeated hypotheses count once; the first candidates, whose length can be
+    kept, are those of the first pair. The files hold no documents and no metric but BLEU.
+
+    Example:
+      rerank tune-moses --features run1.features.dat --scores run1.scores.dat \
+        --init run1.init.opt --base moses.ini --out tuned.ini
+    """
+    from rerank.commands.tune_mert import check_frame, surface
+    from rerank.files.lines import InputFiles
+    from rerank.files.paths import display
+    from rerank.formats.weights import Weights, read_base, read_start_weights, write_weights
+    from rerank.tuning.moses import read_extracted, tune_extracted
+    from rerank.tuning.provenance import by_name, feature_entries, plan_entries
+    from rerank.tuning.run import price_note
+    from rerank.tuning.scale import bleu_quality, fit_scale
+
+    given, weights, plan = options.files, options.weights, options.plan
+    announce = options.messages.announce
+    with options.messages.warnings() as notices:
+        files = [*given.features, *given.scores, *([] if given.init is None else [given.init])]
+        plan.check(ranges=bool(weights.ranges), start=bool(weights.start or given.init))
+        inputs = InputFiles([*files, *weights.inputs])
+        weights.check_files(files)
+        start = None if weights.start is None else read_start_weights(weights.start, notices)
+        frame = None if weights.base is None else read_base(weights.base, notices)
+        data = read_extracted(given.features, given.scores, notices)
+        announce(
+            f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "
+            f"{data.n_repeated} duplicates left out"
+        )
+        space = data.space
+        features = _features(options, start, space, notices)
+        features.check(space, announce)
+        sparse = features.other_sparse(space)
+        if lacking := set(data.sparse.names) - sparse.keys():
+            kind = "sparse feature without weight, counted as 0"
+            source = display(weights.start or given.features[0])
+            notices.add(kind, source=source, count=len(lacking))
+        if frame is not None:  # a fault is reported before the work
+            check_frame(frame, features, sparse, space, weights.base)
+        result = tune_extracted(data, features, plan, notices, announce)
+        inputs.check()
+        pool, best, goal = result.pool, result.found.best, result.goal
+        quality = bleu_quality(pool.statistics)
+        scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
+        made: dict[str, object] = {
+            **plan_entries(plan, goal, [*files, *weights.inputs]),
+            **_result_entries(result.found),
+            **feature_entries(result.names, features.ranges),
+            "flat": surface(pool, best.weights, goal.objective, result.names, weights.plot),
+        }
+        if result.selection:
+            made["selection"] = result.selection.to_dict()
+        if scale:
+            announce(scale.to_text())
+            made |= scale.to_provenance()
+        alpha = scale.alpha if scale else None
+        written = Weights(by_name(result.weights, space.labels), sparse, alpha, made)
+        write_weights(weights.out, written, base=frame, notices=notices)
+    begun = result.found.start
+    line = (
+        f"tuned BLEU {best.bleu:.2f} (length ratio {best.ratio:.3f}); start "
+        f"{begun.bleu:.2f} ({begun.ratio:.3f}){price_note(goal)}"
+    )
+    selected = result.selection
+    announce(f"{selected.to_text()}; on the tuning set, {line}" if selected else line)
+
+
+COMMAND = Command("tune-moses", TuneMosesOptions, tune_moses)
+
+
+def _features(
+    options: TuneMosesOptions, given: Weights | None, space: FeatureSpace, notices: Notices
+) -> TunedFeatures:
+    """The tuned features, with start weights that are given, those of an init.opt, or 0."""
+    from rerank.corpus.columns import column_names
+    from rerank.files.paths import display
+    from rerank.formats.weights import Weights
+    from rerank.tuning.features import TunedFeatures
+    from rerank.tuning.moses import read_init_opt
+    from rerank.tuning.provenance import by_name
+
+    init, source = options.files.init, display(options.weights.start or "")
+    if init is not None:
+        values = read_init_opt(init, column_names(space.labels), notices)
+        if not values.usual:
+            notices.add(
+                "ranges other than 0 to 1, which weights may leave, as they may in Moses' mert; "
+                "--range keeps weights within a range",
+                source=display(init),
+            )
+        if given is not None:
+            line = f"start weights are those of {source}, not of {display(init)}"
+            options.messages.announce(line)
+        elif values.weights.any():
+            source, given = display(init), Weights(by_name(values.weights, space.labels))
+    ranges = dict(options.weights.ranges)
+    return TunedFeatures(options.files.tune or (), given, source, ranges, "--tune")
+
+
+def _result_entries(found: PoolResult) -> Mapping[str, object]:
+    """Entries of the weights file about the best optimum, and the spread of all optima."""
+    import numpy as np
+
+    optima = np.array([optimum.bleu for optimum in found.optima])
+    spread = np.quantile(optima, [0, 0.5, 1]).tolist() if len(optima) else []
+    return {
+        "statistics": "Moses' extractor",
+        "bleu": found.best.bleu,
+        "length_ratio": found.best.ratio,
+        "optima": {"found": len(optima), "bleu": spread},
+    }

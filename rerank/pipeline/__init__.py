@@ -1,1 +1,0 @@
-"""Work of the commands that are not yet modules of `rerank.commands`."""

@@ -1,0 +1,109 @@
+"""What a weights file says of the tuning that made it, and how flat the objective is around it.
+
+Weights whose neighbours are nearly as good generalise to other documents; weights on a narrow peak
+do not. The objective has exact values along each feature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.columns import Label
+from rerank.files.lines import digest
+from rerank.files.paths import FilePath
+from rerank.tuning.goal import SearchGoal
+from rerank.tuning.objective import Objective
+from rerank.tuning.plan import Plan
+from rerank.tuning.pool import Pool
+from rerank.tuning.tuners import MERT
+from rerank.tuning.tuners.ascent import Axes, PoolPoint
+from rerank.version import __version__
+
+NEAR = 0.1  # largest loss of a flat range, in points of the objective
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """An objective along one feature, all other weights fixed.
+
+    feature: its column; weight: its given weight; left: (m,) weights where intervals begin, −inf
+    first; values: (m,) objective on each interval
+    """
+
+    feature: int
+    weight: float
+    left: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def flat(self, near: float = NEAR) -> tuple[float, float]:
+        """The widest range around the weight where the objective loses at most `near`.
+
+        Ends may be infinite.
+        """
+        here = int(np.searchsorted(self.left, self.weight, side="right")) - 1
+        low = np.flatnonzero(self.values < self.values[here] - near)
+        before, after = low[low < here], low[low > here]
+        start = self.left[before[-1] + 1] if len(before) else -np.inf
+        end = self.left[after[0]] if len(after) else np.inf
+        return float(start), float(end)
+
+
+def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> list[Section]:
+    """A section of each feature that varies, through weights (F,). O(n) for each."""
+    axes = Axes.of(pool)
+    point = PoolPoint(axes, weights, SearchGoal(objective))
+    found = []
+    for axis, feature in enumerate(axes.features.tolist()):
+        line = point.line(axis)
+        values = objective.along(line.changes[line.order], line.documents[line.order])
+        places, left, _ = line.intervals()
+        here = float(weights[feature])
+        found.append(Section(feature, here, here + left, values[places]))
+    return found
+
+
+def flatness(found: Sequence[Section], names: Sequence[str]) -> dict[str, list[float | None]]:
+    """Least and greatest weight of each feature at which little is lost; None: unlimited."""
+    return {names[section.feature]: _finite(section.flat()) for section in found}
+
+
+def _finite(ends: tuple[float, float]) -> list[float | None]:
+    return [float(end) if math.isfinite(end) else None for end in ends]
+
+
+def by_name(weights: NDArray[np.float64], labels: Sequence[Label]) -> dict[str, tuple[float, ...]]:
+    """Weights (F,) by feature, as in a file."""
+    parts = np.split(weights, np.cumsum([label.width for label in labels])[:-1])
+    return {label.name: tuple(part.tolist()) for label, part in zip(labels, parts, strict=True)}
+
+
+def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dict[str, object]:
+    """Entries of every weights file about its making: tuner, objective, seed, inputs."""
+    settings = plan.settings
+    starts = {"random_starts": settings.random_starts} if plan.algorithm == MERT else {}
+    return {
+        "rerank": __version__,
+        "algorithm": plan.algorithm,
+        "select": plan.select,
+        "objective": goal.name,
+        "seed": settings.seed,
+        **starts,
+        "threads": settings.threads or 1,
+        "inputs": [  # what is not a file cannot be read a second time
+            {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
+        ],
+    }
+
+
+def feature_entries(
+    names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
+) -> dict[str, object]:
+    """Which columns were tuned, and the ranges that were asked for; None: unlimited."""
+    ends = {name: _finite(both) for name, both in ranges.items()}
+    return {"tuned": list(names), "ranges": ends}
