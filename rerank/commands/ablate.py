@@ -60,7 +60,7 @@ class AblateOptions:
     """Options of `rerank ablate`."""
 
     run: RunOptions = part(RunOptions, without=SHARING)
-    references: ReferenceFiles = part(ReferenceFiles, "References")
+    references: ReferenceFiles = part(ReferenceFiles, "References", required={"references"})
     searching: SearchOptions = part(SearchOptions, "Search")
     weights: AblatedWeights = part(AblatedWeights, "Weights")
     form: str = form_option(

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import REFERENCE_HELP, Messages, form_option, print_result
+from rerank.commands.run import Messages, ReferenceFiles, form_option, print_result
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import show
@@ -32,12 +32,7 @@ class EvaluatedFiles:
 
     systems: tuple[str, ...] = argument("HYP...", type=FILE)
     documents: DocumentOptions = part(DocumentOptions)
-    references: tuple[str, ...] = option(
-        REFERENCE_HELP,
-        "--ref",
-        type=FILE,
-        default=(),
-    )
+    references: ReferenceFiles = part(ReferenceFiles)
     test_set: str | None = option(
         "Test set of sacrebleu in place of --ref and --docs, as wmt23, from the cache of "
         "sacrebleu; nothing is downloaded.",
@@ -52,11 +47,6 @@ class EvaluatedFiles:
         "--language-pair",
         type=TEXT,
         default=None,
-    )
-    drop_unreferenced: bool = option(
-        "Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
-        default=False,
-        rare=True,
     )
     baseline: str = option(
         "Translations that the others are compared with; FILE#NAME in WMT XML.", type=FILE
@@ -179,7 +169,8 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.report.comparison import EvaluatedTexts, SystemText
 
     files, measures = options.files, options.measures
-    references, docs, no_docs = files.references, files.documents.file, files.documents.no_docs
+    references = files.references.references
+    docs, no_docs = files.documents.file, files.documents.no_docs
     if files.test_set is not None:
         if references:
             raise UsageError("expected --ref or --test-set, found both; give one")
@@ -196,7 +187,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     check_outputs([], [*read, *measures.files])
     metrics = measures.loaded_metrics()
     documents, targets = read_with_documents(
-        docs, no_docs, references, notices, drop=files.drop_unreferenced
+        docs, no_docs, references, notices, drop=files.references.drop_unreferenced
     )
     model = display(references[0] if docs is None else docs)
     outputs = [

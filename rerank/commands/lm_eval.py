@@ -22,10 +22,10 @@ from rerank.commands.lm_eval_documents import (
     ordering,
 )
 from rerank.commands.run import (
-    REFERENCE_HELP,
     ListFiles,
     Machine,
     Messages,
+    ReferenceFiles,
     form_option,
     print_result,
     progress,
@@ -75,7 +75,9 @@ class ContrastiveOptions:
 class Items:
     """What items are made of, and where they go."""
 
-    references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, many=True)
+    texts: ReferenceFiles = part(
+        ReferenceFiles, without={"drop_unreferenced"}, required={"references"}
+    )
     out: str = option("File for the items.", type=FILE)
     word_class: str = option(
         "Words in which the variants differ: the English lists pronouns, auxiliaries or function, "
@@ -327,10 +329,10 @@ def _made(options: PairsOptions, notices: Notices) -> ContrastivePairs:
 
     lists, given = options.lists.lists(), options.items
     kind = _words_of(given, notices)
-    check_outputs((given.out,), (*lists.files, *given.references))
+    check_outputs((given.out,), (*lists.files, *given.texts.references))
     sentences, found = 0, Counter[str]()
     with ListRun.open(lists, notices) as source, atomic(given.out) as file:
-        texts = read_references(given.references, source.documents, notices)
+        texts = read_references(given.texts.references, source.documents, notices)
         texts = nfc_lines(texts) if lists.in_nfc else texts
         for name, kbest in source.read():
             of_document = texts[kbest.first : kbest.first + len(kbest)]

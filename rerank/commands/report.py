@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import REFERENCE_HELP, Messages, form_option
+from rerank.commands.run import Messages, ReferenceFiles, form_option
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
@@ -42,11 +42,13 @@ class DecodingFiles:
 
 
 @record
-class ReferenceFiles:
+class ReportedTexts:
     """Documents, references and sources of the decoding."""
 
     documents: DocumentOptions = part(DocumentOptions)
-    references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, many=True)
+    references: ReferenceFiles = part(
+        ReferenceFiles, without={"drop_unreferenced"}, required={"references"}
+    )
     source: str | None = option(
         "Text in the source language, one sentence per line.", type=FILE, default=None
     )
@@ -88,7 +90,7 @@ class ReportOptions:
     """Options of `rerank report`."""
 
     decoding: DecodingFiles = part(DecodingFiles, "Decoding")
-    references: ReferenceFiles = part(ReferenceFiles, "References")
+    texts: ReportedTexts = part(ReportedTexts, "References")
     measures: MeasureOptions = part(
         MeasureOptions, "Measures", without={"detokenize", "detruecase", "weights"}
     )
@@ -155,9 +157,12 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             raise UsageError("-: a trace is read twice; give the name of a file")
     check_outputs([page.out], files.values())
     inputs = InputFiles(files.values())
-    described = options.references
+    described = options.texts
     documents, targets = read_with_documents(
-        described.documents.file, described.documents.no_docs, described.references, notices
+        described.documents.file,
+        described.documents.no_docs,
+        described.references.references,
+        notices,
     )
     decoding = Decoding(given.trace, given.baseline, documents, notices)
     explanation = Explanation.of(decoding.noted())
@@ -227,7 +232,7 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     """All files that are read, by what they are."""
     from rerank.formats.translations import files_of
 
-    given, described = options.decoding, options.references
+    given, described = options.decoding, options.texts
     own = {"trace": given.trace, "baseline": given.baseline, "summary": given.summary}
     own |= {"weights": given.decoding_weights}
     files: dict[str, FilePath] = {name: path for name, path in own.items() if path is not None}
@@ -237,5 +242,5 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
         files["documents"] = files_of([described.documents.file], "documents")[0]
     files |= {f"scores {i}": path for i, path in enumerate(dict.fromkeys(scores), 1)}
     files |= {f"words {i}": path for i, path in enumerate(options.measures.files, 1)}
-    references = files_of(described.references, "reference")
+    references = files_of(described.references.references, "reference")
     return files | {f"reference {i}": path for i, path in enumerate(references, 1)}

@@ -75,9 +75,9 @@ class ListFiles:
 
 @record
 class ReferenceFiles:
-    """References of the sentences of lists."""
+    """References of sentences; commands that cannot do without require them."""
 
-    references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, many=True)
+    references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, default=())
     drop_unreferenced: bool = option(
         "Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
         default=False,
