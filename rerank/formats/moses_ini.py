@@ -24,13 +24,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
 from rerank.formats.moses_grammar import features, is_sparse
-from rerank.formats.tokens import NUMBER, number, shown, written
+from rerank.formats.tokens import NUMBER, Place, number, shown, written
 from rerank.notices import Notices
 
 _SECTION = re.compile(rb"\[(.*)\]")
@@ -108,28 +108,28 @@ def read_ini(
     """
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
-    sections = _sections(lines)
+    place = Place(source, notices)
+    texts = _without_comments(lines)
+    sections = _sections(texts)
     own = b"weight" if sections and sections[-1] is not None else None
     old = own is not None and own not in sections
     if own is None:
-        if start := _init_opt(lines):
-            notices.add(_RANGES, source=source, line=start)
-            lines = [line if n <= start else b"" for n, line in enumerate(lines, 1)]
-        lines = _on_one_line(lines)
-    untuned = _untuned(lines, sections)
-    for n, (line, section) in enumerate(zip(lines, sections, strict=True), 1):
-        text = _COMMENT.sub(b"", line).strip()
+        if start := _init_opt(texts):
+            place.note(_RANGES, line=start)
+            lines, texts = lines[:start], [*texts[:start], *[b""] * (len(texts) - start)]
+        texts = _on_one_line(texts)
+    untuned = _untuned(texts, sections)
+    for text, section in zip(place.numbered(texts), sections, strict=True):
         if _SECTION.fullmatch(text):
             if section == b"weight-file" and not sparse_file:
-                kind = "[weight-file] ignored; its weights are not read"
-                notices.add(kind, source=source, line=n)
+                place.note("[weight-file] ignored; its weights are not read")
         elif text and (section == own or (old and _old_name(section))):
-            if _is_untuned(text, untuned):
-                notices.add(_NEVER_TUNED, source=source, line=n)
+            words = text.replace(b"=", b" ", 1).split()
+            if words and (words[0] in untuned or words[1:] == [b"UNTUNEABLE"]):
+                place.note(_NEVER_TUNED)
                 continue
             if _UNTUNEABLE in text:
-                kind = f"{_UNTUNEABLE.decode()}, left out, as k-best lists leave it out"
-                notices.add(kind, source=source, line=n)
+                place.note(f"{_UNTUNEABLE.decode()}, left out, as k-best lists leave it out")
                 text = b" ".join(one for one in text.split() if one != _UNTUNEABLE)
                 if not text or text.endswith(b"="):
                     continue
@@ -140,7 +140,7 @@ def read_ini(
                 for name in sparse.keys() & more:
                     raise InputError(f"expected one weight of {name!r}, found two")
             except InputError as fault:
-                raise InputError(str(fault), source=source, line=n) from None
+                raise place.fault(str(fault)) from None
             sparse |= more
             for name, values in found.items():
                 dense.setdefault(name, []).extend(values)
@@ -155,22 +155,38 @@ def read_ini(
 
 def weight_file(lines: Sequence[bytes]) -> tuple[str, int] | None:
     """The file that [weight-file] names, and its line from 1; None without such a section."""
-    for n, (line, section) in enumerate(zip(lines, _sections(lines), strict=True), 1):
-        text = _COMMENT.sub(b"", line).strip()
+    texts = _without_comments(lines)
+    for n, (text, section) in enumerate(zip(texts, _sections(texts), strict=True), 1):
         if section == b"weight-file" and text and not _SECTION.fullmatch(text):
             return text.decode(), n
     return None
 
 
-def _untuned(lines: Sequence[bytes], sections: Sequence[bytes | None]) -> set[bytes]:
+def _without_comments(lines: Iterable[bytes]) -> list[bytes]:
+    """The lines without comments, and without white space around."""
+    return [_COMMENT.sub(b"", line).strip() for line in lines]
+
+
+def _sections(texts: Iterable[bytes]) -> list[bytes | None]:
+    """The section of each line, which begins with its header; None before the first one."""
+    found: list[bytes | None] = []
+    current = None
+    for text in texts:
+        if header := _SECTION.fullmatch(text):
+            current = header[1]
+        found.append(current)
+    return found
+
+
+def _untuned(texts: Sequence[bytes], sections: Sequence[bytes | None]) -> set[bytes]:
     """Names of the functions of [feature] that are `tuneable=false`.
 
     One without `name=` is called by its class and a number, as in moses/FF/FeatureFunction.cpp.
     """
     found: set[bytes] = set()
     unnamed: Counter[bytes] = Counter()
-    for line, section in zip(lines, sections, strict=True):
-        words = _COMMENT.sub(b"", line).split()
+    for text, section in zip(texts, sections, strict=True):
+        words = text.split()
         if section == b"feature" and words and not words[0].startswith(b"["):
             options = dict(word.split(b"=", 1) for word in words[1:] if b"=" in word)
             name = options.get(b"name")
@@ -182,45 +198,32 @@ def _untuned(lines: Sequence[bytes], sections: Sequence[bytes | None]) -> set[by
     return found
 
 
-def _is_untuned(text: bytes, untuned: Collection[bytes]) -> bool:
-    """Whether a line of [weight] is of a function that is never tuned."""
-    words = text.replace(b"=", b" ", 1).split()
-    return bool(words) and (words[0] in untuned or words[1:] == [b"UNTUNEABLE"])
-
-
 def _old_name(section: bytes | None) -> str | None:
     return _OLD_SECTIONS.get((section or b"").decode())
 
 
-def _init_opt(lines: Sequence[bytes]) -> int | None:
+def _init_opt(texts: Sequence[bytes]) -> int | None:
     """Number from 1 of the line of start weights in an init.opt of Moses' mert; None in others.
 
     It has three lines of as many numbers: start, least and largest values. Three lines of one
     number each are three weights.
     """
-    rows = [
-        (n, text) for n, line in enumerate(lines, 1) if (text := _COMMENT.sub(b"", line).split())
-    ]
-    if len(rows) != 3 or len({len(text) for _, text in rows}) > 1 or len(rows[0][1]) < 2:
+    rows = [text.split() for text in texts if text]
+    if len(rows) != 3 or len(set(map(len, rows))) > 1 or len(rows[0]) < 2:
         return None
-    if not all(NUMBER.fullmatch(token) for _, text in rows for token in text):
+    if not all(NUMBER.fullmatch(token) for row in rows for token in row):
         return None
-    low, high = ([float(token) for token in text] for _, text in rows[1:])
-    return rows[0][0] if all(a <= b for a, b in zip(low, high, strict=True)) else None
+    ordered = all(float(a) <= float(b) for a, b in zip(rows[1], rows[2], strict=True))
+    return next(n for n, text in enumerate(texts, 1) if text) if ordered else None
 
 
-def _on_one_line(lines: Sequence[bytes]) -> Sequence[bytes]:
+def _on_one_line(texts: list[bytes]) -> list[bytes]:
     """Lines of numbers alone, one or several a line, as one line with all of them."""
-    texts = [_COMMENT.sub(b"", line).split() for line in lines]
-    numbers = [token for text in texts for token in text]
+    numbers = [token for text in texts for token in text.split()]
     if sum(map(bool, texts)) < 2 or not all(map(NUMBER.fullmatch, numbers)):
-        return lines
+        return texts
     first = next(n for n, text in enumerate(texts) if text)
-    joined = b" ".join(numbers)
-    return [
-        joined if n == first else b"" if text else line
-        for n, (line, text) in enumerate(zip(lines, texts, strict=True))
-    ]
+    return [b" ".join(numbers) if n == first else b"" for n in range(len(texts))]
 
 
 def _labelled(text: bytes) -> bytes:
@@ -248,7 +251,8 @@ def merged(
     there is no section `[weight]`, or if a label has another number of values.
     """
     read_scale(lines, source=source)  # refuses two of them
-    inside = [n for n, section in enumerate(_sections(lines)) if section == b"weight"]
+    sections = _sections(_without_comments(lines))
+    inside = [n for n, section in enumerate(sections) if section == b"weight"]
     if not inside:
         raise InputError("expected a section [weight] to write into, found none", source=source)
     places: dict[str, list[int]] = {}
@@ -280,7 +284,12 @@ def merged(
             source=source,
             names=list(appended),
         )
-    return _with_alpha(new, alpha, inside[0])
+    comment, scales = scale_line("alpha", alpha).encode(), _scales(new)
+    if scales:
+        new[scales[0]] = comment
+    elif alpha is not None:
+        new.insert(inside[0], comment)
+    return new
 
 
 def _scales(lines: Sequence[bytes], name: str = "alpha") -> list[int]:
@@ -288,25 +297,6 @@ def _scales(lines: Sequence[bytes], name: str = "alpha") -> list[int]:
     found = ((n, _SCALE.fullmatch(line.strip())) for n, line in enumerate(lines))
     named = ((n, m[2]) for n, m in found if m and m[1] == name.encode())
     return [n for n, value in named if value == b"null" or NUMBER.fullmatch(value)]
-
-
-def _with_alpha(lines: Sequence[bytes], alpha: float | None, header: int) -> list[bytes]:
-    """The lines with this alpha in place of the old one or, if there is none, before `header`."""
-    line, places = scale_line("alpha", alpha).encode(), _scales(lines)
-    if places:
-        return [*lines[: places[0]], line, *lines[places[0] + 1 :]]
-    return [*lines[:header], *([] if alpha is None else [line]), *lines[header:]]
-
-
-def _sections(lines: Sequence[bytes]) -> list[bytes | None]:
-    """The section of each line, which begins with its header; None before the first one."""
-    found: list[bytes | None] = []
-    current = None
-    for line in lines:
-        if header := _SECTION.fullmatch(_COMMENT.sub(b"", line).strip()):
-            current = header[1]
-        found.append(current)
-    return found
 
 
 def _parts(line: bytes) -> tuple[bytes, bytes, bytes]:
