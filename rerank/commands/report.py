@@ -107,9 +107,9 @@ def report(options: ReportOptions) -> None:
       rerank report --trace test.trace --summary test.json --weights weights.json \
         --docs test.docids --ref test.en --out report.html
     """
-    from rerank.files.outputs import atomic, check_folder, to_json
+    from rerank.files.outputs import atomic, check_folder, check_matplotlib, to_json
     from rerank.formats.learning_curve import read_curve
-    from rerank.report.figures import check_matplotlib, write_figures
+    from rerank.report.figures import write_figures
     from rerank.report.page import render
 
     page = options.page

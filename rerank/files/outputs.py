@@ -311,6 +311,16 @@ def _check_writable(path: FilePath, name: str) -> None:
         refuse_long(needed)
 
 
+def check_matplotlib(option: str) -> None:
+    """UsageError for an option that draws, without matplotlib."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            f"{option} needs matplotlib: pip install 'rerank-mt[figures]', or leave {option} out"
+        ) from None
+
+
 def check_folder(folder: str | Path, name: str) -> None:
     """UsageError for a folder that neither can be written nor made; `name` is for the message."""
     near = str(folder)

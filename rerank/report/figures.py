@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rerank.errors import UsageError
 from rerank.files.outputs import atomic
 
 if TYPE_CHECKING:
@@ -20,29 +19,11 @@ if TYPE_CHECKING:
     from rerank.report.run_report import RunReport
     from rerank.tuning.provenance import Section
 
-SUFFIXES = (".svg", ".png", ".pdf")
 _COLUMNS = 4
 FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 _WIDTH, _HEIGHT = 5.0, 2.6  # inches
 _UP, _DOWN = "#0550ae", "#9a3b00"
 Curve = Sequence[tuple[float, float]]
-
-
-def check_figure(path: str | Path) -> None:
-    """UsageError for a file name that is not a figure's, and without matplotlib."""
-    if Path(path).suffix not in SUFFIXES:
-        raise UsageError(f"--plot {path}: expected a file {', '.join(SUFFIXES)}")
-    check_matplotlib("--plot")
-
-
-def check_matplotlib(option: str) -> None:
-    """UsageError for an option that draws, without matplotlib."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise UsageError(
-            f"{option} needs matplotlib: pip install 'rerank-mt[figures]', or leave {option} out"
-        ) from None
 
 
 def plot_sections(

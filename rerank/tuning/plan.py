@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 CV, NONE = SELECTIONS = ("cv", "none")
 POOLS = ("auto", "sentences", "conditional", "exact")
 BLEU = "bleu"
+FIGURES = (".svg", ".png", ".pdf")  # suffixes of --plot
 SHRINKAGE = 1.0  # generalised best from few documents, and cost nothing with many
 _LENGTH_PRICE = 5.0  # BLEU that a length ratio off by 1 costs: .02 for 4 words in a thousand
 _MOST_THREADS = 512  # that a process should start
@@ -382,16 +384,16 @@ class TunedWeights:
 
     def check_files(self, others: Sequence[FilePath]) -> None:
         """UsageError where an output cannot be written, or is one of the files that are read."""
-        from rerank.files.outputs import check_outputs
+        from rerank.files.outputs import check_matplotlib, check_outputs
         from rerank.formats.weights import kind_of
 
         outputs = [self.out, *([self.plot] if self.plot else [])]
         check_outputs(outputs, [*others, *self.inputs])
         kind_of(self.out, merged=self.base is not None)
         if self.plot:
-            from rerank.report.figures import check_figure
-
-            check_figure(self.plot)
+            if Path(self.plot).suffix not in FIGURES:
+                raise UsageError(f"--plot {self.plot}: expected a file {', '.join(FIGURES)}")
+            check_matplotlib("--plot")
 
 
 def refuse_repeated(flag: str, names: Sequence[str]) -> None:
