@@ -72,9 +72,9 @@ class KBestRows:
         new = TextColumn.of(old.to_list())
         return self._changed(
             lambda array: array[rows],
-            lines=new,
-            text_spans=self.text_spans[rows] + (new.spans - old.spans)[:, :1],
-            sparse=self.sparse.take(rows),
+            new,
+            self.text_spans[rows] + (new.spans - old.spans)[:, :1],
+            self.sparse.take(rows),
         )
 
     def where(self, kept: NDArray[np.bool_]) -> KBestRows:
@@ -89,16 +89,16 @@ class KBestRows:
 
         return self._changed(
             ordered,
-            lines=TextColumn(self.lines.blob, ordered(self.lines.spans)),
-            text_spans=ordered(self.text_spans),
-            sparse=self.sparse.take(order),
+            TextColumn(self.lines.blob, ordered(self.lines.spans)),
+            ordered(self.text_spans),
+            self.sparse.take(order),
         )
 
     def filed(self, store: ArrayStore) -> KBestRows:
         """The rows with their columns on disk; sparse features stay in memory."""
         blob = store.filed(np.frombuffer(self.lines.blob, np.uint8))
         lines = TextColumn(blob.data.toreadonly(), store.filed(self.lines.spans))
-        return self._changed(store.filed, lines=lines, text_spans=store.filed(self.text_spans))
+        return self._changed(store.filed, lines, store.filed(self.text_spans), self.sparse)
 
     @property
     def nbytes(self) -> int:
@@ -111,10 +111,25 @@ class KBestRows:
         columns = {name: getattr(self, name) for name in _NUMBERS}
         return {name: column for name, column in columns.items() if column is not None}
 
-    def _changed(self, change: Callable[[NDArray[Any]], NDArray[Any]], **others: Any) -> KBestRows:
+    def _changed(
+        self,
+        change: Callable[[NDArray[Any]], NDArray[Any]],
+        lines: TextColumn,
+        text_spans: NDArray[np.int64],
+        sparse: SparseColumns,
+    ) -> KBestRows:
         """The rows with each column of numbers changed, and with these other columns."""
-        numbers: dict[str, Any] = {name: change(column) for name, column in self._numbers().items()}
-        return replace(self, **numbers, **others)
+        return KBestRows(
+            self.labels,
+            lines,
+            text_spans,
+            change(self.line_numbers),
+            change(self.sentences),
+            change(self.dense),
+            change(self.totals),
+            sparse,
+            None if self.places is None else change(self.places),
+        )
 
 
 def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) -> KBestRows:
