@@ -63,7 +63,9 @@ class TuneMbrOptions:
     """Options of `rerank tune-mbr`."""
 
     run: RunOptions = part(RunOptions, without=SHARING)
-    references: ReferenceFiles = part(ReferenceFiles, "Lists and documents")
+    references: ReferenceFiles = part(
+        ReferenceFiles, "Lists and documents", required={"references"}
+    )
     weights: MbrWeights = part(MbrWeights, "Weights")
     objective: CorpusMetricOptions = part(CorpusMetricOptions, "What is maximised")
     searching: SearchOptions = part(SearchOptions, "Search", without={"beam", "alpha", "gap"})

@@ -50,7 +50,9 @@ class TuneMertOptions:
     """Options of `rerank tune-mert`."""
 
     run: RunOptions = part(RunOptions, without={"threads"})
-    references: ReferenceFiles = part(ReferenceFiles, "Lists and documents")
+    references: ReferenceFiles = part(
+        ReferenceFiles, "Lists and documents", required={"references"}
+    )
     weights: MertWeights = part(MertWeights, "Weights")
     plan: Plan = part(Plan, "How weights are found")
     searching: SearchOptions = part(SearchOptions, "Search", without={"gap", "seed"})
