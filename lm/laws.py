@@ -416,7 +416,7 @@ def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> 
         states.append(model.step(states[-1], torch.tensor([word]), inputs))
     words, place = torch.tensor([START, *sentence]), torch.arange(len(sentence) + 1)
     positions = Positions(words, place - 1, torch.zeros_like(place), place[-1:], len(sentence))
-    return ReadSentences.of(positions, PositionStates.cat([model.kept(s) for s in states]))
+    return ReadSentences(positions, PositionStates.cat([model.kept(s) for s in states]))
 
 
 @torch.no_grad()

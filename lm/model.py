@@ -236,7 +236,7 @@ class DocumentLM(nn.Module):
                 self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
             )
             states = self.kept(State(recurrent, None, None, value=values))
-        return ReadSentences.of(positions, states)
+        return ReadSentences(positions, states)
 
     def _prefix_values(self, positions: Positions, contexts: Rows) -> Tensor:
         """The context's values (N, D) at positions whose words are known."""
@@ -253,11 +253,13 @@ class DocumentLM(nn.Module):
         def value() -> Tensor:
             if not self.context.per_word:
                 return self.context.value(contexts)[positions.context]
-            if read.values is not None:
-                return read.values
+            if read.states.values is not None:
+                return read.states.values
             if self.context.reads_prefix:
                 return self._prefix_values(positions, contexts)
-            query = positions.previous(read.hidden if read.layers is None else read.layers)
+            query = positions.previous(
+                read.hidden if read.states.layers is None else read.states.layers
+            )
             prepared = self.context.prepared(contexts)
             return self.context.word_values(prepared, positions.context, query)
 

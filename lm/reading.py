@@ -21,7 +21,7 @@ from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM, Dropout
 from lm.noise import Corruption, Noise
-from lm.sentences import Positions, ReadSentences, Rows
+from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 
 Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where there is none
 
@@ -161,8 +161,8 @@ class _SegmentReader:
             copies = self._corruption.copies(self.corpus, chosen)
             batch = PackedBatch.of(copies.text, np.arange(len(copies.sources)), nothing.device)
             left = torch.from_numpy(copies.left).to(nothing.device)
-        read = ReadSentences(batch.positions, nothing.new_zeros(len(batch.inputs), 0))
-        summary = self.model.context.summary(read)
+        unread = PositionStates(nothing.new_zeros(len(batch.inputs), 0))
+        summary = self.model.context.summary(ReadSentences(batch.positions, unread))
         return summary if left is None else summary.take(left)
 
     def _auxiliary(self, contexts: Rows, batch: PackedBatch) -> Tensor:
@@ -225,7 +225,7 @@ class _SegmentReader:
         summary = model.context.summary(sentences).take(left)
         # packed sentences keep their order: without the copies, positions are those of `batch`
         own = sentences.positions.context < len(chosen)
-        return ReadSentences.of(batch.positions, sentences.states.take(own)), summary
+        return ReadSentences(batch.positions, sentences.states.take(own)), summary
 
 
 def _sentences(batch: PackedBatch, grid: Grid) -> Tensor:

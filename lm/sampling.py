@@ -129,7 +129,7 @@ def _prefixes(words: Tensor, states: Sequence[PositionStates]) -> ReadSentences:
     before = place - sentences
     before[0] = -1
     columns = words.T.flatten(), before.flatten(), (place % sentences).flatten(), place[-1]
-    return ReadSentences.of(Positions(*columns, positions - 1), PositionStates.cat(states))
+    return ReadSentences(Positions(*columns, positions - 1), PositionStates.cat(states))
 
 
 def _drawn(log_probs: Tensor, uniform: Sequence[float]) -> Tensor:

@@ -93,7 +93,7 @@ class ScoringEngine:
             state = state.take(positions.before[start:stop] - forest.levels[level - 1])
             state = model.step(state, positions.words[start:stop], self.inputs)
             states.append(model.kept(state))
-        return ReadSentences.of(positions, PositionStates.cat(states))
+        return ReadSentences(positions, PositionStates.cat(states))
 
     def path_scores(self, forest: Forest, features: Tensor, contexts: Rows) -> NDArray[np.float64]:
         """Scores (n,) of the candidates: sums over their words and `</s>`.

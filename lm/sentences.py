@@ -173,26 +173,15 @@ def _present(parts: Sequence[Tensor | None]) -> Tensor | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadSentences:
-    """B sentences as a recurrence read them, from which contexts take what they keep.
-
-    The tensors are those of `PositionStates`, for N positions.
-    """
+    """B sentences as a recurrence read them, from which contexts take what they keep."""
 
     positions: Positions
-    hidden: Tensor
-    recurrent: State = ()
-    layers: Tensor | None = None
-    values: Tensor | None = None
-
-    @classmethod
-    def of(cls, positions: Positions, states: PositionStates) -> Self:
-        """Sentences with these positions and states."""
-        return cls(positions, states.hidden, states.recurrent, states.layers, states.values)
+    states: PositionStates
 
     @property
-    def states(self) -> PositionStates:
-        """What is kept of the positions."""
-        return PositionStates(self.hidden, self.recurrent, self.layers, self.values)
+    def hidden(self) -> Tensor:
+        """Top hidden states (N, H) of the positions."""
+        return self.states.hidden
 
     def last_hidden(self) -> Tensor:
         """Top hidden states (B, H) after the last words."""
@@ -200,15 +189,15 @@ class ReadSentences:
 
     def last_layers(self) -> Tensor:
         """Hidden states of all layers (B, L · H) after the last words."""
-        if self.layers is None:
+        if self.states.layers is None:
             raise TypeError("only a context that reads layers receives their hidden states")
-        return self.layers[self.positions.last]
+        return self.states.layers[self.positions.last]
 
     def last_states(self) -> State:
         """Whole recurrent states (B rows) after the last words."""
-        if not self.recurrent:
+        if not self.states.recurrent:
             raise TypeError("only a context that carries a state receives whole states")
-        return select(self.recurrent, self.positions.last)
+        return select(self.states.recurrent, self.positions.last)
 
     def words(self) -> tuple[Tensor, Tensor]:
         """Ids (B, M) in reading order, padded at the beginning, and a mask of the words."""

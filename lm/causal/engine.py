@@ -280,7 +280,8 @@ class CausalEngine:
             for batch in self._batches(rows, lambda row: (len(row[0]), len(row[1]))):
                 _, kept = self._read([_Row(past, *path_of(new)) for past, new in batch], keep=True)
                 for (past, new), own in zip(batch, kept, strict=True):
-                    self._put((*past, *new), own)
+                    self._stored[np.array((*past, *new), np.int32).tobytes()] = own
+                    self._size += sum(tensor.numel() for tensor in own)
             missing = {ids: c for ids, c in missing.items() if not self._known(ids)}
 
     def _known(self, ids: tuple[int, ...]) -> bool:
@@ -292,10 +293,6 @@ class CausalEngine:
             self._stored.move_to_end(name)
             return True
         return False
-
-    def _put(self, ids: tuple[int, ...], pairs: KeyValues) -> None:
-        self._stored[np.array(ids, np.int32).tobytes()] = pairs
-        self._size += sum(tensor.numel() for tensor in pairs)
 
     def _trim(self) -> None:
         """Drop the least recently used pairs beyond the memory for them."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.contexts import Context
-from lm.recurrences import Recurrence, State
+from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows, embedding_sums
 
 MOST_ENTRIES = 1 << 22  # of (positions, sentences, attention) at once
@@ -118,19 +118,14 @@ class BagSequence(BagOfWords):
         """Top states (B, H) after each of n inputs (n, B, K), unchanged where the mask is false."""
         state, outputs = reader.start(inputs.shape[1]), []
         for projected, present in zip(reader.project(inputs), mask, strict=True):
-            state = _where(present, reader.step(projected, state), state)
+            both = zip(reader.step(projected, state), state, strict=True)
+            state = tuple(torch.where(present[:, None], new, old) for new, old in both)
             outputs.append(reader.output(state))
         return outputs
 
     def history_key(self, sentences: Sequence[bytes]) -> bytes:
         """The keys in their order: the sequence of bags decides the value."""
         return Context.history_key(self, sentences)
-
-
-def _where(mask: Tensor, following: State, before: State) -> State:
-    """The following state of the rows where the mask holds, that before of the others."""
-    column = mask[:, None]
-    return tuple(torch.where(column, f, b) for f, b in zip(following, before, strict=True))
 
 
 class BagAttention(BagSequence):

@@ -15,7 +15,7 @@ from lm.composition import RELATION_CLASSIFIERS, load
 from lm.contexts import LabelledContext
 from lm.contexts.document import DocumentRecurrence, Encodings, PreviousEncoding
 from lm.recurrences import Recurrence
-from lm.sentences import ReadSentences, Rows
+from lm.sentences import PositionStates, ReadSentences, Rows
 from lm.side_information import n_labels
 
 NOISE = 0.1  # times 1/√H: largest difference of an initial matrix from the identity
@@ -235,7 +235,7 @@ class RelationTask(LabelledContext, DocumentRecurrence):
         given = noted >= LABELLED
         if not bool(given.any()):
             return None
-        nothing = self.first.new_zeros(len(batch.inputs), 0)
+        nothing = PositionStates(self.first.new_zeros(len(batch.inputs), 0))
         sentences = ReadSentences(batch.positions, nothing)
         state = contexts.rest
         after = super().advance(state, self.summary(sentences))

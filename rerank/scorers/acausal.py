@@ -15,7 +15,7 @@ import numpy as np
 
 from decoders.problem import Answer, Floats, Indices, States, UnsuitedDecoder, check_path
 from lm.scoring import ScoringEngine
-from lm.sentences import ReadSentences, Rows
+from lm.sentences import PositionStates, ReadSentences, Rows
 from lm.side_information import SideText
 from lm.trie import Candidates, build
 from rerank.scorers.cached_scores import CachedScores, ScorerCache, Sums, digest
@@ -172,7 +172,7 @@ class AcausalProblem(ContextualProblem):
         candidates = self.sentence(t)
         places = np.arange(len(candidates.offsets) - 1)
         forest = build(candidates, places, np.zeros_like(places), 1)
-        unread = self.engine.model.embedding.weight.new_zeros(len(forest), 0)
+        unread = PositionStates(self.engine.model.embedding.weight.new_zeros(len(forest), 0))
         summary = context.summary(ReadSentences(forest.positions(device), unread))
         words = SideText(candidates.tokens, candidates.offsets).rows(places, device)
         return summary, context.encoded(Rows.of(words))
