@@ -78,10 +78,6 @@ class ScoringEngine:
             predictor = model.head.predictor(backend)
             return cls(model, backend, model.word_inputs(), predictor)
 
-    def timed(self, work: Callable[[], Result]) -> Result:
-        """`work()` on the backend, timed; with smaller batches where memory runs out."""
-        return self.counts.timed(self.backend, work)
-
     def read(self, forest: Forest, contexts: Rows) -> ReadSentences:
         """A forest's candidates, read once for each node; contexts: a row for each root."""
         model = self.model
@@ -144,7 +140,7 @@ def independent(engine: ScoringEngine, lists: Candidates, side: Rows | None = No
             scores += [s.astype(np.float32) for s in _split(sums, part)]
         return scores
 
-    found = enumerate(engine.timed(attempt))
+    found = enumerate(engine.counts.timed(engine.backend, attempt))
     return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
@@ -190,7 +186,7 @@ def pairs(
             matrices += [sums[rows] for sums, (_, rows) in zip(found, given, strict=True)]
         return matrices
 
-    found = enumerate(engine.timed(attempt))
+    found = enumerate(engine.counts.timed(engine.backend, attempt))
     return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
@@ -203,7 +199,7 @@ def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]
     contexts only add to the logits, one pass over each trie and one product serve all of them.
     Errors: LogProbError, MemoryError.
     """
-    found = engine.timed(lambda: _all_after(engine, requests))
+    found = engine.counts.timed(engine.backend, lambda: _all_after(engine, requests))
     return [
         (_checked(engine, scores, lists, i), summary)
         for i, ((lists, _), (scores, summary)) in enumerate(zip(requests, found, strict=True))

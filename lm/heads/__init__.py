@@ -101,7 +101,7 @@ class Head(nn.Module):
     head; for both, probabilities are the softmax of the logits of a linear head. predicts_end:
     whether `</s>` is a word that is predicted; else its loss and its score are 0, and a sentence
     is scored by its words alone. averaged: whether training minimises the mean of `loss` over a
-    sentence's words, instead of the sum.
+    sentence's words, instead of the sum. scorer: what the predictor of a linear head is.
     """
 
     linear: ClassVar[bool] = True
@@ -109,6 +109,7 @@ class Head(nn.Module):
     sampled: ClassVar[bool] = True
     predicts_end: ClassVar[bool] = True
     averaged: ClassVar[bool] = False
+    scorer: ClassVar[type[LinearPredictor]] = LinearPredictor
     bias: Tensor
 
     def weight(self) -> Tensor:
@@ -196,7 +197,7 @@ class Head(nn.Module):
 
     def predictor(self, backend: Backend) -> Predictor:
         """The head ready to score words, in many contexts at once if it is linear."""
-        return LinearPredictor(torch.cat([self.weight(), self.bias[:, None]], dim=1), backend)
+        return self.scorer(torch.cat([self.weight(), self.bias[:, None]], dim=1), backend)
 
 
 class Softmax(Head):
@@ -270,6 +271,28 @@ class LogitHead(Head):
         return self.layer.features(h, c)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LogitPredictor(LinearPredictor):
+    """Logits of a linear head as scores: log Z is taken as 0."""
+
+    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of words and of `</s>`; O((N + M) R) time."""
+        return self._logits(with_column(features, 1.0), parents, words)
+
+    def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
+        """No normalisers: empty tensors."""
+        return [(columns[:0], columns[:0].bool()) for columns, _ in pairs]
+
+    def pair_log_probs(
+        self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Logits (M, C) of words and (N, C) of `</s>` in each context; O((N + M C) R) time."""
+        columns, shifts = pair
+        into, leave = self._logits(columns, parents, words)
+        of_words, of_end = self.weight[words] @ shifts.T, shifts @ self.weight[END]
+        return into[:, None] + of_words, leave[:, None] + of_end
+
+
 class SelfNormalised(LogitHead):
     """Softmax trained so that log Z is near 0 and its logits are scores; no more parameters.
 
@@ -278,6 +301,7 @@ class SelfNormalised(LogitHead):
 
     normalised = False
     log_normaliser = 0.0
+    scorer = LogitPredictor
 
     def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
         super().__init__(hidden, context, embedding, tied=tied)
@@ -302,29 +326,3 @@ class SelfNormalised(LogitHead):
     def score(self, features: Tensor, targets: Tensor) -> Tensor:
         """Logits of the targets, (N,)."""
         return (features * self.weight()[targets]).sum(dim=1) + self.bias[targets]
-
-    def predictor(self, backend: Backend) -> LinearPredictor:
-        """The head ready to score words, in many contexts at once."""
-        return LogitPredictor(torch.cat([self.weight(), self.bias[:, None]], dim=1), backend)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LogitPredictor(LinearPredictor):
-    """Logits of a linear head as scores: log Z is taken as 0."""
-
-    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits of words and of `</s>`; O((N + M) R) time."""
-        return self._logits(with_column(features, 1.0), parents, words)
-
-    def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
-        """No normalisers: empty tensors."""
-        return [(columns[:0], columns[:0].bool()) for columns, _ in pairs]
-
-    def pair_log_probs(
-        self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Logits (M, C) of words and (N, C) of `</s>` in each context; O((N + M C) R) time."""
-        columns, shifts = pair
-        into, leave = self._logits(columns, parents, words)
-        of_words, of_end = self.weight[words] @ shifts.T, shifts @ self.weight[END]
-        return into[:, None] + of_words, leave[:, None] + of_end

@@ -154,8 +154,9 @@ class AcausalProblem(ContextualProblem):
         context, device = self.engine.model.context, self.engine.backend.device
         if following is None:
             nothing = SideText(np.zeros(0, np.int32), np.zeros(2, np.int64))
-            side = self.engine.timed(
-                lambda: context.encoded(Rows.of(nothing.rows(np.zeros(1, np.int64), device)))
+            side = self.engine.counts.timed(
+                self.engine.backend,
+                lambda: context.encoded(Rows.of(nothing.rows(np.zeros(1, np.int64), device))),
             ).repeat_interleave(len(contexts))
         else:
             side = take(self._vectors_of(t + 1)[1], following)
@@ -164,7 +165,9 @@ class AcausalProblem(ContextualProblem):
     def _vectors_of(self, t: int) -> tuple[Rows, Rows]:
         """What the context takes from each candidate of sentence t: read, and as the next one."""
         if t not in self._vectors:
-            self._vectors[t] = self.engine.timed(lambda: self._encoded(t))
+            self._vectors[t] = self.engine.counts.timed(
+                self.engine.backend, lambda: self._encoded(t)
+            )
         return self._vectors[t]
 
     def _encoded(self, t: int) -> tuple[Rows, Rows]:
