@@ -1,4 +1,4 @@
-"""What a model keeps of the sentences before: the contexts, one file each."""
+"""What a model keeps of the sentences before: what all contexts are; a file for each family."""
 
 from __future__ import annotations
 
