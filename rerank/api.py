@@ -25,7 +25,7 @@ import numpy as np
 from rerank.commands.document_run import LinearModel, Run, choose_search
 from rerank.commands.lists import KBestFile, Lists, NamedLists, made_lists, with_own_sources
 from rerank.commands.results import DocumentResult, Trace
-from rerank.commands.run import ListFiles
+from rerank.commands.run import ListFiles, ScoringMachine
 from rerank.commands.search import SEARCH, SearchOptions
 from rerank.corpus.columns import Label
 from rerank.corpus.documents import Documents
@@ -43,7 +43,7 @@ from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.features import FeatureSource
-from rerank.scorers.models import LM, SCORER, LanguageModelOption, Scoring, check_names, open_models
+from rerank.scorers.models import LM, SCORER, LanguageModelOption, check_names, open_models
 from rerank.scorers.plugin import PluginScorer
 
 if TYPE_CHECKING:
@@ -241,7 +241,8 @@ class _Options:
         found = SearchOptions(search=member, **chosen).chosen()
         self.search = found.listing(options.get("n_best", 1))
         self.default_weight: float | None = options.get("default_weight")
-        self.scoring = Scoring(**{name: options[name] for name in options if name in machine})
+        given = {name: options[name] for name in options if name in machine}
+        self.machine = settings_of(ScoringMachine, **given)
 
     def open(
         self,
@@ -257,8 +258,8 @@ class _Options:
         added = [(name, Path(name)) for name in scorers]
         names = {LM: [(one.name, one.value) for one in named], SCORER: added}
         check_names(names, [one.name for one in named if one.pmi])
-        cache = self.scoring.open_cache(notices) if named else None
-        models = open_models(named, cache, **self.scoring.machine)
+        cache = self.machine.open_cache(notices) if named else None
+        models = open_models(named, cache, **self.machine.of_models)
         return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
 
 

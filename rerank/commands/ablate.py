@@ -95,10 +95,10 @@ def ablate(options: AblateOptions) -> None:
 
     messages, weights, references = options.messages, options.weights, options.references.references
     lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
-    messages.announce_threads(lists.scoring.threads)
+    messages.announce_threads(options.run.machine.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
         given = [weights.weights, *([weights.null_weights] if weights.null_weights else [])]
-        files = [*files_of(references, "reference"), *given, *lists.files]
+        files = [*files_of(references, "reference"), *given, *options.run.files]
         check_outputs([], files)
         inputs = InputFiles(files)
         models = {EMPTIED: LinearModel.read(weights.weights, weights.default_weight, notices)}
@@ -108,7 +108,7 @@ def ablate(options: AblateOptions) -> None:
         if lists.kbest:  # its own documents are read before the lists
             lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
         documents, targets = read_targets(lists, references, notices, messages.announce)
-        run = opened.enter_context(ListRun.open(lists, notices, documents=documents))
+        run = opened.enter_context(ListRun.open(lists, notices, options.run, documents=documents))
         if not have_contexts(run.scorers):
             raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
         if names := without_null(run.scorers):

@@ -110,11 +110,10 @@ def check(options: CheckOptions) -> int:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import UNREFERENCED
-    from rerank.scorers.models import LanguageModelOption, check_names, open_model
+    from rerank.scorers.models import LM, check_names, open_model
 
     others, references = options.others, options.others.references
     lists = options.lists.lists(
-        lms=tuple(LanguageModelOption(name, folder, folder) for name, folder in others.lm),
         side={} if others.source is None else {"source": others.source},
         drop_unreferenced=others.drop_unreferenced,
     )
@@ -125,7 +124,7 @@ def check(options: CheckOptions) -> int:
     check_outputs(targets.values(), files)
     result = CheckResult(Findings(), None, options.messages.strict)
     with options.messages.warnings(), ExitStack() as opened:
-        check_names(lists.names)
+        check_names({LM: others.lm})
         models = []
         for name, folder in others.lm:
             model = open_model(folder, "cpu")

@@ -121,17 +121,17 @@ def decode(options: DecodeOptions) -> None:
     from rerank.files.outputs import check_outputs, to_json
     from rerank.report.explanation import Explanation
 
-    lists, weights, messages = options.run.inputs(), options.weights, options.messages
+    weights, messages = options.weights, options.messages
     if not options.output.dry_run and not share_scores(decode, options):
         return
-    messages.announce_threads(lists.scoring.threads)
+    messages.announce_threads(options.run.machine.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
-        paths, read = options.output.paths, [weights.weights, *lists.files]
+        paths, read = options.output.paths, [weights.weights, *options.run.files]
         inputs = InputFiles(read)
         check_outputs(paths.values(), read)
         model = LinearModel.read(weights.weights, weights.default_weight, notices)
         search = model.scale(options.searching.chosen().listing(options.output.n_best))
-        run = opened.enter_context(ListRun.open(lists, notices))
+        run = opened.enter_context(ListRun.open(options.run.inputs(), notices, options.run))
         search = choose_search(run, search, messages.announce)
         name, sentence = _explained(run, options.output.explain)
         if options.output.dry_run or (run.scorers and run.sharded is None):
@@ -254,7 +254,7 @@ def _signature(
     found = [one.search for one in results if one.search.decoder != NO_CANDIDATES.decoder]
     decoders = sorted({one.decoder for one in found})
     ways = sorted({one.direction for one in found})
-    lists, models, scoring = run.lists, run.models, run.lists.scoring
+    lists, models, machine = run.lists, run.models, run.machine
     return signature(
         {
             "search": "+".join(decoders),
@@ -269,8 +269,8 @@ def _signature(
             "lm": digests(models),
             "scores": digests(run.score_files),
             "scorers": digests(run.plugins),
-            "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
-            "det": True if models and scoring.deterministic else None,
+            "dtype": machine.dtype if models and machine.dtype != "float32" else None,
+            "det": True if models and machine.deterministic else None,
             "w": short_digest(weights.weights),
             "dw": weights.default_weight,
             "docs": lists.no_docs or short_digest(lists.docs),

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from rerank.commands.run import Messages
+from rerank.commands.run import Messages, RunOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
@@ -37,14 +37,9 @@ from rerank.torchrun import (
     sharing_documents,
 )
 
-if TYPE_CHECKING:
-    from rerank.files.paths import FilePath
-    from rerank.scorers.models import Scoring
-
 LOCAL = "local"
 SHARDS_PER_WORKER = 4  # the last workers wait for a quarter of a share, not for a whole one
 RETRIES = 3  # of a task whose worker was killed
-ScoreShard: TypeAlias = Callable[[Any, tuple[int, int], Printer, int], object]
 Done = tuple[list[str], int, str]  # lines about a shard; exit code and message of an error
 
 
@@ -108,14 +103,13 @@ def share_scores(work: Callable[[Any], object], options: Any) -> bool:
     alone = several == 1 and run.sharing.shard is None and run.sharing.ray is None
     if alone or isinstance(messages, ShardMessages):
         return True
-    lists = run.inputs()
-    _check(lists.scoring, several, lists.files)
-    if lists.scoring.ray is not None:
-        say, details = messages.announce, messages.detail
-        run_shards(_score_shard, (work, options), lists.scoring, say, details)
-    elif lists.scoring.shard is None:
-        with sharing_documents(lists.files) as group:
-            _score_shard((work, options), (group.rank + 1, several), messages.detail)
+    _check(run, several)
+    if run.sharing.ray is not None:
+        run_shards(work, options)
+    elif run.sharing.shard is None:
+        with sharing_documents(run.files) as group:
+            threads = run.machine.machine.threads
+            _score_shard(work, options, (group.rank + 1, several), threads, messages.detail)
             messages.detail(f"waiting for {several - 1} other processes")
             with others_alive():
                 group.wait()
@@ -126,65 +120,63 @@ def share_scores(work: Callable[[Any], object], options: Any) -> bool:
 
 
 def _score_shard(
-    given: tuple[Callable[[Any], object], Any],
+    work: Callable[[Any], object],
+    options: Any,
     shard: tuple[int, int],
+    threads: int | None,
     say: Printer,
-    threads: int | None = None,
 ) -> None:
     """Have the work of a command put the scores of a shard into the cache."""
-    work, options = given
-    threads = threads or options.run.machine.machine.threads
     run = options.run.of_shard(shard, threads)
     work(replace(options, run=run, messages=ShardMessages(say=say)))
 
 
-def _check(scoring: Scoring, several: int, files: Sequence[FilePath]) -> None:
+def _check(run: RunOptions, several: int) -> None:
     """UsageError for options that contradict each other, and without a cache."""
+    shard, ray = run.sharing.shard, run.sharing.ray
     asked = {
-        f"--shard {scoring.shard}": scoring.shard is not None,
-        f"--ray {scoring.ray}": scoring.ray is not None,
+        "" if shard is None else f"--shard {Shard(*shard)}": shard is not None,
+        f"--ray {ray}": ray is not None,
         "torchrun": several > 1,
     }
     given = [name for name, value in asked.items() if value]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} both share out the documents; take one")
-    if scoring.no_cache:
+    if run.machine.no_cache:
         raise UsageError(
             f"{given[0]}: the processes hand on their scores by the score cache; leave out "
             "--no-cache, or name a folder that all of them see with --cache DIR"
         )
-    if "-" in map(str, files):
+    if "-" in map(str, run.files):
         raise UsageError(
             f"{given[0]}: several processes cannot share standard input; name files instead of -"
         )
 
 
-def run_shards(
-    score: ScoreShard, given: object, scoring: Scoring, announce: Printer, details: Printer
-) -> None:
-    """Have a cluster put the scores of all documents into the cache.
+def run_shards(work: Callable[[Any], object], options: Any) -> None:
+    """Have a cluster of Ray put the scores of all documents into the cache.
 
-    score: is called in the workers with what is given. `scoring.ray` is the address of a cluster,
-    as Ray takes it, or `local`, which starts one here for as long as this takes. UsageError without
-    Ray, or if a machine does not see the folder of the cache; RerankError if a worker is killed
-    again and again; other errors are those of the tasks.
+    `--ray` is its address, or `local`, which starts one here for as long as this takes. UsageError
+    without Ray, or if a machine does not see the folder of the cache; RerankError if a worker is
+    killed again and again; other errors are those of the tasks.
     """
     ray = _imported()
-    threads = scoring.threads or 1
-    with _connected(ray, scoring.ray or LOCAL), _probe(scoring.cache) as probe:
+    run, announce = options.run, options.messages.announce
+    threads = run.machine.machine.threads or 1
+    with _connected(ray, run.sharing.ray), _probe(run.machine.cache) as probe:
         resources = ray.cluster_resources()
-        gpu = _uses_gpu(scoring.device, resources)
+        gpu = _uses_gpu(run.machine.machine.device, resources)
         slots = max(1, int(resources["GPU"] if gpu else resources.get("CPU", 1) // threads))
         total = slots * SHARDS_PER_WORKER
         announce(f"ray: {total} shards for {slots} workers at a time, {threads} threads each")
         task = ray.remote(num_cpus=threads, num_gpus=int(gpu), max_retries=RETRIES)(shard_task)
-        shared = ray.put((score, given, threads, probe, os.getcwd()))
+        shared = ray.put((work, options, threads, probe, os.getcwd()))
         waiting = {task.remote(shared, (n, total)): n for n in range(1, total + 1)}
         try:
             while waiting:
                 (first, *_), _ = ray.wait(list(waiting))
                 number = waiting.pop(first)
-                _report(ray.get(first), details)
+                _report(ray.get(first), options.messages.detail)
                 announce(f"ray: shard {number} of {total} is done, {len(waiting)} left")
         except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as fault:
             raise RerankError(
@@ -200,13 +192,13 @@ def run_shards(
 
 
 def shard_task(
-    shared: tuple[ScoreShard, Any, int, tuple[Path, str], str], shard: tuple[int, int]
+    shared: tuple[Callable[[Any], object], Any, int, tuple[Path, str], str], shard: tuple[int, int]
 ) -> Done:
     """Score a shard in a worker: lines about it, and exit code 0 or the error, not raised.
 
     Ray would run a task that raises again on another worker, as one whose worker was killed.
     """
-    score, given, threads, (probe, token), folder = shared
+    work, options, threads, (probe, token), folder = shared
     lines: list[str] = []
     try:
         try:
@@ -219,7 +211,7 @@ def shard_task(
                 f"a worker of Ray does not see {probe.parent}: the machines need a common file "
                 "system for inputs, models and score cache; give --cache DIR on one"
             )
-        score(given, shard, lines.append, threads)
+        _score_shard(work, options, shard, threads, lines.append)
     except RerankError as fault:
         return lines, fault.exit_code, str(fault)
     return lines, 0, ""

@@ -18,7 +18,6 @@ from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from rerank.commands.distribution import cost, deal
 from rerank.commands.lists import (
     MISSING_SOURCE,
-    PAIR_SCORES,
     KBestFile,
     LineWriter,
     Lists,
@@ -26,7 +25,14 @@ from rerank.commands.lists import (
     made_lists,
     with_own_sources,
 )
-from rerank.commands.run import duration, progress
+from rerank.commands.run import (
+    RunOptions,
+    ScorerOptions,
+    ScoringMachine,
+    Sharing,
+    duration,
+    progress,
+)
 from rerank.commands.search import Search, row_of, search_documents
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
@@ -42,11 +48,13 @@ from rerank.formats.side_information import SOURCE, check_files
 from rerank.formats.table import lines_of
 from rerank.formats.weights import Weights, read_weights, vector
 from rerank.notices import Notices, Printer
+from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers import TOTAL
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare
 from rerank.scorers.models import check_names, open_models, open_scorer
 from rerank.scorers.score_files import FileScorer, ListInfo
+from rerank.torchrun import Shard
 
 T = TypeVar("T")
 Array = NDArray[np.float64]
@@ -381,21 +389,31 @@ class ListRun(Run):
     """
 
     def __init__(
-        self, lists: Lists, notices: Notices, documents: Documents | None, copies: ExitStack
+        self,
+        lists: Lists,
+        notices: Notices,
+        options: RunOptions | None,
+        documents: Documents | None,
+        copies: ExitStack,
     ) -> None:
-        watch, options = Stopwatch(), lists.names
-        pmi = {model.name: model.option for model in lists.lms if model.pmi}
-        check_names(options, pmi)
+        watch = Stopwatch()
+        scorers = settings_of(ScorerOptions) if options is None else options.scorers
+        self.machine = settings_of(ScoringMachine) if options is None else options.machine
+        sharing = settings_of(Sharing) if options is None else options.sharing
+        self.shard = None if sharing.shard is None else Shard(*sharing.shard)
+        names, pmi = scorers.names, {one.name: one.option for one in scorers.lm if one.pmi}
+        check_names(names, pmi)
         with watch.lap("lists"):
             lists, made = made_lists(lists, notices, copies, documents)
         self.systems: Mapping[str, str] = {} if made is None else made.systems
         documents = documents if made is None else made.documents
         self.lists, self._copies = lists, copies
         self._held: list[NamedLists] = []
-        self.cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
+        cached = bool(scorers.lm or scorers.scorer)
+        self.cache = self.machine.open_cache(notices) if cached else None
         with watch.lap("models"):
-            self.models = open_models(lists.lms, self.cache, **lists.scoring.machine)
-            self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
+            self.models = open_models(scorers.lm, self.cache, **self.machine.of_models)
+            self.plugins = [open_scorer(name, entry, self.cache) for name, entry in scorers.scorer]
         needed = {kind: f"--scorer {p.name}" for p in self.plugins for kind in p.side_information}
         needed |= {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
         needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
@@ -415,27 +433,27 @@ class ListRun(Run):
             lists.clip_inf,
         )
         with watch.lap("scores"):
-            self.score_files = self._open_score_files(notices)
+            self.score_files = self._open_score_files(scorers, notices)
         super().__init__(
             (),
             [*self.models, *self.score_files, *self.plugins],
             notices,
             name=self.file.name,
-            origins={n: f"--{option} {n}=…" for option, named in options.items() for n, _ in named}
+            origins={n: f"--{option} {n}=…" for option, named in names.items() for n, _ in named}
             | {f"{name}pmi": option for name, option in pmi.items()},
             watch=watch,
-            memory=lists.scoring.memory,
+            memory=sharing.memory,
         )
         if lists.missing == AS_ERROR:
             with watch.lap("lists"):  # source lines without hypotheses, before anything is scored
                 for _ in self._documents_unreported():
                     pass
 
-    def _open_score_files(self, notices: Notices) -> list[FileScorer]:
+    def _open_score_files(self, scorers: ScorerOptions, notices: Notices) -> list[FileScorer]:
         """Scorers whose values are in files; UsageError for pairs of incomplete documents."""
         found: list[FileScorer] = []
-        for option, named in self.lists.score_files.items():
-            if option == PAIR_SCORES and self.documents.n_left_out:
+        for option, named in scorers.score_files.items():
+            if option == "pair-scores" and self.documents.n_left_out:
                 raise UsageError(
                     f"--{option}: its lines number the sentences of whole documents, of which "
                     "--drop-unreferenced leaves some out; leave out one of the two options"
@@ -448,14 +466,21 @@ class ListRun(Run):
     @classmethod
     @contextmanager
     def open(
-        cls, lists: Lists, notices: Notices, *, documents: Documents | None = None
+        cls,
+        lists: Lists,
+        notices: Notices,
+        options: RunOptions | None = None,
+        *,
+        documents: Documents | None = None,
     ) -> Iterator[ListRun]:
         """A run with its models loaded; standard input is copied for as long as it is open.
+
+        lists: of the options, or what became of them; without options there are no scorers.
 
         When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
         """
         with ExitStack() as copies:
-            run = cls(lists, notices, documents, copies)
+            run = cls(lists, notices, options, documents, copies)
             try:
                 yield run
             except InputError:
@@ -483,7 +508,7 @@ class ListRun(Run):
 
     def opened_cache(self) -> Cache | None:
         """The cache, also for runs without a model; None where there must be none."""
-        self.cache = self.cache or self.lists.scoring.open_cache(self.notices)
+        self.cache = self.cache or self.machine.open_cache(self.notices)
         return self.cache
 
     def mean_k(self) -> float:
@@ -526,11 +551,11 @@ class ListRun(Run):
 
     @cached_property
     def sharded(self) -> frozenset[int] | None:
-        """Numbers of the documents of `Scoring.shard`; None for all documents."""
-        if (shard := self.lists.scoring.shard) is None:
+        """Numbers of the documents of the shard; None for all documents."""
+        if self.shard is None:
             return None
         with self.watch.lap("shard"):
-            return frozenset(deal(self.costs, shard.total)[shard.number - 1])
+            return frozenset(deal(self.costs, self.shard.total)[self.shard.number - 1])
 
     @cached_property
     def costs(self) -> list[int]:
@@ -540,7 +565,7 @@ class ListRun(Run):
     @contextmanager
     def scoring_shard(self, announce: Printer) -> Iterator[None]:
         """Scoring of a shard: announced, and an error if its scores are not in the cache."""
-        shard, own = self.lists.scoring.shard, self.sharded
+        shard, own = self.shard, self.sharded
         if shard is None or own is None:
             raise ValueError("expected a run with a shard")
         if not any(scorer.kept for scorer in self.scorers):

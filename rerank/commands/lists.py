@@ -41,12 +41,10 @@ from rerank.formats.translations import (
     read_with_documents,
 )
 from rerank.notices import Notices, Printer, log
-from rerank.scorers.models import LM, SCORER, LanguageModelOption, Scoring
 
 NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
 LineWriter: TypeAlias = Callable[[Iterable[tuple[int, bytes]]], None]
 """Takes (sentence, line): sentences count from 0 through all documents, lines have no end."""
-PAIR_SCORES = "pair-scores"
 MISSING_SOURCE = {SOURCE: "--missing source"}  # side information, and what needs it
 PIECE = 2000  # sentences of a document in memory, where sentences are looked at one by one
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
@@ -54,44 +52,27 @@ SPARSEST = 1000  # lines without candidates for one with, beyond which ids are n
 
 @dataclass(frozen=True, slots=True)
 class Lists(ReadingOptions):
-    """Input of a run, as the options name it: k-best lists, documents, and what scores them.
+    """Input of a run, as the options name it: k-best lists, documents, and what is beside them.
 
     kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
     lists are made, or (`rerank.commands.systems.ALL`, file) for all of a file.
-    lms: the language models; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of the table and of
-    other packages; score_files: (NAME, file) of scores of other tools, by their kind in
-    `rerank.registry`; side: files of side information for the models, by kind, a line for each
-    source line. drop_unreferenced: leave out sentences that a reference does not have, where
-    references are read.
+    side: files of side information, by kind, a line for each source line. drop_unreferenced: leave
+    out sentences that a reference does not have, where references are read.
     """
 
     kbest: str | Path
     docs: FilePath | None = None
     no_docs: str | None = None
     systems: tuple[NamedSystem, ...] = ()
-    lms: tuple[LanguageModelOption, ...] = ()
-    scorers: tuple[tuple[str, str], ...] = ()
-    score_files: Mapping[str, Sequence[tuple[str, Path]]] = field(default_factory=dict)
     drop_unreferenced: bool = False
-    scoring: Scoring = field(default_factory=Scoring)
     side: Files = field(default_factory=dict)
 
     @property
-    def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
-        """(NAME, value) of each scorer, by option."""
-        return {
-            LM: [(one.name, one.value) for one in self.lms],
-            **self.score_files,
-            SCORER: self.scorers,
-        }
-
-    @property
     def files(self) -> list[FilePath]:
-        """All files that are read, without the models."""
-        others = [path for named in self.score_files.values() for _, path in named]
+        """All files that are read."""
         beside = [path for path in (self.docs, self.kbest_scores) if path is not None]
         lists = [file_of(path) for _, path in self.systems] if self.systems else [self.kbest]
-        return [*dict.fromkeys(lists), *beside, *self.side.values(), *others]
+        return [*dict.fromkeys(lists), *beside, *self.side.values()]
 
     @property
     def name(self) -> str:
@@ -113,11 +94,6 @@ class Lists(ReadingOptions):
         if self.systems and any(of_a_list.values()):
             option = next(name for name, value in of_a_list.items() if value)
             raise UsageError(f"{option}: not for the lists of --systems; leave it out")
-        if self.missing == AS_SOURCE and self.score_files.get(PAIR_SCORES):
-            raise UsageError(
-                f"--{PAIR_SCORES}: it has no pairs of the source lines that --missing source takes "
-                "for translations; leave out one of the two options"
-            )
         check_options(self)
 
 

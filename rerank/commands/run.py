@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rerank.corpus.reading import DocumentOptions, ReadingOptions
+from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
+from rerank.errors import UsageError
 from rerank.files.terminal import progress_shown, say, show, shows_progress
 from rerank.notices import Notices
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
-from rerank.scorers.models import LanguageModelOption, LanguageModelValue, Scoring
-from rerank.torchrun import Shard, process_number
+from rerank.scorers.models import LanguageModelOption, LanguageModelValue
+from rerank.torchrun import process_number
 from rerank.values import FILE, FOLDER, TEXT, MemorySize, Pair, ShardName, Whole
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
+    from rerank.files.cache import Cache
+    from rerank.files.paths import FilePath
 
 T = TypeVar("T")
 KBEST_HELP = (
@@ -151,10 +154,14 @@ class ScorerOptions:
     side: Given = part(side_files("source line", of_source=", and for --missing source"))
 
     @property
-    def names(self) -> list[str]:
-        """Names of all scorers."""
-        others = (self.scores, self.pair_scores, self.ngram, self.scorer)
-        return [*(one.name for one in self.lm), *(name for given in others for name, _ in given)]
+    def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
+        """(NAME, value) of the scorers of each option, without its dashes."""
+        found: dict[str, Sequence[tuple[str, str | Path]]] = {
+            "lm": [(one.name, one.value) for one in self.lm],
+            **self.score_files,
+            "scorer": self.scorer,
+        }
+        return {option: named for option, named in found.items() if named}
 
     @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
@@ -194,6 +201,22 @@ class ScoringMachine:
     )
     cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR")
     no_cache: bool = option("Neither read nor write the score cache.", default=False, rare=True)
+
+    @property
+    def of_models(self) -> dict[str, Any]:
+        """What opens language models."""
+        return {**asdict(self.machine), "dtype": self.dtype, "deterministic": self.deterministic}
+
+    def open_cache(self, notices: Notices) -> Cache | None:
+        """The cache, which may hold as much as the environment says; None without one."""
+        from rerank.files.cache import Cache, cache_folder, cache_limit
+
+        if self.no_cache and self.cache is not None:
+            raise UsageError("--cache and --no-cache exclude each other; give one of them")
+        if self.no_cache:
+            return None
+        folder = None if self.cache is None else Path(self.cache)
+        return Cache(cache_folder(folder), notices, cache_limit())
 
 
 @record
@@ -251,27 +274,24 @@ class RunOptions:
         machine = replace(self.machine.machine, threads=threads)
         return replace(self, machine=replace(self.machine, machine=machine))
 
+    def check(self) -> None:
+        """UsageError for pairs of candidates that the lists do not have."""
+        if self.lists.reading.missing == AS_SOURCE and self.scorers.pair_scores:
+            raise UsageError(
+                "--pair-scores: it has no pairs of the source lines that --missing source takes "
+                "for translations; leave out one of the two options"
+            )
+
+    @property
+    def files(self) -> list[FilePath]:
+        """All files that are read, without the models."""
+        scores = [file for named in self.scorers.score_files.values() for _, file in named]
+        return [*self.inputs().files, *scores]
+
     def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
-        """The lists and scorers as a run takes them."""
-        scorers, machine, sharing = self.scorers, self.machine, self.sharing
-        return self.lists.lists(
-            lms=scorers.lm,
-            scorers=scorers.scorer,
-            score_files=scorers.score_files,
-            side=scorers.side.values(),
-            drop_unreferenced=drop_unreferenced,
-            scoring=Scoring(
-                machine.machine.device,
-                machine.dtype,
-                machine.deterministic,
-                machine.cache,
-                machine.no_cache,
-                machine.machine.threads,
-                None if sharing.shard is None else Shard(*sharing.shard),
-                sharing.ray,
-                sharing.memory,
-            ),
-        )
+        """The lists as a run takes them, with their side information."""
+        side = self.scorers.side.values()
+        return self.lists.lists(side=side, drop_unreferenced=drop_unreferenced)
 
 
 @record

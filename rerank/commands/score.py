@@ -72,13 +72,13 @@ def score(options: ScoreOptions) -> None:
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
 
-    lists, path, messages = options.run.inputs(), options.path, options.messages
+    path, messages = options.path, options.messages
     if not share_scores(score, options):
         return
-    messages.announce_threads(lists.scoring.threads)
+    messages.announce_threads(options.run.machine.machine.threads)
     with messages.warnings() as notices:
         search = path.searching.chosen()
-        read = [*lists.files, *([path.weights] if path.weights else [])]
+        read = [*options.run.files, *([path.weights] if path.weights else [])]
         inputs = InputFiles(read)
         check_outputs([options.out], read)
         model = None
@@ -90,7 +90,7 @@ def score(options: ScoreOptions) -> None:
             messages.announce(
                 f"candidates are scored after the {context} of their document's earlier sentences"
             )
-        with ListRun.open(lists, notices) as run:
+        with ListRun.open(options.run.inputs(), notices, options.run) as run:
             for scorer in run.scorers:
                 if scorer.given_later:
                     messages.announce(
