@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 import numpy as np
+from rerank.pipeline.searching import Search, search_documents
 
 from rerank.commands.document_run import ListRun
-from rerank.commands.lists import Lists
+from rerank.commands.run import RunOptions
 from rerank.commands.search import Search, search_documents
 from rerank.commands.tuning_set import read_set
 from rerank.formats.translations import read_with_documents
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
+from rerank.options import settings_of
+from rerank.scorers.models import LanguageModelOption
 from rerank.tuning.exact.ascent import ChainSet, document_line
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL
@@ -41,11 +43,11 @@ def main() -> None:
     parser.add_argument("--directions", type=int, default=20)
     options = parser.parse_args()
     notices = Notices()
-    name, _, folder = options.lm.partition("=")
-    lists = Lists(options.kbest, options.docs, lms=((name, Path(folder)),))
-    documents, lines = read_with_documents(lists.docs, None, [options.ref], notices)
+    model = LanguageModelOption.of(*options.lm.split("=", 1))
+    run = settings_of(RunOptions, kbest=options.kbest, docs=options.docs, lm=(model,))
+    documents, lines = read_with_documents(options.docs, None, [options.ref], notices)
     given = read_weights(options.start, notices)
-    with ListRun.open(lists, notices, documents=documents) as opened:
+    with ListRun.open(run.inputs(), notices, run, documents=documents) as opened:
         features = TunedFeatures((), given, options.start)
         corpus = read_set(opened, documents.split(lines), [Bleu()], features, lambda line: None)
     weights = features.start(corpus.documents[0].space)

@@ -142,20 +142,22 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     """How a decoding with a beam of 64 divides between scorer and search."""
     from decoders.table import Options
     from rerank.commands.document_run import ListRun
-    from rerank.commands.lists import Lists
+    from rerank.commands.run import RunOptions
     from rerank.commands.search import Search, search_documents
     from rerank.notices import Notices
+    from rerank.options import settings_of
     from rerank.scorers.features import prepare
-    from rerank.scorers.models import LanguageModelOption, Scoring
+    from rerank.scorers.models import LanguageModelOption
 
-    lists = Lists(
-        kbest,
-        docs,
-        lms=(LanguageModelOption.of("lm", model),),
+    options = settings_of(
+        RunOptions,
+        kbest=kbest,
+        docs=docs,
+        lm=(LanguageModelOption.of("lm", model),),
         top=25,
-        scoring=Scoring(no_cache=True),
+        no_cache=True,
     )
-    with ListRun.open(lists, Notices()) as opened:
+    with ListRun.open(options.inputs(), Notices(), options) as opened:
         named = opened.first_with_candidates()
         if named is None:
             raise SystemExit(f"{kbest}: no candidates")

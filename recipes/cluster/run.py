@@ -174,22 +174,32 @@ def simulate() -> None:
     """What 64 machines would take, from the measured cost of every document."""
     from rerank.commands.distribution import deal
     from rerank.commands.document_run import ListRun
-    from rerank.commands.lists import Lists
+    from rerank.commands.run import RunOptions
     from rerank.notices import Notices
-    from rerank.scorers.models import LanguageModelOption, Scoring
+    from rerank.options import settings_of
+    from rerank.scorers.features import prepare
+    from rerank.scorers.models import LanguageModelOption
 
-    scoring = Scoring(device="cpu", deterministic=True, no_cache=True, threads=1)
-    models = (LanguageModelOption.of("codclm", "codclm.lm"),)
-    lists = Lists("test.nbest", "test.docids", lms=models, scoring=scoring, top=10)
+    options = settings_of(
+        RunOptions,
+        kbest="test.nbest",
+        docs="test.docids",
+        top=10,
+        lm=(LanguageModelOption.of("codclm", "codclm.lm"),),
+        device="cpu",
+        deterministic=True,
+        no_cache=True,
+        threads=1,
+    )
     seconds: list[float] = []
-    with ListRun.open(lists, Notices()) as source:
+    with ListRun.open(options.inputs(), Notices(), options) as source:
         predicted = source.costs
         for named in source.read():
             space = source.space(named[1], total=False)
             if not seconds:
-                source.prepared([named], space, {})  # the first one warms up
+                prepare([named], source.scorers, space, {})  # the first one warms up
             began = time.process_time()
-            source.prepared([named], space, {})
+            prepare([named], source.scorers, space, {})
             seconds.append(time.process_time() - began)
     fit = np.corrcoef(predicted, seconds)[0, 1]
     print(

@@ -135,7 +135,7 @@ def _check(run: RunOptions, several: int) -> None:
     """UsageError for options that contradict each other, and without a cache."""
     shard, ray = run.sharing.shard, run.sharing.ray
     asked = {
-        "" if shard is None else f"--shard {Shard(*shard)}": shard is not None,
+        "" if shard is None else f"--shard {shard[0]}/{shard[1]}": shard is not None,
         f"--ray {ray}": ray is not None,
         "torchrun": several > 1,
     }
