@@ -15,7 +15,6 @@ import argparse
 import time
 
 import numpy as np
-from rerank.pipeline.searching import Search, search_documents
 
 from rerank.commands.document_run import ListRun
 from rerank.commands.run import RunOptions

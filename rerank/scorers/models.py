@@ -18,7 +18,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.grammar import Key, split, text_of
 from rerank.registry import MODELS, SCORE_FILES, SCORERS, SIDE_INFORMATION
 from rerank.scorers import TOTAL
-from rerank.torchrun import Shard, local_number, local_processes
+from rerank.torchrun import local_number, local_processes
 from rerank.values import FOLDER, PART, Whole
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from lm.backend import Backend
     from lm.checkpoint import SavedModel
     from rerank.files.cache import Cache
-    from rerank.notices import Notices
     from rerank.scorers.features import FeatureSource
 
 HUGGING_FACE = "hf:"  # before the folder of a causal language model
@@ -188,45 +187,6 @@ class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not gene
                 ctx,
             )
         return _parsed(name, text)
-
-
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """Machine that language models run on, and the score cache.
-
-    cache: its folder, None for that of the environment or the system; threads: on the CPU, None
-    for what suits the models; shard: the documents that are scored, None for all; ray: address of
-    a Ray cluster that scores all, or `local` for one on this machine
-    (`rerank.commands.distribution`); memory: bytes of the process, beyond which candidates lie in
-    files (`rerank.files.arrays`).
-    """
-
-    device: str = "auto"
-    dtype: str = "float32"
-    deterministic: bool = False
-    cache: str | Path | None = None
-    no_cache: bool = False
-    threads: int | None = None
-    shard: Shard | None = None
-    ray: str | None = None
-    memory: int | None = None
-
-    @property
-    def machine(self) -> dict[str, Any]:
-        """What opens language models."""
-        fields = ("device", "threads", "dtype", "deterministic")
-        return {name: getattr(self, name) for name in fields}
-
-    def open_cache(self, notices: Notices) -> Cache | None:
-        """The cache, which may hold as much as the environment says."""
-        if self.no_cache and self.cache is not None:
-            raise UsageError("--cache and --no-cache exclude each other; give one of them")
-        if self.no_cache:
-            return None
-        from rerank.files.cache import Cache, cache_folder, cache_limit
-
-        folder = None if self.cache is None else Path(self.cache)
-        return Cache(cache_folder(folder), notices, cache_limit())
 
 
 def check_names(
