@@ -384,8 +384,9 @@ def _passes(run: Run) -> float:
 class ListRun(Run):
     """A run whose k-best lists are in a file; made by `ListRun.open`.
 
-    models, score_files, plugins: the scorers by kind, in the order of their features; systems: name
-    of each system by the label of its indicator feature, if the lists are made of their outputs.
+    models, score_files, plugins: the scorers by kind, in the order of their features, as `given`;
+    systems: name of each system by the label of its indicator feature, if the lists are made of
+    their outputs.
     """
 
     def __init__(
@@ -397,7 +398,7 @@ class ListRun(Run):
         copies: ExitStack,
     ) -> None:
         watch = Stopwatch()
-        scorers = settings_of(ScorerOptions) if options is None else options.scorers
+        self.given = scorers = settings_of(ScorerOptions) if options is None else options.scorers
         self.machine = settings_of(ScoringMachine) if options is None else options.machine
         sharing = settings_of(Sharing) if options is None else options.sharing
         self.shard = None if sharing.shard is None else Shard(*sharing.shard)
@@ -433,7 +434,7 @@ class ListRun(Run):
             lists.clip_inf,
         )
         with watch.lap("scores"):
-            self.score_files = self._open_score_files(scorers, notices)
+            self.score_files = self._open_score_files(notices)
         super().__init__(
             (),
             [*self.models, *self.score_files, *self.plugins],
@@ -449,10 +450,10 @@ class ListRun(Run):
                 for _ in self._documents_unreported():
                     pass
 
-    def _open_score_files(self, scorers: ScorerOptions, notices: Notices) -> list[FileScorer]:
+    def _open_score_files(self, notices: Notices) -> list[FileScorer]:
         """Scorers whose values are in files; UsageError for pairs of incomplete documents."""
         found: list[FileScorer] = []
-        for option, named in scorers.score_files.items():
+        for option, named in self.given.score_files.items():
             if option == "pair-scores" and self.documents.n_left_out:
                 raise UsageError(
                     f"--{option}: its lines number the sentences of whole documents, of which "

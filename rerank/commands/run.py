@@ -164,6 +164,11 @@ class ScorerOptions:
         return {option: named for option, named in found.items() if named}
 
     @property
+    def files(self) -> list[Path]:
+        """The files of scores of other tools."""
+        return [file for named in self.score_files.values() for _, file in named]
+
+    @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
         """(NAME, file) of scores of other tools, by the kinds that are given."""
         named = {kind: getattr(self, kind.replace("-", "_")) for kind in SCORE_FILES}
@@ -285,8 +290,7 @@ class RunOptions:
     @property
     def files(self) -> list[FilePath]:
         """All files that are read, without the models."""
-        scores = [file for named in self.scorers.score_files.values() for _, file in named]
-        return [*self.inputs().files, *scores]
+        return [*self.inputs().files, *self.scorers.files]
 
     def inputs(self, *, drop_unreferenced: bool = False) -> Lists:
         """The lists as a run takes them, with their side information."""

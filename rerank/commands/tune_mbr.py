@@ -102,14 +102,14 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         lists = options.run.inputs(drop_unreferenced=references.drop_unreferenced)
         search = _mbr(options.searching.chosen())
         metric = Bleu(options.objective.tokenize) if name == "bleu" else named_metric(name)
-        files = [*lists.files, *files_of(references.references, "reference"), weights]
+        files = [*options.run.files, *files_of(references.references, "reference"), weights]
         inputs = InputFiles(files)
         check_outputs([out], files)
         kind_of(out, merged=False)
         given, source = read_weights(weights, notices), display(weights)
         refuse_all_zero(given, "mbr needs no scale for them, decode with them", source=source)
         documents, lines = read_targets(lists, references.references, notices, messages.announce)
-        with ListRun.open(lists, notices, documents=documents) as run:
+        with ListRun.open(lists, notices, options.run, documents=documents) as run:
             if _tuned_on(given, lists.kbest):
                 notices.add(_SEEN, source=source)
             plain = choose_search(run, AUTO, messages.announce)

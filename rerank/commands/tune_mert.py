@@ -89,7 +89,7 @@ def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
     unless weights are given. Several processes may share the documents: scores of orders 0 and 1
     are all that models compute, those of other orders after the histories of the first candidates
     and of the start weights' search. Memory: see `TuningSet`; candidates that do not fit into
-    `Scoring.memory` lie in files (`rerank.files.arrays`).
+    `--memory` lie in files (`rerank.files.arrays`).
     """
     from rerank.commands.document_run import ListRun, choose_search
     from rerank.commands.lists import read_targets
@@ -109,15 +109,15 @@ def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
     read = files_of(references, "reference")
     measured = [path for _, path in plan.objective.files]
     files = [*read, *weights.inputs, *measured]
-    inputs = InputFiles([*lists.files, *files])
-    weights.check_files([*lists.files, *read, *measured])
+    inputs = InputFiles([*options.run.files, *files])
+    weights.check_files([*options.run.files, *read, *measured])
     frame = None if weights.base is None else read_base(weights.base, notices)
     features = _features(options.weights, notices)
     bleu = Bleu(plan.objective.tokenize)
     search = tuning_search(options.searching.chosen(), plan)
     search = search.at(features.given.alpha if features.given else None)
     documents, lines = read_targets(lists, references, notices, announce)
-    with ListRun.open(lists, notices, documents=documents) as run:
+    with ListRun.open(lists, notices, options.run, documents=documents) as run:
         saved = SavedSearches(run.opened_cache())
         features = _with_alternatives(features, run, plan)
         search = choose_search(run, search, announce)
@@ -132,7 +132,7 @@ def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
             bleu, lambda name, path: PerHypothesis(name, run.copied(path), run.info, notices)
         )
         _check(run, features, plan, frame, weights.base)
-        if (memory := lists.scoring.memory) is not None:
+        if (memory := options.run.sharing.memory) is not None:
             announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
         result = tune_documents(
             run,
@@ -268,7 +268,7 @@ def _provenance(
     lists, task = run.lists, result.task
     options = {name: value for name, value in search.options.given().items() if value is not None}
     made: dict[str, object] = {
-        **plan_entries(task.plan, task.goal, [*lists.files, *files]),
+        **plan_entries(task.plan, task.goal, [*lists.files, *run.given.files, *files]),
         **feature_entries(task.names, task.features.ranges),
         "search": {"method": search.method, **options},
         "pools": task.plan.pools,
@@ -278,7 +278,7 @@ def _provenance(
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
             one.name: {"folder": one.value.name, "digest": scorer.digest, **one.provenance}
-            for scorer, one in zip(run.models, lists.lms, strict=True)
+            for scorer, one in zip(run.models, run.given.lm, strict=True)
         },
         "scores": {
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
@@ -286,7 +286,7 @@ def _provenance(
         },
     }
     if run.plugins:  # scorers of other packages
-        entries = zip(run.plugins, lists.scorers, strict=True)
+        entries = zip(run.plugins, run.given.scorer, strict=True)
         made["scorers"] = {
             one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in entries
         }
