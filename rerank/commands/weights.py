@@ -11,7 +11,6 @@ from rerank.registry import MOSES_INI, WEIGHT_FORMATS
 from rerank.values import FILE, MemberName
 
 if TYPE_CHECKING:
-    from rerank.corpus.columns import Label
     from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
 
@@ -86,26 +85,19 @@ COMMAND = Command("weights", WeightsOptions, weights)
 def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
     """The weights under the names of a list's features."""
     from rerank.files.paths import display
+    from rerank.formats.table import opened
     from rerank.formats.weights import fitted_to
+    from rerank.notices import Notices
 
-    labels = _labels(kbest)
-    named = fitted_to(weights, labels, source=source)
+    notices = Notices()
+    known, lines = opened(kbest, notices)
+    rows = next(known.read(lines, notices, source=display(kbest), clip=1.0), None)
+    if rows is None:
+        raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))
+    named = fitted_to(weights, rows.labels, source=source)
     if (named.dense, named.decoder_names) == (weights.dense, weights.decoder_names):
         raise UsageError(
             f"--kbest {display(kbest)}: the weights have names of the list already, or the "
             "features of the list have none; leave it out"
         )
     return named
-
-
-def _labels(kbest: FilePath) -> tuple[Label, ...]:
-    """The features of a list."""
-    from rerank.files.paths import display
-    from rerank.formats.table import opened
-    from rerank.notices import Notices
-
-    notices = Notices()
-    known, lines = opened(kbest, notices)
-    for rows in known.read(lines, notices, source=display(kbest), clip=1.0):
-        return tuple(rows.labels)
-    raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))

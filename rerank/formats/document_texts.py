@@ -112,7 +112,7 @@ class WmtXml:
         from defusedxml.common import DefusedXmlException
         from defusedxml.ElementTree import DefusedXMLParser
 
-        target = _XmlTarget(source, notices)
+        target = _XmlTarget(source)
         # the declaration of a file may name another encoding, but its lines were read as UTF-8
         parser: Any = DefusedXMLParser(target=target, encoding="utf-8", forbid_dtd=True)
         target.line_number = lambda: int(parser.parser.CurrentLineNumber)
@@ -134,7 +134,7 @@ class WmtXml:
                 source=source,
                 line=min(fault.position[0], target.line_number()),
             ) from None
-        return target.finish()
+        return target.builder.finish(notices)
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -152,10 +152,10 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
 class _XmlTarget:
     """Receives the elements from the parser; `line_number` is set to where the parser is."""
 
-    def __init__(self, source: str, notices: Notices) -> None:
+    def __init__(self, source: str) -> None:
         self.line_number: Callable[[], int] = lambda: 1
-        self._source, self._notices = source, notices
-        self._builder = EvaluationSetBuilder(source, sort_key=int)
+        self.builder = EvaluationSetBuilder(source, sort_key=int)
+        self._source = source
         self._depth, self._collection = 0, ""
         self._owners: dict[str, tuple[str, int]] = {}  # collection and line of each id
         self._document: str | None = None
@@ -202,7 +202,7 @@ class _XmlTarget:
         if tag == "seg" and self._segment is not None and self._text and self._document:
             text = _one_line("".join(self._parts).encode())
             segment = (self._document, self._segment)
-            self._builder.add(*self._text, segment, text, line=self.line_number())
+            self.builder.add(*self._text, segment, text, line=self.line_number())
             self._segment = None
         elif tag in _OF_XML:
             self._text = None
@@ -211,10 +211,6 @@ class _XmlTarget:
 
     def close(self) -> None:
         """The end of the file."""
-
-    def finish(self) -> EvaluationSet:
-        """What was read."""
-        return self._builder.finish(self._notices)
 
     def _document_id(self, attributes: Mapping[str, Any]) -> str:
         """Id of a document; of one whose id another collection has, with its own collection."""
@@ -261,103 +257,75 @@ class Sgml:
     ) -> EvaluationSet:
         """The sets of a file; InputError for a tag that is not closed, or for a repeated id."""
         content = b"\n".join(_bounded(lines, source))
-        reading = _SgmlReading(content, source, notices)
+        place, builder = Place(source, notices), EvaluationSetBuilder(source)
+        role: Role = "reference"
+        of_set: Mapping[str, str] = {}
+        document: _OpenTag | None = None
+        segment: _OpenTag | None = None
+        number = counted = 0
         for tag in _TAG.finditer(content):
-            reading.take(tag)
-        return reading.finish()
+            place.line += content.count(b"\n", counted, tag.start())
+            counted, kind, closes = tag.start(), tag[2].lower(), bool(tag[1])
+            if segment is not None and document is not None:
+                if kind != b"seg" or not closes:
+                    raise _unclosed("</seg>", tag, place, segment.line)
+                if not (docid := document.attributes.get("docid", "")):
+                    message = "expected a docid of the document, found none; write <doc docid=…>"
+                    raise place.fault(message, document.line)
+                text = _one_line(content[segment.end : tag.start()])
+                text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text)
+                if text == _NO_TRANSLATION and role == "system":
+                    message = f"{_NO_TRANSLATION.decode()}, read as an empty translation"
+                    place.note(message, line=segment.line)
+                    text = b""
+                name = _text_name(role, document.attributes, of_set)
+                segment_id = docid, segment.attributes.get("id", str(number))
+                builder.add(role, name, segment_id, text, line=segment.line)
+                segment = None
+            elif kind == b"seg":
+                if closes or document is None:
+                    expected = "<seg>" if closes else '<doc docid="…">'
+                    raise _unclosed(expected, tag, place, place.line)
+                segment = _OpenTag(_attributes(tag[3]), place.line, tag.end())
+                number += 1
+            elif kind == b"doc":
+                document = None if closes else _OpenTag(_attributes(tag[3]), place.line, tag.end())
+                number = 0
+            else:
+                role, of_set = _OF_SGML[kind], {} if closes else _attributes(tag[3])
+        if segment is not None:
+            message = "expected </seg> behind <seg>, found the end of the file; is it complete?"
+            raise place.fault(message, segment.line)
+        return builder.finish(notices)
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A tag that is open: its attributes, and its line."""
+class _OpenTag:
+    """A tag that is open: its attributes, its line, and where it ends in the file."""
 
     attributes: Mapping[str, str]
     line: int
+    end: int
 
 
-class _SgmlReading(Place):
-    """The state of reading: the set, document and segment that are open."""
+def _text_name(role: Role, document: Mapping[str, str], of_set: Mapping[str, str]) -> str:
+    """Name of the text that a document belongs to, by the attributes; a source needs none."""
+    if role == "source":
+        return ""
+    keys = ("sysid", "refid") if role == "system" else ("refid", "sysid")
+    found = [attributes.get(key) for attributes in (document, of_set) for key in keys]
+    if role == "reference":
+        # in a set of one reference, sysid says who made the document
+        found.insert(0, of_set.get("refid"))
+    return next((name for name in found if name), "")
 
-    def __init__(self, content: bytes, source: str, notices: Notices) -> None:
-        super().__init__(source, notices)
-        self._content = content
-        self._builder = EvaluationSetBuilder(source)
-        self._role: Role = "reference"
-        self._set: Mapping[str, str] = {}
-        self._document: _Open | None = None
-        self._segment: _Open | None = None
-        self._number = self._start = self._counted = 0
 
-    def take(self, tag: re.Match[bytes]) -> None:
-        """The next tag."""
-        self.line += self._content.count(b"\n", self._counted, tag.start())
-        self._counted = tag.start()
-        kind = tag[2].lower()
-        if kind == b"seg":
-            self._end_segment(tag) if tag[1] else self._begin_segment(tag)
-            return
-        if self._segment is not None:
-            raise self._unclosed("</seg>", tag, self._segment.line)
-        if kind == b"doc":
-            self._document = None if tag[1] else _Open(_attributes(tag[3]), self.line)
-            self._number = 0
-        else:
-            self._role = _OF_SGML[kind]
-            self._set = {} if tag[1] else _attributes(tag[3])
-
-    def finish(self) -> EvaluationSet:
-        """What was read; InputError for a segment that is open."""
-        if self._segment is not None:
-            raise self.fault(
-                "expected </seg> behind <seg>, found the end of the file; is it complete?",
-                self._segment.line,
-            )
-        return self._builder.finish(self.notices)
-
-    def _begin_segment(self, tag: re.Match[bytes]) -> None:
-        if self._segment is not None:
-            raise self._unclosed("</seg>", tag, self._segment.line)
-        if self._document is None:
-            raise self._unclosed('<doc docid="…">', tag, self.line)
-        self._segment = _Open(_attributes(tag[3]), self.line)
-        self._start = tag.end()
-        self._number += 1
-
-    def _end_segment(self, tag: re.Match[bytes]) -> None:
-        document, segment = self._document, self._segment
-        if document is None or segment is None:
-            raise self._unclosed("<seg>", tag, self.line)
-        if not (docid := document.attributes.get("docid", "")):
-            raise self.fault(
-                "expected a docid of the document, found none; write <doc docid=…>", document.line
-            )
-        text = _one_line(self._content[self._start : tag.start()])
-        text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text)
-        if text == _NO_TRANSLATION and self._role == "system":
-            kind = f"{_NO_TRANSLATION.decode()}, read as an empty translation"
-            self.note(kind, line=segment.line)
-            text = b""
-        number = segment.attributes.get("id", str(self._number))
-        self._builder.add(self._role, self._name(), (docid, number), text, line=segment.line)
-        self._segment = None
-
-    def _name(self) -> str:
-        """Name of the text that the open document belongs to; a source needs none."""
-        if self._role == "source" or self._document is None:
-            return ""
-        keys = ("sysid", "refid") if self._role == "system" else ("refid", "sysid")
-        found = [place.get(key) for place in (self._document.attributes, self._set) for key in keys]
-        if self._role == "reference" and self._set.get("refid"):
-            # in a set of one reference, sysid says who made the document
-            found.insert(0, self._set["refid"])
-        return next((name for name in found if name), "")
-
-    def _unclosed(self, expected: str, tag: re.Match[bytes], line: int) -> InputError:
-        return self.fault(
-            f"expected {expected} before line {self.line}, found {shown(tag[0])}; close each "
-            "segment and document before the next one",
-            line,
-        )
+def _unclosed(expected: str, tag: re.Match[bytes], place: Place, line: int) -> InputError:
+    return place.fault(
+        f"expected {expected} before line {place.line}, found {shown(tag[0])}; close each "
+        "segment and document before the next one",
+        line,
+    )
 
 
 def _attributes(text: bytes) -> dict[str, str]:
