@@ -59,23 +59,25 @@ def _stated(name: str, alone: int) -> int:
 
 @contextmanager
 def processes(
-    device: torch.device, inputs: Sequence[FilePath]
+    device: torch.device, inputs: Sequence[FilePath], patience: timedelta | None = None
 ) -> Iterator[tuple[torch.device, Processes]]:
     """The device of this process, and the processes among which it is.
 
     Each of several processes on one machine has a CUDA device of its own, and all of them read the
-    inputs: UsageError for standard input.
+    inputs: UsageError for standard input. patience: how long each waits for the others.
     """
     import torch
 
     from lm.training.processes import joined
 
-    several = number_of_processes() > 1
-    if several:
-        _refuse_standard_input(inputs)
-    if several and device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", local_number())
-    with joined(device) as group:
+    if number_of_processes() > 1:
+        if "-" in map(str, inputs):
+            raise UsageError(
+                "several processes cannot share standard input; name files instead of -"
+            )
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", local_number())
+    with joined(device, patience) as group:
         yield device, group
 
 
@@ -88,10 +90,7 @@ def sharing_documents(inputs: Sequence[FilePath]) -> Iterator[Processes]:
     """
     import torch
 
-    from lm.training.processes import joined
-
-    _refuse_standard_input(inputs)
-    with joined(torch.device("cpu"), LONGEST_SHARD) as group:
+    with processes(torch.device("cpu"), inputs, LONGEST_SHARD) as (_, group):
         yield group
 
 
@@ -111,8 +110,3 @@ def others_alive(
             f"another process has ended before its documents were scored; {after} (torch: "
             f"{reason:.120})"
         ) from None
-
-
-def _refuse_standard_input(inputs: Sequence[FilePath]) -> None:
-    if "-" in map(str, inputs):
-        raise UsageError("several processes cannot share standard input; name files instead of -")
