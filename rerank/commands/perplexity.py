@@ -22,6 +22,7 @@ from rerank.commands.texts import (
     check_shape,
     check_text,
     encoded_text,
+    sentences_of,
 )
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import read_lines
@@ -222,35 +223,28 @@ def _read_tags(
     """
     import numpy as np
 
-    from lm.corpus import DOCUMENTS, Corpus
+    from lm.corpus import Corpus
 
-    source = display(path)
     lengths = np.diff(beside.sentences).tolist()
+    sentences, bounds = sentences_of(path, documents, notices)
     index: dict[bytes, int] = {}
-    ids: list[int] = []
-    sizes, bounds = [0], [0]
-    for line, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):
-        if words is None:
-            bounds.append(len(sizes) - 1)
-            continue
-        i = len(sizes) - 1
+    for i, (line, words) in enumerate(sentences):
         if i < len(lengths) and len(words) != lengths[i]:
             raise InputError(
                 f"expected {lengths[i]} tags, one for each word of sentence {i + 1} of {name}, "
                 f"found {len(words)}; write them on its line, with spaces between them",
-                source=source,
+                source=display(path),
                 line=line,
             )
         if _END in words:
             raise InputError(
                 "expected tags of words, found </s>, which stands for the ends of sentences; give "
                 "it another name",
-                source=source,
+                source=display(path),
                 line=line,
             )
-        ids += [index.setdefault(word, len(index)) for word in words]
-        sizes.append(len(words))
-    offsets, bounds = np.cumsum(sizes), [*bounds, len(sizes) - 1]
-    found = Corpus(np.array(ids, dtype=np.int32), offsets, np.unique(bounds))
+    ids = [index.setdefault(word, len(index)) for _, words in sentences for word in words]
+    offsets = np.cumsum([0, *(len(words) for _, words in sentences)])
+    found = Corpus(np.array(ids, dtype=np.int32), offsets, bounds)
     check_shape(found, beside, name, path)
     return replace(beside, tokens=found.tokens), [tag.decode() for tag in index]

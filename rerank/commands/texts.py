@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ from rerank.options import option, record
 from rerank.values import MOST_LINES, TEXT, Whole
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.side_information import SentenceNumbers, SideText
@@ -275,6 +279,27 @@ def interned(
     return words, SideText(found.tokens, found.sentences)
 
 
+def sentences_of(
+    path: str | Path, documents: str, notices: Notices
+) -> tuple[list[tuple[int, list[bytes]]], NDArray[np.int64]]:
+    """Sentences of a file, each with its line's number, and the bounds (D + 1,) of its documents.
+
+    documents: a name of `lm.corpus.DOCUMENTS`.
+    """
+    import numpy as np
+
+    from lm.corpus import DOCUMENTS
+
+    found: list[tuple[int, list[bytes]]] = []
+    bounds = [0]
+    for number, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):
+        if words is None:
+            bounds.append(len(found))
+        else:
+            found.append((number, words))
+    return found, np.unique([*bounds, len(found)])
+
+
 def _numbered(
     path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
 ) -> SentenceNumbers:
@@ -284,24 +309,17 @@ def _numbered(
     """
     import numpy as np
 
-    from lm.corpus import DOCUMENTS, Corpus
+    from lm.corpus import Corpus
     from lm.side_information import SentenceNumbers
     from rerank.formats.side_information import sentence_number
 
-    found: list[list[tuple[int, list[bytes]]]] = [[]]
-    for n, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):
-        if words is None:
-            found.append([])
-        else:
-            found[-1].append((n, words))
-    sizes = np.array([len(lines) for lines in found if lines], dtype=np.int64)
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    own = Corpus(np.zeros(0, np.int32), np.zeros(bounds[-1] + 1, np.int64), bounds)
+    found, bounds = sentences_of(path, documents, notices)
+    own = Corpus(np.zeros(0, np.int32), np.zeros(len(found) + 1, np.int64), bounds)
     check_shape(own, beside, name, path)
     indices = np.full(own.n_sentences, -1, dtype=np.int64)
-    for begin, lines in zip(bounds.tolist(), filter(None, found), strict=False):
-        for i, (n, words) in enumerate(lines):
-            parent = sentence_number(words, i, len(lines), display(path), n)
+    for begin, end in pairwise(bounds.tolist()):
+        for i, (line, words) in enumerate(found[begin:end]):
+            parent = sentence_number(words, i, end - begin, display(path), line)
             indices[begin + i] = begin + parent - 1 if parent else -1
     return SentenceNumbers.of(indices)
 
