@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError
@@ -49,8 +48,6 @@ from rerank.report.evaluation import (
 from rerank.tuning.objective import metrics_of
 
 OPTIMISED, HELD_OUT = "optimised", "held out"
-NOT_COMPARED = DocumentCounts()
-Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,41 +119,21 @@ def evaluate(
     role = HELD_OUT if objectives else None
     words = _of_words(word_classes, metric, documents, texts, seed=seed, role=role)
     present = {name: of_systems for name, of_systems in words.items() if of_systems}
-    by_document, ratios = corpus_bleu(rows["bleu"]), length_ratio(rows["bleu"])  # (D, systems)
-    sizes = np.diff(documents.starts).tolist()
     oracle, anti_oracle = None, None
     if extremes is not None:
         oracle, anti_oracle = map(_score, extremes)
+    kinds: dict[str, Mapping[str, Sequence[Any]]]
+    kinds = {"metrics": scores, "detokenised": readable, "scores": means, "word_classes": present}
     systems = []
     for i, text in enumerate(texts.systems):
-        bleu, summed = scores["bleu"][i], rows["bleu"][:, i].sum(axis=0)
-        gain = 0.0 if oracle is None else oracle.bleu - scores["bleu"][0].score
-        share = None if bleu.difference is None or gain <= 0 else bleu.difference / gain
-        systems.append(
-            System(
-                *(text.name, bleu.score, float(length_ratio(summed)), bleu.signature),
-                interval=bleu.interval,
-                metrics=_of_system(i, scores),
-                bleu_without_brevity_penalty=float(corpus_bleu(without_brevity_penalty(summed))),
-                difference=bleu.difference,
-                difference_interval=bleu.difference_interval,
-                documents=_counts(by_document[:, i] - by_document[:, 0]) if i else NOT_COMPARED,
-                p_value=bleu.p_value,
-                sign_test_p_value=None if bleu.p_values is None else bleu.p_values.sign_test,
-                p_values=bleu.p_values,
-                oracle_share=share,
-                detokenised=_of_system(i, readable),
-                scores=_of_system(i, means),
-                word_classes=_of_system(i, present),
-            )
-        )
-    columns = documents.ids, sizes, by_document.tolist(), ratios.tolist()
+        of_system = {
+            kind: {name: of_systems[i] for name, of_systems in by_name.items()}
+            for kind, by_name in kinds.items()
+        }
+        systems.append(_system(text.name, rows["bleu"][:, [0, i]], oracle, of_system))
     return Evaluation(
         tuple(systems),
-        tuple(
-            DocumentScores(name, n, tuple(bleu), tuple(ratio))
-            for name, n, bleu, ratio in zip(*columns, strict=True)
-        ),
+        _documents(documents, rows["bleu"]),
         oracle,
         anti_oracle,
         seed,
@@ -165,21 +142,49 @@ def evaluate(
     )
 
 
-def _of_system(i: int, scores: Mapping[str, Sequence[Kind]]) -> dict[str, Kind]:
-    """The scores of one system by name, of those of all."""
-    return {name: of_systems[i] for name, of_systems in scores.items()}
+def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
+    """Results of a system; rows: (D, 2, 9) of the baseline and of itself, by document.
+
+    scores: of the fields of `System` that hold scores by name. Its other fields repeat those of
+    BLEU among the metrics.
+    """
+    bleu, summed = scores["metrics"]["bleu"], rows.sum(axis=0)
+    share, counts = None, DocumentCounts()
+    if bleu.difference is not None:
+        gain = 0.0 if oracle is None else oracle.bleu - float(corpus_bleu(summed[0]))
+        share = bleu.difference / gain if gain > 0 else None
+        gains = corpus_bleu(rows[:, 1]) - corpus_bleu(rows[:, 0])
+        better, worse = int((gains > 0).sum()), int((gains < 0).sum())
+        equal = len(gains) - better - worse
+        counts = DocumentCounts(better, equal, worse, better / len(gains))
+    repeated = ("signature", "interval", "difference", "difference_interval", "p_value", "p_values")
+    return System(
+        name,
+        bleu.score,
+        float(length_ratio(summed[1])),
+        **{field: getattr(bleu, field) for field in repeated},
+        bleu_without_brevity_penalty=float(corpus_bleu(without_brevity_penalty(summed[1]))),
+        documents=counts,
+        sign_test_p_value=None if bleu.p_values is None else bleu.p_values.sign_test,
+        oracle_share=share,
+        **scores,
+    )
+
+
+def _documents(documents: Documents, rows: Statistics) -> tuple[DocumentScores, ...]:
+    """Results of documents from statistics (D, systems, 9)."""
+    sizes = np.diff(documents.starts).tolist()
+    columns = documents.ids, sizes, corpus_bleu(rows).tolist(), length_ratio(rows).tolist()
+    return tuple(
+        DocumentScores(name, n, tuple(bleu), tuple(ratio))
+        for name, n, bleu, ratio in zip(*columns, strict=True)
+    )
 
 
 def _score(rows: Statistics) -> Score:
     """Score of a corpus from its statistics (n, 9)."""
     summed = rows.sum(axis=0)
     return Score(float(corpus_bleu(summed)), float(length_ratio(summed)))
-
-
-def _counts(gains: NDArray[np.float64]) -> DocumentCounts:
-    """Numbers of documents with positive, zero and negative gain, from gains (D,)."""
-    better, worse = int((gains > 0).sum()), int((gains < 0).sum())
-    return DocumentCounts(better, len(gains) - better - worse, worse, better / len(gains))
 
 
 def _of_documents(metric: TextMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
