@@ -95,9 +95,9 @@ class System:
     metrics: of every metric by its name, BLEU first, which the fields beside it repeat.
     bleu_without_brevity_penalty: 0 to 100. oracle_share: of the gain that the oracle of a k-best
     list has over the baseline, None without a list. sign_test_p_value: as in p_values, those of
-    BLEU. detokenised: metrics of the detokenised text, BLEU with
-    the tokenizer 13a; empty if that was not asked for. scores: means of values from files, by the
-    names of their metrics. word_classes: by name; empty if none was asked for.
+    BLEU. detokenised: metrics of the detokenised text, BLEU with the tokenizer 13a; empty if that
+    was not asked for. scores: means of values from files, by the names of their metrics.
+    word_classes: by name; empty if none was asked for.
     """
 
     name: str
@@ -107,16 +107,16 @@ class System:
     interval: Interval | None
     metrics: Mapping[str, MetricScore]
     bleu_without_brevity_penalty: float
-    difference: float | None = None
-    difference_interval: Interval | None = None
-    documents: DocumentCounts = DocumentCounts()
-    p_value: float | None = None
-    sign_test_p_value: float | None = None
-    p_values: PValues | None = None
-    oracle_share: float | None = None
-    detokenised: Mapping[str, MetricScore] = field(default_factory=dict)
-    scores: Mapping[str, MetricScore] = field(default_factory=dict)
-    word_classes: Mapping[str, WordClassScore] = field(default_factory=dict)
+    difference: float | None
+    difference_interval: Interval | None
+    documents: DocumentCounts
+    p_value: float | None
+    sign_test_p_value: float | None
+    p_values: PValues | None
+    oracle_share: float | None
+    detokenised: Mapping[str, MetricScore]
+    scores: Mapping[str, MetricScore]
+    word_classes: Mapping[str, WordClassScore]
 
     @property
     def all_scores(self) -> dict[str, MetricScore]:
