@@ -29,7 +29,6 @@ from rerank.corpus.columns import (
 from rerank.errors import InputError
 from rerank.files.arrays import ArrayStore
 
-_LF = ord("\n")
 _NUMBERS = ("line_numbers", "sentences", "dense", "totals", "places")  # columns of `KBestRows`
 MAX_ID = 2**31 - 1  # largest sentence id
 
@@ -161,14 +160,8 @@ def _joined(pieces: Sequence[KBestRows], store: ArrayStore | None) -> bytes | me
     blocks = [piece.lines.blob for piece in pieces]
     if store is None:
         return b"\n".join(blocks)
-    whole = store.in_file((sum(map(len, blocks)) + len(blocks) - 1,), np.uint8)
-    place = 0
-    for block in blocks:
-        whole[place : place + len(block)] = np.frombuffer(block, np.uint8)
-        place += len(block)
-        whole[place : place + 1] = _LF
-        place += 1
-    return whole.data.toreadonly()
+    parts = [np.frombuffer(part, np.uint8) for block in blocks for part in (b"\n", block)]
+    return _stacked(parts[1:], store).data.toreadonly()
 
 
 def _shifted(

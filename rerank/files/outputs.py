@@ -65,7 +65,8 @@ def atomic_all(paths: Sequence[FilePath]) -> Iterator[list[BinaryIO]]:
             file.rename()
     except BaseException as fault:
         for file in pending:
-            file.remove()
+            with suppress(OSError):
+                os.unlink(file.temporary)
         if isinstance(fault, BrokenPipeError) and pending:
             names = ", ".join(display(file.path) for file in pending)
             raise RerankError(
@@ -179,11 +180,6 @@ class _TemporaryFile:
             finally:
                 os.close(descriptor)
 
-    def remove(self) -> None:
-        """Remove the file if it still has its temporary name."""
-        with suppress(OSError):
-            os.unlink(self.temporary)
-
 
 class _Sink(io.RawIOBase):
     """Unbuffered stream into `raw` whose errors name the output.
@@ -254,11 +250,8 @@ def _packing(file: BinaryIO, suffix: str) -> BinaryIO | None:
     """
     if suffix == ".gz":
         return cast(BinaryIO, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0))
-    if suffix == ".xz":
-        return cast(BinaryIO, lzma.LZMAFile(file, "wb"))
-    if suffix == ".bz2":
-        return cast(BinaryIO, bz2.BZ2File(file, "wb"))
-    return None
+    packers = {".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
+    return cast(BinaryIO, packers[suffix](file, "wb")) if suffix in packers else None
 
 
 # Kinds of paths
