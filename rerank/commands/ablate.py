@@ -11,13 +11,14 @@ from rerank.commands.run import (
     Messages,
     ReferenceFiles,
     RunOptions,
+    default_weight_option,
     form_option,
     print_result,
 )
 from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
-from rerank.values import FILE, WEIGHT
+from rerank.values import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,13 +47,7 @@ class AblatedWeights:
         type=FILE,
         default=None,
     )
-    default_weight: float | None = option(
-        "Weight of the features that the weights file lacks [default: refuse such a file].",
-        type=WEIGHT,
-        default=None,
-        metavar="WEIGHT",
-        rare=True,
-    )
+    default_weight: float | None = default_weight_option()
 
 
 @record

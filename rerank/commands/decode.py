@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, RunOptions
+from rerank.commands.run import Messages, RunOptions, default_weight_option
 from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import say
 from rerank.options import Command, option, part, record
-from rerank.values import FILE, TEXT, WEIGHT, Whole
+from rerank.values import FILE, TEXT, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,13 +36,7 @@ class WeightsFile:
     """Weights under which candidates are chosen."""
 
     weights: str = option("Feature weights: JSON, rescore.ini, moses.ini or run*.dense.", type=FILE)
-    default_weight: float | None = option(
-        "Weight of the features that the weights file lacks [default: refuse such a file].",
-        type=WEIGHT,
-        default=None,
-        metavar="WEIGHT",
-        rare=True,
-    )
+    default_weight: float | None = default_weight_option()
 
 
 @record

@@ -21,7 +21,7 @@ from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.models import LanguageModelOption, LanguageModelValue
 from rerank.torchrun import process_number
-from rerank.values import FILE, FOLDER, TEXT, MemorySize, Pair, ShardName, Whole
+from rerank.values import FILE, FOLDER, TEXT, WEIGHT, MemorySize, Pair, ShardName, Whole
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
@@ -334,6 +334,18 @@ class Messages:
         finally:
             for line in notices.lines():
                 self.announce(f"warning: {line}")
+
+
+def default_weight_option() -> Any:
+    """`--default-weight`: the field of a record beside one for a weights file."""
+    return option(
+        "Weight of the features that the weights file lacks [default: refuse such a file].",
+        "--default-weight",
+        type=WEIGHT,
+        default=None,
+        metavar="WEIGHT",
+        rare=True,
+    )
 
 
 def form_option(*forms: str, help: str) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rerank.commands.run import Messages, RunOptions
+from rerank.commands.run import Messages, RunOptions, default_weight_option
 from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
-from rerank.values import FILE, WEIGHT
+from rerank.values import FILE
 
 
 @record
@@ -21,13 +21,7 @@ class ScoredPath:
         type=FILE,
         default=None,
     )
-    default_weight: float | None = option(
-        "Weight of the features that the weights file lacks [default: refuse such a file].",
-        type=WEIGHT,
-        default=None,
-        metavar="WEIGHT",
-        rare=True,
-    )
+    default_weight: float | None = default_weight_option()
     searching: SearchOptions = part(SearchOptions, without={"gap"})
 
     def check(self) -> None:
