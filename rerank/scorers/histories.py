@@ -135,6 +135,7 @@ class ContextualProblem(HistoryProblem):
         super().__init__(engine, kept, memory, order=order)
         self.label, self._encode, self._side = label, encode, side
         self._noted: dict[tuple[int, tuple[bytes, ...]], Rows] = {}
+        self._beginnings: dict[bytes, History] = {}  # of paths, by their choices
         self._texts: list[list[bytes]] | None = None
         if order is None and not engine.model.context.merges_sentences:
             self._texts = [text.split(b"\n") for text in kept.requested.lists()]
@@ -352,11 +353,21 @@ class ContextualProblem(HistoryProblem):
         """Paths followed up to sentence t, the contexts of their histories computed."""
         check_path(self, paths.max(axis=0).tolist())
         last = min(t + horizon, len(self.lengths) - 1)
-        walk = Walk(self, paths, last, 0, self.initial(), np.zeros(len(paths), np.intp))
+        alike = (paths[:, :t] == paths[0, :t]).all(axis=0)
+        shared = t if alike.all() else int(alike.argmin())
+        begin = shared
+        while (own := self._beginnings.get(paths[0, :begin].tobytes())) is None and begin:
+            begin -= 1
+        histories = self.initial() if own is None else [own]
+        walk = Walk(self, paths, last, begin, histories, np.zeros(len(paths), np.intp))
         passed = [*walk.histories]
+        while passed[-1].before is not None:
+            passed.append(passed[-1].before)
         while walk.t < t:
             walk.advance(*walk.children())
             passed += walk.histories
+            if walk.t <= shared:
+                self._beginnings[paths[0, : walk.t].tobytes()] = walk.histories[0]
         if walk.t <= last:
             self.contexts(walk.histories)
             self._note(passed)  # with contexts computed on the way, too
