@@ -48,10 +48,10 @@ from rerank.corpus import LARGEST
 from rerank.corpus.kbest import MAX_ID, KBest
 from rerank.errors import InputError, RerankError
 from rerank.formats.json_objects import (
+    counts,
     first_key,
     first_object,
-    has_keys,
-    n_keys,
+    has_all,
     read_object,
     read_objects,
     text_of,
@@ -201,7 +201,7 @@ def _add_sentence(found: RowBuilder, line: bytes, place: int) -> None:
         one = msgspec.json.decode(line)
         if isinstance(one, dict) and _add_columns(found, one, line, place):
             return
-        if not has_keys(line, n_keys(one)):
+        if not has_all(line, *counts(one)):
             one = None
     if not isinstance(one, dict):
         one = read_object(line, found)
@@ -246,6 +246,7 @@ def _add_columns(found: RowBuilder, one: Any, line: bytes, place: int) -> bool:
                 names += [name] * len(block)
                 columns += block
         head = {name: value for name, value in one.items() if name != key}
+        strings, keys = counts(head)
         n, width = len(candidates), len(first) + named * len(features[0])
         numbers = np.array([*totals, *columns], np.float64)
         if (
@@ -255,7 +256,7 @@ def _add_columns(found: RowBuilder, one: Any, line: bytes, place: int) -> bool:
             and {*map(type, chain(*totals, *columns))} <= {int, float}
             and bool((abs(numbers) <= LARGEST).all())
             and not any(mark in text for mark in "\n\0")
-            and has_keys(line, n_keys(head) + 1 + n * width)
+            and has_all(line, strings + 1 + n * (1 + width), keys + 1 + n * width)
         ):
             number = _id_of(one, place, found)
             head.pop("id", None)

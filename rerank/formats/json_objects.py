@@ -36,23 +36,34 @@ def read_json(content: bytes, plain: Callable[[bytes], Any] = json.loads) -> Any
     """The value of a JSON text as the plain reader reads it, or its exception. O(bytes)."""
     with suppress(msgspec.MsgspecError, RecursionError):
         found = msgspec.json.decode(content)
-        if has_keys(content, n_keys(found)):
+        if has_all(content, *counts(found)):
             return found
     return plain(content)
 
 
-def has_keys(content: bytes, n: int) -> bool:
-    """Whether a JSON text of which n keys were read has surely no further ones."""
-    return len(_KEY.findall(content)) == n
+def has_all(content: bytes, strings: int, keys: int) -> bool:
+    """Whether a JSON text, of which so many strings were read, has surely no further keys.
+
+    keys: how many of the strings are keys. A key that is there twice was read once.
+    """
+    escaped = b"\\" in content and b'\\"' in content
+    if not escaped and content.count(b'"') == 2 * strings:
+        return True  # the common case, in a tenth of the time
+    return len(_KEY.findall(content)) == keys
 
 
-def n_keys(value: object) -> int:
-    """Number of keys in a value; below 0 where it has a number of more than 400 digits."""
-    if type(value) is dict:
-        return len(value) + sum(map(n_keys, value.values()))
-    if type(value) is list:
-        return sum(map(n_keys, value))
-    return -_LARGE if type(value) is int and not -_LARGE < value < _LARGE else 0
+def counts(value: object) -> tuple[int, int]:
+    """Numbers of strings in a value, and of the keys among them.
+
+    Below 0 where it has a number of more than 400 digits.
+    """
+    if isinstance(value, dict | list):
+        keys = len(value) if isinstance(value, dict) else 0
+        found = [counts(one) for one in (value.values() if isinstance(value, dict) else value)]
+        return keys + sum(one for one, _ in found), keys + sum(one for _, one in found)
+    if type(value) is int and not -_LARGE < value < _LARGE:
+        return -_LARGE, -_LARGE
+    return int(isinstance(value, str)), 0
 
 
 def read_object(content: bytes, place: Place | None = None) -> dict[str, Any]:
