@@ -54,7 +54,10 @@ P = ParamSpec("P")
 
 
 class batchable(Generic[P, Result]):
-    """A search of one problem, made of a generator function, which is its attribute `steps`."""
+    """A search of one problem, made of a generator function, its attribute `steps`.
+
+    The generator yields requests for scores, which `run_batch` answers for many documents at once.
+    """
 
     def __init__(self, steps: Callable[Concatenate[DocumentProblem, P], Steps[Result]]) -> None:
         self.steps = steps
@@ -65,7 +68,7 @@ class batchable(Generic[P, Result]):
         try:
             return run_batch([problem], [self.steps(problem, *args, **kwargs)])[0]
         except ScoreError as fault:
-            fault.problem = None  # there is only one
+            fault.position = None  # there is only one
             raise
 
 
@@ -77,7 +80,7 @@ def run_batch(
     A result equals that of the search alone, bit for bit where the scores do; histories and
     answers of all documents are in memory at once. O(1) time a step beside the problems' own and
     the searches'. Errors: those of the searches, of several the one in the earliest round;
-    ScoreError with `problem`, the position here.
+    ScoreError with its `position` here.
     """
     results: dict[int, Result] = {}
     answers: list[list[Any]] = [[None] for _ in searches]  # what starts a generator
@@ -90,7 +93,7 @@ def run_batch(
                 except StopIteration as end:
                     results[d] = end.value
                 except ScoreError as fault:
-                    fault.problem = d
+                    fault.position = d
                     raise
         answers = answer_all(requests)
     return [results[d] for d in range(len(searches))]
@@ -101,7 +104,7 @@ def answer_all(
 ) -> list[list[Any]]:
     """The answers to the requests of each owner: one call per class of problem and of request.
 
-    A ScoreError gets as its `problem` the position of the owner.
+    A ScoreError gets as its `position` that of the owner.
     """
     groups: dict[tuple[type[DocumentProblem], type[Request]], list[tuple[int, int]]] = {}
     for owner, asked in enumerate(requests):
@@ -112,8 +115,8 @@ def answer_all(
         try:
             found = _answer_alike(kind, [requests[owner][n] for owner, n in members])
         except ScoreError as fault:
-            if fault.problem is not None:
-                fault.problem = members[fault.problem][0]
+            if fault.position is not None:
+                fault.position = members[fault.position][0]
             raise
         for (owner, n), answer in zip(members, found, strict=True):
             answers[owner][n] = answer

@@ -41,7 +41,7 @@ class ScoreError(ValueError):
     """Invalid scores: NaN, +inf, or an array of the wrong shape.
 
     `sentence` counts from 0 inside the document; `candidate`, `part` (the position of the scorer
-    in a `WeightedSum`) and `problem` (the position of the document among those scored or searched
+    in a `WeightedSum`) and `position` (that of the document among those scored or searched
     together; not in the message) are None where they are not known.
     """
 
@@ -54,7 +54,7 @@ class ScoreError(ValueError):
         part: int | None = None,
     ) -> None:
         self.fault = fault
-        self.problem: int | None = None
+        self.position: int | None = None
         self.sentence, self.candidate, self.part = sentence, candidate, part
         where = f"sentence {sentence}"
         where += "" if candidate is None else f", candidate {candidate}"
@@ -130,7 +130,7 @@ class DocumentProblem(ABC):
 
         For problems that score many states in one batch at less cost than one after the other. The
         problems are of this class, and may differ in everything else: document, t, N, the model
-        behind them. Errors: ScoreError with `problem`, the position of the request.
+        behind them. Errors: ScoreError with the `position` of the request.
         """
         return apply_to_each(requests, lambda problem, states, t: problem.extend(states, t))
 
@@ -280,6 +280,6 @@ def apply_to_each(
         for request in requests:
             returned.append(method(*request))
     except ScoreError as fault:
-        fault.problem = len(returned)
+        fault.position = len(returned)
         raise
     return returned

@@ -185,7 +185,7 @@ def reversed_fault(fault: ScoreError, n: int) -> ScoreError:
     found = ScoreError(
         fault.fault, sentence=n - 1 - fault.sentence, candidate=fault.candidate, part=fault.part
     )
-    found.problem = fault.problem
+    found.position = fault.position
     return found
 
 

@@ -69,7 +69,7 @@ def decode_all(
     `mbr`. Problems may differ in order, and under `auto` in decoder. A problem that depends on
     later sentences only is searched from its last sentence on, also by its rules of sums and ties
     (`decoders.problem`); `SearchResult.direction` says so. Errors: those of `decode`; a ScoreError
-    with `problem`, the position here.
+    with its `position` here.
     """
     documents = [""] * len(problems) if documents is None else documents
     directions = list(map(direction_of, problems))
@@ -98,10 +98,10 @@ def decode_all(
     try:
         paths = run_batch([searched[d] for d in owners], searches)
     except ScoreError as fault:
-        if fault.problem is not None:
-            fault.problem = owners[fault.problem]
-            if directions[fault.problem] is Direction.REVERSED:
-                n = len(searched[fault.problem].lengths)
+        if fault.position is not None:
+            fault.position = owners[fault.position]
+            if directions[fault.position] is Direction.REVERSED:
+                n = len(searched[fault.position].lengths)
                 raise reversed_fault(fault, n) from None
         raise
     found: list[list[SearchResult]] = [[] for _ in searched]

@@ -131,14 +131,14 @@ def best_starts(problems: Mapping[int, DocumentProblem], width: int) -> dict[int
     A beam of `width` decodes the scores that depend on earlier sentences only, another one, from
     the last sentence on, those that depend on later sentences only; the path of first candidates is
     the third. Of equal ones the first. O(T width K) scores in either direction. Errors: ScoreError
-    with `problem`, the number of the problem.
+    with the number of the problem as its `position`.
     """
     forward = _decoded({d: one.causal_part() for d, one in problems.items()}, width)
     turned = {d: reversed_problem(one) for d, one in problems.items()}
     try:
         other = _decoded({d: one.causal_part() for d, one in turned.items()}, width)
     except ScoreError as fault:
-        raise reversed_fault(fault, len(problems[fault.problem or 0].lengths)) from None
+        raise reversed_fault(fault, len(problems[fault.position or 0].lengths)) from None
     paths = [
         *((d, path.choices) for d, path in forward),
         *((d, path.choices[::-1]) for d, path in other),
@@ -168,6 +168,6 @@ def _run(searches: list[tuple[int, DocumentProblem, Steps[Path]]]) -> Found:
     try:
         found = run_batch([one for _, one, _ in searches], [steps for *_, steps in searches])
     except ScoreError as fault:
-        fault.problem = searches[fault.problem or 0][0]
+        fault.position = searches[fault.position or 0][0]
         raise
     return [(d, path) for (d, *_), path in zip(searches, found, strict=True)]

@@ -51,9 +51,10 @@ def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Path]]:
     """The `n_best` highest-scoring paths of a problem of finite order.
 
     Exact, also in float64: rounding keeps the order of sums, so no path has a higher score.
-    One path on order 1: O(Σ K_{t-1} K_t) time, O(Σ K_t) memory (4 bytes each) beside one matrix,
-    each `pairwise(t)` asked for once; on order 0 O(Σ K_t); neither makes a request. Else a beam
-    that keeps every context: `n_best` backpointers in each of the tuples of n choices,
+    One path up to order 1 is returned at once, without a request: on order 1 in O(Σ K_{t-1} K_t)
+    time, O(Σ K_t) memory (4 bytes each) beside one matrix, each `pairwise(t)` asked for once; on
+    order 0 in O(Σ K_t). Above, or for several paths, it is a beam search without pruning, whose
+    requests `run_batch` answers: `n_best` backpointers in each of the tuples of n choices,
     O(Σ K_{t-n} ⋯ K_t n_best) by partition. Ties: the rule of `decoders.problem`. Deterministic.
     Errors: UnsuitedDecoder where the order is unbounded or the cost too high, with the cost;
     ScoreError naming the sentence.

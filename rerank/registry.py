@@ -30,8 +30,8 @@ Member = TypeVar("Member")
 class Registry(Mapping[str, Member], Generic[Member]):
     """Members by name. Iteration yields the names of all, built-in ones first, and loads nothing.
 
-    Members of a family, such as `rlm-bow-lf-4`, are had by name, but iteration leaves them out.
-    kind: a member in messages; its plural is the entry-point group, `rerank.metrics`. table:
+    Members of a family, such as `rlm-bow-lf-4`, can be asked for by name, but iteration leaves them
+    out. kind: a member in messages; its plural is the entry-point group, `rerank.metrics`. table:
     built-in members by name, or their addresses `module:attribute`; or the address of the table.
     """
 

@@ -14,7 +14,7 @@ import numpy as np
 from lm.vocabulary import SPECIAL, Vocabulary
 from rerank.corpus.documents import Documents
 from rerank.formats.document_files import documents_of_file
-from rerank.formats.table import read_documents
+from rerank.formats.table import read_kbest_documents
 from rerank.notices import Notices
 
 KBest = list[list[int]]
@@ -82,7 +82,7 @@ class Text:
             documents = documents_of_file(data / docids, notices)
         lists: list[Words] = []
         first: list[bool] = []
-        for document in read_documents(data / file, documents, notices):
+        for document in read_kbest_documents(data / file, documents, notices):
             rows = [document.rows(t) for t in np.flatnonzero(document.counts).tolist()]
             lists += ([document.tokens(row) for row in of] for of in rows)
             first += [i == 0 for i in range(len(rows))]

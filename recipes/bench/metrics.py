@@ -20,7 +20,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from rerank.corpus.reading import ReadingOptions
 from rerank.formats.document_files import documents_of_file
-from rerank.formats.table import read_documents
+from rerank.formats.table import read_kbest_documents
 from rerank.formats.translations import read_references
 from rerank.metrics import TextMetric
 from rerank.metrics.bleu import Bleu
@@ -39,10 +39,10 @@ METRICS: tuple[tuple[str, TextMetric, Any], ...] = (
 def lists(folder: Path, sentences: int, top: int | None) -> tuple[Lines, Lines]:
     """Candidates and references of the first sentences."""
     documents = documents_of_file(folder / "test.docids", Notices())
-    references = read_references([folder / "test.en"], documents.n_lines, Notices())
+    references = read_references([folder / "test.en"], documents.n_sentences, Notices())
     found: Lines = []
     options = ReadingOptions(top=top)
-    for kbest in read_documents(folder / "test.nbest.xz", documents, Notices(), options):
+    for kbest in read_kbest_documents(folder / "test.nbest.xz", documents, Notices(), options):
         texts = kbest.texts.to_list()
         bounds = zip(kbest.offsets[:-1], kbest.offsets[1:], strict=True)
         found += [texts[begin:end] for begin, end in bounds]

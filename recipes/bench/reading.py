@@ -27,7 +27,7 @@ from rerank.commands.convert import Converted, write_converted
 from rerank.commands.lists import Lists
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
-from rerank.formats.table import opened, read_documents
+from rerank.formats.table import opened, read_kbest_documents
 from rerank.notices import Notices
 
 RUNS = 5
@@ -96,7 +96,7 @@ def documents(path: Path, sentences: int) -> Figures:
     """Read the lists of documents of ten sentences, with all their checks."""
     starts = tuple(range(0, sentences, 10))
     parts = Documents(tuple(map(str, starts)), (*starts, sentences))
-    found = list(read_documents(path, parts, Notices()))
+    found = list(read_kbest_documents(path, parts, Notices()))
     return counted([(kbest.texts, kbest.dense, kbest.sparse.values) for kbest in found])
 
 

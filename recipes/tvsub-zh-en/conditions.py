@@ -25,7 +25,7 @@ from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
 from rerank.formats.document_files import documents_of_file
 from rerank.formats.moses import append_features
-from rerank.formats.table import read_documents
+from rerank.formats.table import read_kbest_documents
 from rerank.notices import Notices
 
 
@@ -43,7 +43,7 @@ def main(condition: str, model: str, kbest: str, docids: str, reference: str, ou
         return after(scorer, [(Candidates.of([ids]), contexts)])[0]
 
     with atomic(out) as file:
-        lists = read_documents(kbest, documents, notices)
+        lists = read_kbest_documents(kbest, documents, notices)
         for document in progress(lists, label=condition, unit="documents", total=len(documents)):
             previous = start
             for t in range(len(document)):

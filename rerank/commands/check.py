@@ -287,7 +287,7 @@ def _documents(
         with findings.counting():
             n_lines = file.lines_by_id()
     if texts := [*docs, *_texts(lists, references)]:
-        n_lines = _n_lines(texts[0], n_lines, _role(texts[0], references))
+        n_lines = _count_lines(texts[0], n_lines, _role(texts[0], references))
     if lists.no_docs == "one":
         return Documents.one(n_lines), True
     return Documents.each(n_lines), lists.no_docs is not None
@@ -303,7 +303,7 @@ def _role(path: FilePath, references: Sequence[str | Path]) -> Role:
     return "reference" if path in references else "source"
 
 
-def _n_lines(path: FilePath, n_list: int, role: Role) -> int:
+def _count_lines(path: FilePath, n_list: int, role: Role) -> int:
     """Number of source lines by a text that has a line for each, without blank lines at its end.
 
     n_list: number by the ids of the list, up to which blank lines at the end count.
@@ -380,7 +380,7 @@ def _clean(
                 if path == lists.kbest:
                     cleaned = cleaned_list(read.kbest, read, done)
                 else:
-                    cleaned = cleaned_text(path, documents.n_lines, done)
+                    cleaned = cleaned_text(path, documents.n_sentences, done)
                 if read.in_nfc and path != lists.docs:
                     cleaned = in_nfc(cleaned, done)
                 with copies[path].open("wb") as copy:

@@ -141,7 +141,7 @@ def _known(
             for d, name in enumerate(found.ids)
             for t in range(*found.span(d))
         }
-        ids = [by_line[line] for line in range(found.n_read)]
+        ids = [by_line[line] for line in range(found.n_file_lines)]
     if converted.docs_out and ids is None:
         raise UsageError("--docs-out: this list has no document ids of all its sentences")
     if converted.source_out and sources is None:

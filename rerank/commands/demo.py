@@ -268,7 +268,7 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     from rerank.files.lines import read_lines
     from rerank.files.outputs import atomic
     from rerank.formats.document_files import documents_of_file
-    from rerank.formats.table import read_documents
+    from rerank.formats.table import read_kbest_documents
     from rerank.notices import Notices
 
     notices = Notices()
@@ -283,7 +283,7 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     with atomic(new.references) as file:
         file.writelines(lines[t] + b"\n" for t in order)
     with atomic(new.kbest) as file:
-        for kbest in read_documents(original.kbest, documents, notices):
+        for kbest in read_kbest_documents(original.kbest, documents, notices):
             for p in range(kbest.first, kbest.first + len(kbest)):
                 for row in kbest.rows(int(order[p]) - kbest.first):
                     _, bars, columns = kbest.line(row).partition(b" |||")

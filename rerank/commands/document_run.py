@@ -515,7 +515,7 @@ class ListRun(Run):
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
         candidates, _ = self.sizes
-        return candidates / max(1, self.documents.n_lines)
+        return candidates / max(1, self.documents.n_sentences)
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -620,7 +620,7 @@ class ListRun(Run):
             if found is None:
                 return
             name, kbest = found
-            counts = f"{len(self.documents):,} documents, {self.documents.n_lines:,} sentences"
+            counts = f"{len(self.documents):,} documents, {self.documents.n_sentences:,} sentences"
             models = ", ".join(scorer.name for scorer in self.scorers)
             known = models and all(scorer.remembers(kbest) for scorer in self.scorers)
             if known and self.order is not None:
@@ -684,4 +684,4 @@ class ListRun(Run):
         if totals is None or not len(document.present):
             return 0
         largest = np.maximum.reduceat(totals, document.offsets[:-1])
-        return int((largest > totals[document.rows(choices)]).sum())
+        return int((largest > totals[document.chosen_rows(choices)]).sum())

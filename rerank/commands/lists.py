@@ -27,9 +27,9 @@ from rerank.formats.table import (
     KBestFormat,
     Survey,
     annotations_of,
-    check_options,
+    check_format_options,
     format_of,
-    read_documents,
+    read_kbest_documents,
     survey_of,
 )
 from rerank.formats.translations import (
@@ -94,7 +94,7 @@ class Lists(ReadingOptions):
         if self.systems and any(of_a_list.values()):
             option = next(name for name, value in of_a_list.items() if value)
             raise UsageError(f"{option}: not for the lists of --systems; leave it out")
-        check_options(self)
+        check_format_options(self)
 
 
 def made_lists(
@@ -171,7 +171,7 @@ def read_targets(
     lists.check()
     own, drop = own_documents(lists), lists.drop_unreferenced
     if own is not None:
-        target = own if lists.systems else own.n_lines  # segments of XML have names
+        target = own if lists.systems else own.n_sentences  # segments of XML have names
         texts = read_reference_texts(references, target, notices, model=lists.name)
         documents, targets = matched(texts, own, notices, drop=drop)
     else:
@@ -230,8 +230,10 @@ class KBestFile:
         if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
             return Documents.from_lines(self.annotations[0], source=self.name)
         from_source = lists.missing == AS_SOURCE and SOURCE in self._side
-        n_lines = self._lines_of_source if from_source else self.lines_by_id
-        return chosen_documents(lists.docs, lists.no_docs, n_lines, notices, most=self._most_lines)
+        count_lines = self._lines_of_source if from_source else self.lines_by_id
+        return chosen_documents(
+            lists.docs, lists.no_docs, count_lines, notices, most=self._most_lines
+        )
 
     def read(
         self, documents: Documents, notices: Notices, store: ArrayStore = IN_MEMORY
@@ -251,7 +253,7 @@ class KBestFile:
             check_files(MISSING_SOURCE, side.keys() & {SOURCE})
             side[SOURCE], sources = tee(side[SOURCE])
         lists = self.lists
-        found = read_documents(self.path, documents, notices, lists, store, sources=sources)
+        found = read_kbest_documents(self.path, documents, notices, lists, store, sources=sources)
         for name, kbest, *lines in zip(documents.ids, found, *side.values(), strict=True):
             beside = dict(zip(side, lines, strict=True))
             yield name, replace(kbest, source=self.name, side=beside)
@@ -297,7 +299,7 @@ class KBestFile:
         """How many lines the file of the sources has."""
         path = self._side[SOURCE]
         stated = documents_in(path, Notices())
-        return sum(1 for _ in read_lines(path, Notices())) if stated is None else stated.n_lines
+        return sum(1 for _ in read_lines(path, Notices())) if stated is None else stated.n_sentences
 
     def _most_lines(self) -> int:
         """Most source lines that are believed of a list of so many lines."""

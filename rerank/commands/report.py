@@ -185,7 +185,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         for i, value in enumerate(values)
     }
     result = RunReport(
-        page.title or f"Reranking of {documents.n_lines:,} sentences",
+        page.title or f"Reranking of {documents.n_sentences:,} sentences",
         evaluation,
         explanation,
         reported_documents(decoding, evaluation, summary, targets, sources, chosen),

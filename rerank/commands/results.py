@@ -270,7 +270,7 @@ class Trace:
         if kbest.sparse.names:
             weighted, added = np.column_stack([weighted, document.sparse]), (*names, "sparse")
         sources = kbest.side.get("source")
-        rows = document.rows(result.choices).tolist()
+        rows = document.chosen_rows(result.choices).tolist()
         for s, (t, row) in enumerate(zip(document.present.tolist(), rows, strict=True)):
             first, stop = document.offsets[s : s + 2].tolist()
             others = np.delete(np.arange(first, stop), row - first)

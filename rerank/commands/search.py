@@ -216,7 +216,7 @@ def search_documents(
             "more; take smaller weights or another --alpha"
         ) from None
     except ScoreError as fault:
-        raise documents[fault.problem or 0].located(fault) from None
+        raise documents[fault.position or 0].located(fault) from None
     except ValueError as fault:
         raise UsageError(f"--search {search.method}: {fault}") from None
     return found

@@ -93,8 +93,10 @@ def lists_of_systems(
     if documents is None:
         documents = own if no_docs is None else None
     if documents is None:
-        n_lines = partial(_n_lines, systems[0][1]) if own is None else partial(int, own.n_lines)
-        documents = chosen_documents(docs, no_docs, n_lines, notices)
+        count_lines = (
+            partial(_count_lines, systems[0][1]) if own is None else partial(int, own.n_sentences)
+        )
+        documents = chosen_documents(docs, no_docs, count_lines, notices)
     # segments are matched by the names that the files have, whatever --no-docs makes of them
     outputs = read_outputs(systems, documents if own is None else own, notices)
     outputs = replace(outputs, documents=documents)
@@ -246,7 +248,7 @@ def _texts(
         yield from read_systems(path, documents, notices)[1].items()
         return
     is_plain = file_and_name(path)[1] is None and documents_in(path, Notices()) is None
-    if documents.lines is None and is_plain and _n_lines(path) == documents.n_read:
+    if documents.lines is None and is_plain and _count_lines(path) == documents.n_file_lines:
         yield given, path
         return
     found = read_texts_of(path, documents, notices, model="the source", role="system")
@@ -259,7 +261,7 @@ def _texts(
     yield given, found[0]
 
 
-def _n_lines(path: FilePath) -> int:
+def _count_lines(path: FilePath) -> int:
     """Number of lines of a plain text."""
     return sum(1 for _ in read_lines(path, Notices()))
 

@@ -242,9 +242,9 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
     from rerank.formats.document_files import documents_of_file
 
     found = documents_of_file(docs, notices)
-    if found.n_lines != n_lines:
+    if found.n_sentences != n_lines:
         raise InputError(
-            f"expected {found.n_lines:,} lines, one for each line of {display(docs)}, "
+            f"expected {found.n_sentences:,} lines, one for each line of {display(docs)}, "
             f"found {n_lines:,}; {found.cure or 'give an id for each line of the text'}",
             source=display(text),
         )

@@ -29,16 +29,16 @@ class Documents:
     """D documents; document d has the sentences starts[d]:starts[d + 1], from 0.
 
     lines: (S,) line of the files, from 0, of each sentence, if that is not its own number, since
-    lines of documents alternate or some are left out; n_file_lines: lines of the files then.
-    segments: (S,) ids of the sentences within their documents, if their file has any. cure: how
-    their file may be read otherwise, for messages about files of another number of lines; may be
-    empty.
+    lines of documents alternate or some are left out; file_length: number of lines of the files
+    then. segments: (S,) ids of the sentences within their documents, if their file has any. cure:
+    how their file may be read otherwise, for messages about files of another number of lines; may
+    be empty.
     """
 
     ids: tuple[str, ...]  # (D,), all different; never used as file names
     starts: tuple[int, ...]  # (D+1,)
     lines: tuple[int, ...] | None = None
-    n_file_lines: int | None = None
+    file_length: int | None = None
     segments: tuple[str, ...] | None = None
     cure: str = field(default="", compare=False)
 
@@ -49,7 +49,7 @@ class Documents:
             raise ValueError("expected starts that never fall")
         if len(set(self.ids)) != len(self.ids):
             raise ValueError("expected document ids that are all different")
-        if (self.lines is None) != (self.n_file_lines is None):
+        if (self.lines is None) != (self.file_length is None):
             raise ValueError("expected the number of lines of the files together with the lines")
 
     @classmethod
@@ -107,14 +107,14 @@ class Documents:
         return len(self.ids)
 
     @property
-    def n_lines(self) -> int:
+    def n_sentences(self) -> int:
         """Number of source sentences."""
         return self.starts[-1]
 
     @property
-    def n_read(self) -> int:
+    def n_file_lines(self) -> int:
         """Number of lines that files of these documents have."""
-        return self.n_lines if self.n_file_lines is None else self.n_file_lines
+        return self.n_sentences if self.file_length is None else self.file_length
 
     @property
     def interleaved(self) -> bool:
@@ -124,19 +124,19 @@ class Documents:
     @property
     def n_left_out(self) -> int:
         """Number of lines of the files that are no sentence of these documents."""
-        return self.n_read - self.n_lines
+        return self.n_file_lines - self.n_sentences
 
     def line(self, sentence: int) -> int:
         """Line of the files, from 0, of a sentence."""
         return sentence if self.lines is None else self.lines[sentence]
 
     def in_order(self, lines: Sequence[T]) -> Sequence[T]:
-        """What is of each line of a file (n_read,), as of each sentence (S,)."""
+        """What is of each line of a file (n_file_lines,), as of each sentence (S,)."""
         return lines if self.lines is None else [lines[place] for place in self.lines]
 
     def selected(self, kept: Sequence[bool]) -> Documents:
         """The documents of some of the sentences (S,); documents without any are left out."""
-        places = self.lines or range(self.n_lines)
+        places = self.lines or range(self.n_sentences)
         spans = [(name, range(*self.span(d))) for d, name in enumerate(self.ids)]
         parts = [(name, [t for t in span if kept[t]]) for name, span in spans]
         filled = [(name, part) for name, part in parts if part]
@@ -145,7 +145,7 @@ class Documents:
             tuple(name for name, _ in filled),
             (0, *accumulate(len(part) for _, part in filled)),
             tuple(places[t] for t in sentences),
-            self.n_read,
+            self.n_file_lines,
             None if self.segments is None else tuple(self.segments[t] for t in sentences),
         )
 
@@ -157,7 +157,7 @@ class Documents:
         """Pieces of the documents, of at most so many sentences each, with numbers as ids."""
         starts = [s for a, b in pairwise(self.starts) for s in range(a, max(b, a + 1), most)]
         ids = tuple(map(str, range(len(starts))))
-        return replace(self, ids=ids, starts=(*starts, self.n_lines))
+        return replace(self, ids=ids, starts=(*starts, self.n_sentences))
 
     def span(self, d: int) -> tuple[int, int]:
         """First source sentence of document d, and the one after its last."""

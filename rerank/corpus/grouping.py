@@ -73,7 +73,9 @@ class _Grouping:
     sources: Iterator[Sequence[bytes]] | None = None  # source lines of each document
     no_rows: KBestRows = field(init=False)  # with the labels of the list
     has_totals: bool = False
-    numbers: NDArray[np.int64] | None = field(init=False)  # (n_read,) sentence of a line, or -1
+    numbers: NDArray[np.int64] | None = field(
+        init=False
+    )  # (n_file_lines,) sentence of a line, or -1
     lowest_id: int = MAX_ID
     largest_k: int = 0
     missing: list[int] = field(default_factory=list)  # ids without candidates
@@ -81,8 +83,8 @@ class _Grouping:
     def __post_init__(self) -> None:
         self.numbers = None
         if self.documents.lines is not None:
-            self.numbers = np.full(self.documents.n_read, -1)
-            self.numbers[list(self.documents.lines)] = np.arange(self.documents.n_lines)
+            self.numbers = np.full(self.documents.n_file_lines, -1)
+            self.numbers[list(self.documents.lines)] = np.arange(self.documents.n_sentences)
 
     @property
     def top(self) -> int:
@@ -196,7 +198,7 @@ class _Grouping:
 
     def _of_source(self, rows: KBestRows) -> KBestRows:
         """The rows of sentences; `InputError` at an id outside the range of the source lines."""
-        n, first_id = self.documents.n_read, self.options.first_id
+        n, first_id = self.documents.n_file_lines, self.options.first_id
         self.lowest_id = min(self.lowest_id, int(rows.sentences.min()))
         places = rows.sentences - first_id
         wrong = (places < 0) | (places >= n)

@@ -80,7 +80,7 @@ class Docids(DocumentIds):
             may_be_sizes=choices.field is None,
         )
         option = ""
-        if len(documents) == documents.n_lines:
+        if len(documents) == documents.n_sentences:
             if _count_on(documents.ids, "_"):
                 option = "as Z-MERT has them, give --docs-format numbered-docids"
             elif choices.field is None and _count_on(documents.ids, r"\s+"):
@@ -364,7 +364,7 @@ def without_separators(lines: Sequence[bytes], documents: Documents) -> list[byt
     ends = set(documents.starts[1:])
     for separates in (BlankLines.separates, EqualsLines.separates):
         sentences = [line for line in lines if not separates(line)]
-        if len(sentences) != documents.n_lines:
+        if len(sentences) != documents.n_sentences:
             continue
         places, n = set[int](), 0
         for line in lines:

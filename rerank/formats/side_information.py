@@ -70,15 +70,15 @@ def given_lines(
     if kind == SOURCE and not _line_by_line(path, documents):
         lines = iter(read_translation(path, documents, notices, role="source"))
     elif documents.lines is not None:
-        found = list(islice(lines, documents.n_read + SURPLUS))
-        _check_number(len(found), documents.n_read, name, documents.cure)
+        found = list(islice(lines, documents.n_file_lines + SURPLUS))
+        _check_number(len(found), documents.n_file_lines, name, documents.cure)
         lines = iter(documents.in_order(found))
     for d in range(len(documents)):
         start, stop = documents.span(d)
         found = list(islice(lines, stop - start))
         done += len(found)
         if done < stop:
-            _check_number(done, documents.n_lines, name, documents.cure)
+            _check_number(done, documents.n_sentences, name, documents.cure)
         if kind != SOURCE:
             check_document(found, kind, name, [documents.line(t) + 1 for t in range(start, stop)])
         yield found
@@ -100,7 +100,7 @@ def _line_by_line(path: FilePath, documents: Documents) -> bool:
     """Whether a source is a plain text, without separators between its documents."""
     if str(path).startswith("sacrebleu:") or documents_in(path, Notices()) is not None:
         return False
-    separators = count_lines(path) - documents.n_read
+    separators = count_lines(path) - documents.n_file_lines
     return not len(documents) - 1 <= separators <= len(documents) or separators < 1
 
 

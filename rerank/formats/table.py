@@ -190,7 +190,7 @@ def chosen_format(name: str) -> tuple[KBestFormat, int | None]:
     return known, int(k)
 
 
-def check_options(options: ReadingOptions) -> None:
+def check_format_options(options: ReadingOptions) -> None:
     """UsageError for options that name no format, or scores of one that has its own."""
     k, known = None, None
     if options.kbest_format is not None:
@@ -208,7 +208,7 @@ def opened(
     path: FilePath, notices: Notices, options: ReadingOptions = ALL
 ) -> tuple[KBestFormat, Iterator[bytes]]:
     """The format of a k-best list, named or recognised, ready to read the lines of the file."""
-    check_options(options)
+    check_format_options(options)
     lines, source = read_lines(path, notices, encoded=options.encoded), display(path)
     if options.kbest_format is None:
         known, lines = detect(lines, source=source)
@@ -312,7 +312,7 @@ def survey_of(
     return Survey(sum(int(min(k, top)) for k in seen.values()), words, last_id, last_line, rising)
 
 
-def read_documents(
+def read_kbest_documents(
     path: FilePath,
     documents: Documents,
     notices: Notices,

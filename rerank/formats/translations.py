@@ -192,10 +192,10 @@ def _plain(
     It may have a separator for each document, and some more lines are counted.
     """
     documents = target if isinstance(target, Documents) else None
-    n_lines = target.n_read if isinstance(target, Documents) else target
+    n_lines = target.n_file_lines if isinstance(target, Documents) else target
     most = None if n_lines is None else MAX_LINE_BYTES + n_lines * MEAN_BYTES
     reading = read_lines(path, notices, max_bytes=most)
-    allowed = n_lines if documents is None else documents.n_read + len(documents)
+    allowed = n_lines if documents is None else documents.n_file_lines + len(documents)
     lines = list(islice(reading, allowed))
     more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
     lines += [line.strip()[:1] for line in islice(reading, max(0, more))]
@@ -203,9 +203,11 @@ def _plain(
         if n_lines is not None:
             check_length(lines, n_lines, source=display(path), model=model)
         return Translation(display(path), lines)
-    if len(lines) > documents.n_read and documents.lines is None:
+    if len(lines) > documents.n_file_lines and documents.lines is None:
         lines = without_separators(lines, documents) or lines
-    check_length(lines, documents.n_read, source=display(path), model=model, cure=documents.cure)
+    check_length(
+        lines, documents.n_file_lines, source=display(path), model=model, cure=documents.cure
+    )
     return Translation(display(path), documents.in_order(lines))
 
 
@@ -252,7 +254,7 @@ def read_with_documents(
         documents = chosen_documents(None, no_docs, lambda: n_lines, notices)
         return matched(texts, documents, notices, drop=drop)
     else:
-        most = None if own is None else partial(int, _SPARSEST * own.n_lines)
+        most = None if own is None else partial(int, _SPARSEST * own.n_sentences)
         if own is None and references and not is_pipe(file_of(references[0])):
             most = partial(count_lines, references[0])
         documents = chosen_documents(docs, no_docs, int, notices, most=most)

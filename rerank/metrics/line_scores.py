@@ -41,7 +41,7 @@ def read_line_scores(
     """
     source = display(path)
     reading = read_lines(path, notices, max_line_bytes=_LINE_BYTES)
-    n_lines = documents.n_read
+    n_lines = documents.n_file_lines
     values = []
     for line, content in enumerate(islice(reading, n_lines), 1):
         try:

@@ -95,7 +95,7 @@ def evaluate(
     All systems and metrics see the same draws of documents, so that a system's results do not
     depend on the others. InputError without documents.
     """
-    if not documents.n_lines:
+    if not documents.n_sentences:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
     metrics, files = {"bleu": metric, **others}, line_scores or {}
     names = {key: own.name for key, own in metrics.items()} | {name: name for name in files}

@@ -121,7 +121,7 @@ class Decoding:
         self._trace, self._baseline, self._notices = trace, baseline, notices
         self.documents = documents
         self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
-        self.before, self.after = [b""] * documents.n_lines, [b""] * documents.n_lines
+        self.before, self.after = [b""] * documents.n_sentences, [b""] * documents.n_sentences
         self.changed: Counter[str] = Counter()
         self.by_context: Counter[str] = Counter()
 
@@ -144,7 +144,7 @@ class Decoding:
             self.changed[choice.document] += choice.changed
             self.by_context[choice.document] += choice.by_context
             yield choice
-        if lacking := self.documents.n_lines - len(seen):
+        if lacking := self.documents.n_sentences - len(seen):
             self._notices.add(
                 "sentence that the trace has not, taken as one without candidates, whose "
                 "translation is empty",

@@ -217,7 +217,7 @@ class DocumentFeatures:
         """The path of first candidates."""
         return (0,) * len(self.present)
 
-    def rows(self, choices: Sequence[int]) -> NDArray[np.int64]:
+    def chosen_rows(self, choices: Sequence[int]) -> NDArray[np.int64]:
         """Row of the chosen candidate of each sentence that has candidates, (S,)."""
         return self.offsets[:-1] + np.asarray(choices, dtype=np.int64)
 

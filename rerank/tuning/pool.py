@@ -192,7 +192,7 @@ class TuningSet:
         sums = self.gaps.copy()
         rows = zip(self.documents, self.statistics, path, strict=True)
         for d, (document, statistics, choices) in enumerate(rows):
-            sums[d] += statistics[document.rows(choices)].sum(axis=0)
+            sums[d] += statistics[document.chosen_rows(choices)].sum(axis=0)
         return sums
 
     def pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:

@@ -93,14 +93,14 @@ def test_a_fault_names_the_problem_beside_sentence_candidate_and_part(
     with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1") as caught:
         run_batch(problems, [beam.steps(problem, width=2) for problem in problems])
     fault = caught.value
-    assert (fault.problem, fault.sentence, fault.candidate, fault.part) == (4, 1, 1, part)
+    assert (fault.position, fault.sentence, fault.candidate, fault.part) == (4, 1, 1, part)
     with pytest.raises(ScoreError) as alone:
         beam(bad, width=2)
-    assert (alone.value.problem, str(alone.value)) == (None, str(fault))
+    assert (alone.value.position, str(alone.value)) == (None, str(fault))
 
 
 def test_of_several_faults_the_one_of_the_earliest_sentence_is_reported() -> None:
     problems = [NAN, Unary([np.array([np.nan])])]
     with pytest.raises(ScoreError, match=r"^sentence 0, ") as caught:
         run_batch(problems, list(map(greedy.steps, problems)))
-    assert caught.value.problem == 1
+    assert caught.value.position == 1

@@ -190,7 +190,7 @@ def test_a_fault_of_a_reversed_search_is_located_in_the_document(
     with pytest.raises(ScoreError, match=f"sentence {sentence}, candidate 1") as raised:
         decode_all([good, bad], "beam")
     fault = raised.value
-    assert (fault.problem, fault.sentence, fault.candidate, fault.part) == (1, sentence, 1, 0)
+    assert (fault.position, fault.sentence, fault.candidate, fault.part) == (1, sentence, 1, 0)
 
 
 def test_the_utility_of_a_reversed_problem_counts_sentences_from_the_last() -> None:
@@ -255,4 +255,4 @@ def test_faults_in_either_direction_name_problem_and_sentence() -> None:
     for one, other, sentence in ((broken, fine, 1), (fine, broken, 0)):
         with pytest.raises(ScoreError) as raised:
             decode_all([fine, both(one, other)], "sweeps")
-        assert (raised.value.problem, raised.value.sentence) == (1, sentence)
+        assert (raised.value.position, raised.value.sentence) == (1, sentence)

@@ -197,4 +197,4 @@ def test_a_fault_names_sentence_candidate_and_among_many_problems_the_problem(
         bad = HistoryTable([np.zeros(1), last], order)
         with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1 .*NaN") as caught:
             found_by(name, [UNARY, Unary([]), bad])
-        assert caught.value.problem == 2
+        assert caught.value.position == 2

@@ -160,7 +160,7 @@ def test_a_fault_names_sentence_candidate_scorer_and_sum(
 ) -> None:
     with pytest.raises(ScoreError, match=message) as caught:
         call()
-    assert caught.value.problem == problem
+    assert caught.value.position == problem
 
 
 @pytest.mark.parametrize(
