@@ -114,7 +114,7 @@ class SearchResult:
 
     @property
     def choices(self) -> tuple[int, ...]:
-        """Candidates (S,) of the best path found."""
+        """Candidates (T,) of the best path found."""
         return self.paths[0].choices
 
     @property

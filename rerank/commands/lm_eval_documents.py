@@ -302,7 +302,7 @@ Block = Sequence[Passage]
 def passages_of(
     corpus: Corpus, size: int, topics: NDArray[np.int32] | None = None
 ) -> list[Passage]:
-    """Passages of `size` sentences of each document; topics: (S,) those of the sentences."""
+    """Passages of `size` sentences of each document; topics: (T,) those of the sentences."""
     return [
         Passage(d, last - size + 1, last, None if topics is None else int(topics[last]))
         for d, (begin, end) in enumerate(pairwise(corpus.documents.tolist()))

@@ -17,7 +17,7 @@ from rerank.errors import InputError
 from rerank.files.paths import FilePath
 from rerank.notices import Notices
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 ID_BYTES = 1 << 13  # of an id; all of them are in memory
 _MANY = 1 << 16  # lines of ids that are read before the lines that need them are counted
 _SIZE = re.compile("[0-9]{1,9}")
@@ -26,11 +26,11 @@ _ID_AND_SIZE = re.compile(r"\S+\s+[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """D documents; document d has the sentences starts[d]:starts[d + 1], from 0.
+    """D documents of T sentences; document d has sentences starts[d]:starts[d + 1], from 0.
 
-    lines: (S,) line of the files, from 0, of each sentence, if that is not its own number, since
+    lines: (T,) line of the files, from 0, of each sentence, if that is not its own number, since
     lines of documents alternate or some are left out; file_length: number of lines of the files
-    then. segments: (S,) ids of the sentences within their documents, if their file has any. cure:
+    then. segments: (T,) ids of the sentences within their documents, if their file has any. cure:
     how their file may be read otherwise, for messages about files of another number of lines; may
     be empty.
     """
@@ -130,12 +130,12 @@ class Documents:
         """Line of the files, from 0, of a sentence."""
         return sentence if self.lines is None else self.lines[sentence]
 
-    def in_order(self, lines: Sequence[T]) -> Sequence[T]:
-        """What is of each line of a file (n_file_lines,), as of each sentence (S,)."""
+    def in_order(self, lines: Sequence[Item]) -> Sequence[Item]:
+        """What is of each line of a file (n_file_lines,), as of each sentence (T,)."""
         return lines if self.lines is None else [lines[place] for place in self.lines]
 
     def selected(self, kept: Sequence[bool]) -> Documents:
-        """The documents of some of the sentences (S,); documents without any are left out."""
+        """The documents of some of the sentences (T,); documents without any are left out."""
         places = self.lines or range(self.n_sentences)
         spans = [(name, range(*self.span(d))) for d, name in enumerate(self.ids)]
         parts = [(name, [t for t in span if kept[t]]) for name, span in spans]
@@ -149,7 +149,7 @@ class Documents:
             None if self.segments is None else tuple(self.segments[t] for t in sentences),
         )
 
-    def split(self, lines: Sequence[T]) -> list[Sequence[T]]:
+    def split(self, lines: Sequence[Item]) -> list[Sequence[Item]]:
         """The part of each document in a sequence of something for every source sentence."""
         return [lines[start:stop] for start, stop in pairwise(self.starts)]
 
@@ -230,7 +230,7 @@ Role: TypeAlias = Literal["source", "reference", "system"]
 Segment: TypeAlias = tuple[str, str]
 """Document id and segment id."""
 Lines: TypeAlias = Sequence[bytes | None]
-"""A text (S,) of the segments of a set; None where the file has none of a segment."""
+"""A text (T,) of the segments of a set; None where the file has none of a segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +256,9 @@ class DocumentFile(os.PathLike[str]):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """What a file says of S segments: their documents and, by role and name, their texts.
+    """What a file says of T segments: their documents and, by role and name, their texts.
 
-    file: name of the file in messages; texts: by role, each name with its lines (S,).
+    file: name of the file in messages; texts: by role, each name with its lines (T,).
     """
 
     file: str
@@ -350,11 +350,11 @@ class EvaluationSetBuilder:
 
 
 def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes | None]:
-    """Lines (S',) of a text of `found` for each sentence of `target`, matched by name.
+    """Lines (n,) of a text of `found`, one for each sentence of `target`, matched by name.
 
     None for a sentence that `found` lacks. Where one of the two has no segment ids, sentence n of a
     document is matched with its n-th line, and InputError is raised if a document of both has
-    different numbers of them. O(S + S').
+    different numbers of them. O(sentences of both).
     """
     both = found.documents.segments is not None and target.segments is not None
     if not both:

@@ -98,7 +98,7 @@ class AcausalProblem(ContextualProblem):
         return totals
 
     def _unread(self, paths: Indices, first: int, last: int) -> Iterator[_Sentences]:
-        """Sentences of paths (N, T) that are still to be read, first … last."""
+        """Sentences of paths (N, S) that are still to be read, first … last."""
         walk = self.walk(paths, first, last - first)
         for t in range(first, last + 1):
             contexts = self.contexts(walk.histories)
@@ -114,7 +114,7 @@ class AcausalProblem(ContextualProblem):
     def _readable(
         self, t: int, keys: list[bytes], paths: Indices, contexts: Rows, nodes: Indices
     ) -> Iterator[_Sentences]:
-        """Sentence t of paths (M, T) of these keys, in as few lists as contexts or candidates.
+        """Sentence t of paths (M, S) of these keys, in as few lists as contexts or candidates.
 
         nodes: (M,) row of each path's beginning among the contexts.
         """

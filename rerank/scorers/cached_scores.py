@@ -32,11 +32,11 @@ KEY_BYTES = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListTexts:
-    """Hypotheses of a document's T non-empty lists, one LF-ended line each.
+    """Hypotheses of a document's S non-empty lists, one LF-ended line each.
 
-    counts: (T,) candidates of each list; chosen: whether these are not the first candidates of
+    counts: (S,) candidates of each list; chosen: whether these are not the first candidates of
     the lists in the file but a selection (`--diverse`); side: side information of the lists on
-    which scores depend, by kind, T LF-ended lines.
+    which scores depend, by kind, S LF-ended lines.
     """
 
     text: bytes
@@ -57,7 +57,7 @@ class ListTexts:
         return cls(text, kbest.counts[present], chosen, side)
 
     def numbers(self, kind: str) -> NDArray[np.int64]:
-        """(T,) number of the list that the side information of each list names, 0 for none."""
+        """(S,) number of the list that the side information of each list names, 0 for none."""
         return np.array([int(line) for line in self.side[kind].split(b"\n")[:-1]], np.int64)
 
     @property
@@ -69,12 +69,12 @@ class ListTexts:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """(T + 1,) index of each list's first candidate among all candidates."""
+        """(S + 1,) index of each list's first candidate among all candidates."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """(T + 1,) index of each list's first byte in the text."""
+        """(S + 1,) index of each list's first byte in the text."""
         ends = np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == ord("\n")) + 1
         return np.concatenate([[0], ends])[self.offsets]
 

@@ -49,7 +49,7 @@ _REMEMBERED = 1 << 12  # contexts of a document
 class CausalProblem(HistoryProblem):
     """A document under a causal language model; a state is a list of the choices in the window.
 
-    lines: texts of the candidates of the T lists; label: scorer and document in messages; cut: is
+    lines: texts of the candidates of the S lists; label: scorer and document in messages; cut: is
     called for each context that the model's positions cut; order: that of the window, or None to
     have pairs scored as they are asked for.
     """

@@ -117,7 +117,7 @@ class ContextualProblem(HistoryProblem):
     """A document under a model of our own; a state is a list of histories.
 
     order: the model's, or None to treat every history as different. `encode` gives the
-    candidates in the model's words, once they are needed; side: side information of the T
+    candidates in the model's words, once they are needed; side: side information of the S
     sentences, if the model needs it.
     """
 
@@ -376,7 +376,7 @@ class ContextualProblem(HistoryProblem):
 
 @dataclass(slots=True, eq=False)
 class Walk:
-    """Paths (N, T) of a problem, followed up to sentence t.
+    """Paths (N, S) of a problem, followed up to sentence t.
 
     histories: M distinct ones before sentence t; nodes: (N,) which of them each path has; totals:
     (N,) scores so far; last: the last sentence that counts.

@@ -1,6 +1,6 @@
 """A document as a chain of sentences, in which features score every path, without a pool.
 
-A path takes one candidate of each of T sentences. Its score is linear in the weights:
+A path takes one candidate of each of S sentences. Its score is linear in the weights:
 
     score(k) = Σ_t (fixed + static · weights)[k_t] + Σ_t Σ_c weight_c · pairs_c[t][k_{t−1}, k_t].
 
@@ -15,7 +15,7 @@ an interval their chords are bounds: k is dominated if its chord lies below the 
 everywhere, or below the higher one of two such chords. This costs O(n) for each interval, while the
 pairs, a hundred times as many, are not touched.
 
-Shapes: T ≥ 1 sentences with candidates, K_t of each, n in all, F features, C contextual ones of
+Shapes: S ≥ 1 sentences with candidates, K_t of each, n in all, F features, C contextual ones of
 them, W statistics. Pairs of sentence t come after those of sentence t−1, rows are candidates
 before; the first sentence has one row.
 """
@@ -45,7 +45,7 @@ _MARGIN = 2.0**-40  # relative to the scores; for nearer candidates the differen
 class DocumentChain:
     """The candidates of a document as numbers, their pairs with those before, their statistics.
 
-    offsets: (T+1,) int64, sentence t is rows offsets[t]:offsets[t+1], at least one
+    offsets: (S+1,) int64, sentence t is rows offsets[t]:offsets[t+1], at least one
     columns: (F, n) float64, finite; rows of the contextual features are ignored
     fixed: (n,) float64, finite; score of what is not tuned
     statistics: (n, W) numbers that add up over sentences, as in `Pool`
@@ -204,7 +204,7 @@ class CandidateSubset(NamedTuple):
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """Where the pairs of each sentence begin, one after another, (T+1,)."""
+        """Where the pairs of each sentence begin, one after another, (S+1,)."""
         sizes = np.diff(self.offsets)
         return np.concatenate([[0], np.cumsum(sizes * np.concatenate([[1], sizes])[:-1])])
 

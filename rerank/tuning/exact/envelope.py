@@ -26,7 +26,7 @@ _HALVINGS = 5
 class DocumentEnvelope:
     """The best paths of a document from one end of a range of steps to the other.
 
-    first: (T,) rows of the best path at the lower end
+    first: (S,) rows of the best path at the lower end
     breaks: (m,) steps inside the range, strictly increasing, where another path becomes best
     starts: (m+1,); what break i changes is starts[i]:starts[i+1] of
     sentences: (x,), rows: (x,) what they choose from there on

@@ -27,10 +27,10 @@ _NEAR = 2.0**-42  # paths whose scores differ by less, relative to sums of a doc
 
 
 class Trellis(NamedTuple):
-    """Lines of all pairs of neighbouring candidates of T sentences: base + step · slope.
+    """Lines of all pairs of neighbouring candidates of S sentences: base + step · slope.
 
-    offsets: (T+1,), candidates of sentence t are offsets[t]:offsets[t+1], at least one; starts:
-    (T+1,), its pairs are starts[t]:starts[t+1], a row of them for each candidate before, for the
+    offsets: (S+1,), candidates of sentence t are offsets[t]:offsets[t+1], at least one; starts:
+    (S+1,), its pairs are starts[t]:starts[t+1], a row of them for each candidate before, for the
     first sentence one row. A pair's line includes that of its later candidate alone.
     """
 
@@ -163,7 +163,7 @@ def path_size(trellis: Trellis, block: Block, step: float) -> float:
 class Breaks(NamedTuple):
     """Where the best path changes, and to which candidates.
 
-    first: (T,) choices at the lower end
+    first: (S,) choices at the lower end
     steps, sentences, choices: (x,) changes, those of one of the m breaks together; of each
     sentence, not altogether, with ascending steps
     number: m; complete: whether these are all breaks; False where there are more than the limit
