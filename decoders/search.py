@@ -24,13 +24,12 @@ from decoders.reversal import (
     reversed_problem,
 )
 from decoders.sweeps import Choices, best_starts, sweeps
-from decoders.table import DECODERS, SEED, Decoder, Finder, Options, choose
+from decoders.table import DECODERS, EVERYWHERE, SEED, Decoder, Finder, Options, choose
 from decoders.viterbi import affordable, viterbi
 
 if TYPE_CHECKING:
     from decoders.mbr import Utility
 
-EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not use them, too
 NOTHING = Options()
 NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
@@ -142,7 +141,7 @@ def check_options(
             raise UnsuitedDecoder(
                 f"{row.name} does not use {flag}; it is for {_takers(name, table)}"
             )
-        if row.takes(name) and row.idle(name, given, order):
+        if row.takes(name) and row.idle(name, order):
             raise UnsuitedDecoder(
                 f"{row.name} uses {flag} above order 1 only; up to order 1 it sums over all paths"
             )

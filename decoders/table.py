@@ -25,6 +25,7 @@ NONE = -1
 
 Finder: TypeAlias = Callable[..., Any]  # returns paths, a `SearchResult`, or steps towards them
 
+EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not use them, too
 SEED = 1
 SPREAD = 1.4  # of mbr: the best on Moses' lists of subtitles and lectures, see recipes/mbr
 
@@ -41,14 +42,19 @@ def _own(help: str, **more: Any) -> Any:
     return field(default=None, metadata={"help": help, **more})
 
 
+def _of_search(default: int | None) -> Any:
+    """A field that says what is looked for, whatever the decoder, and is no option of its own."""
+    return field(default=default, metadata={"of_search": True})
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of decoders; None is the decoder's own default.
 
-    All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
-    without them. utility: the name of one, which the caller makes; scale: the α for a decoder that
-    needs one if `alpha` is not given; gap: look for a better path where the decoder is not exact,
-    by Viterbi where that is affordable, else by sweeps from a beam of this width.
+    All but those made by `_of_search` are arguments of decoders (`Decoder.options`), refused by
+    decoders without them. utility: the name of one, which the caller makes; scale: the α for a
+    decoder that needs one if `alpha` is not given; gap: look for a better path where the decoder is
+    not exact, by Viterbi where that is affordable, else by sweeps from a beam of this width.
     """
 
     width: int | None = None
@@ -113,9 +119,9 @@ class Options:
         range=_SCALE,
         above=True,
     )
-    n_best: int = 1
-    scale: float | None = None
-    gap: int | None = None
+    n_best: int = _of_search(1)
+    scale: float | None = _of_search(None)
+    gap: int | None = _of_search(None)
 
     @property
     def beam_width(self) -> int:
@@ -124,7 +130,8 @@ class Options:
 
     def given(self) -> dict[str, object]:
         """Arguments of decoders that were given, by name."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)[:-3]}
+        own = [one.name for one in fields(self) if "of_search" not in one.metadata]
+        values = {name: getattr(self, name) for name in own}
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -175,7 +182,7 @@ class Decoder:
         """
         return ("rng" if option == "seed" else option) in self.options
 
-    def idle(self, option: str, given: Mapping[str, object], order: int | None) -> bool:
+    def idle(self, option: str, order: int | None) -> bool:
         """Whether an option that it takes has no effect on this order."""
         return order in (0, 1) and option in self.beyond
 
@@ -330,13 +337,15 @@ def choose(
 ) -> Decoder:
     """The decoder of this name, checked to serve the problem and to list `n_best` paths.
 
-    `auto` is Viterbi where it is exact and not too expensive, else beam; sweeps where sentences
-    depend on later ones. `table` may hold rows of plug-ins too. Errors: those of `check_order`.
+    `auto` is Viterbi where it is exact and not too expensive for so many paths, else beam; sweeps
+    where sentences depend on later ones. `table` may hold rows of plug-ins too. Errors: those of
+    `check_order`.
     """
     from decoders.viterbi import affordable
 
     if requested == "auto":
-        requested = "viterbi" if affordable(problem) else "beam" if problem.causal else "sweeps"
+        otherwise = "beam" if problem.causal else "sweeps"
+        requested = "viterbi" if affordable(problem, n_best) else otherwise
     row = named(requested, table)
     check_order(row, problem.order, causal=problem.causal, n_best=n_best, table=table)
     return row

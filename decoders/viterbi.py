@@ -79,11 +79,11 @@ def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Path]]:
     return (yield from beam.steps(problem, width=None, n_best=n_best))
 
 
-def affordable(problem: DocumentProblem) -> bool:
-    """Whether exact search serves a problem: its order is finite and the cost not too high."""
+def affordable(problem: DocumentProblem, n_best: int = 1) -> bool:
+    """Whether `viterbi` serves a problem: its order is finite and the cost not too high."""
     if problem.order is None:
         return False
-    return Cost.of(problem.lengths, problem.order).extensions <= MAX_EXTENSIONS
+    return Cost.of(problem.lengths, problem.order, n_best).extensions <= MAX_EXTENSIONS
 
 
 def _first_order(problem: DocumentProblem) -> Path:

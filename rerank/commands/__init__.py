@@ -11,9 +11,10 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -123,9 +124,8 @@ def _refuse_shadowing() -> None:
             )
 
 
-def execute(arguments: Sequence[str]) -> Any:
-    """The result of one command line; errors are raised."""
-    return cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
+execute = partial(cli.main, prog_name="rerank", standalone_mode=False)
+"""The result of one command line, a list; errors are raised."""
 
 
 def exit_code_of(arguments: Sequence[str]) -> int:
@@ -134,7 +134,7 @@ def exit_code_of(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             # of floats beyond their range, whose results would be wrong
             warnings.filterwarnings("error", category=RuntimeWarning, module=_COMPUTING)
-            result = cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
+            result: object = execute(list(arguments))
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as fault:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from decoders.result import SearchResult
-    from rerank.commands.document_run import ListRun
+    from rerank.commands.document_run import DecodedDocument, ListRun
     from rerank.commands.results import DocumentResult
     from rerank.commands.search import Search
-    from rerank.corpus.kbest import KBest
     from rerank.files.paths import FilePath
     from rerank.formats.decode_outputs import Choice
-    from rerank.scorers.features import DocumentFeatures, FeatureSource
+    from rerank.scorers.features import FeatureSource
 
 
 @record
@@ -127,19 +124,17 @@ def decode(options: DecodeOptions) -> None:
         search = model.scale(options.searching.chosen().listing(options.output.n_best))
         run = opened.enter_context(ListRun.open(options.run.inputs(), notices, options.run))
         search = choose_search(run, search, messages.announce)
-        name, sentence = _explained(run, options.output.explain)
+        explained, sentence = _explained(run, options.output.explain)
         if options.output.dry_run or (run.scorers and run.sharded is None):
             run.estimate(search, messages.announce)
         if options.output.dry_run:
             return
         with run.outputs(paths, messages.announce) as files:
             with ExitStack() as ordered:
-                writer = _Writer(run, files, name, ordered)
-                documents = tuple(
-                    writer.write(*document, batch.weights)
-                    for batch in model.batches(run, search)
-                    for document in batch.each()
-                )
+                writer = _Writer(run, files, explained, ordered)
+                for batch in model.batches(run, search):
+                    for document in batch.each():
+                        writer.write(document, batch.weights)
             if run.sharded is None:
                 if writer.overtaken:
                     messages.announce(
@@ -147,15 +142,16 @@ def decode(options: DecodeOptions) -> None:
                         f"the chosen one: {writer.overtaken}; totals leave out what a candidate "
                         "changes in other sentences"
                     )
-                result = CorpusResult(documents, _signature(run, weights, search, documents))
+                signature = _signature(run, weights, search, writer.results)
+                result = CorpusResult(tuple(writer.results), signature)
                 run.warn()
             inputs.check()
             if run.sharded is None and "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
         run.report(messages.announce, messages.detail)
     if run.sharded is None:
-        if name is not None:  # a result, which --quiet leaves
-            found = Explanation.of(writer.choices, name, sentence)
+        if explained is not None:  # a result, which --quiet leaves
+            found = Explanation.of(writer.choices, explained, sentence)
             say(found.to_text().removesuffix("\n"))
         messages.announce(result.to_text())
 
@@ -181,8 +177,8 @@ def _explained(run: ListRun, place: str | None) -> tuple[str | None, int | None]
 class _Writer:
     """The files of a decoding, written a document at a time.
 
-    choices: of the document that is to be explained; overtaken: how many chosen candidates have
-    smaller totals in the list than others.
+    results: of the documents so far; choices: of the document that is to be explained; overtaken:
+    how many chosen candidates have smaller totals in the list than others.
     """
 
     def __init__(
@@ -196,41 +192,35 @@ class _Writer:
             for name in ("out", "kbest")
             if name in files
         }
+        self.results: list[DocumentResult] = []
         self.choices: list[Choice] = []
         self.overtaken = 0
 
-    def write(
-        self,
-        name: str,
-        kbest: KBest,
-        document: DocumentFeatures | None,
-        result: SearchResult,
-        weights: NDArray[np.float64],
-    ) -> DocumentResult:
-        """The result of a document, all of whose lines are written."""
+    def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
+        """Write the lines of a document, decoded under weights (F,), and keep its result."""
         from rerank.commands.results import DocumentResult, Trace
-        from rerank.formats.decode_outputs import Choice
+        from rerank.formats.decode_outputs import Choice, to_line
 
-        run, files = self.run, self.files
+        run, files, (name, kbest, features, result) = self.run, self.files, document
         reasons = "trace" in files or name == self.explained
-        if document is not None and (reasons or "summary" in files):
+        if features is not None and (reasons or "summary" in files):
             with run.watch.lap("trace"):
-                trace = Trace.of(kbest, document, weights, result, run.scorers)
+                trace = Trace.of(kbest, features, weights, result, run.scorers)
                 result = trace.result
                 if reasons:
-                    lines = list(trace.with_totals_alone(run.scorers).lines(run.systems))
+                    records = list(trace.with_totals_alone(run.scorers).records(run.systems))
                     if "trace" in files:
-                        files["trace"].writelines(lines)
+                        files["trace"].writelines(map(to_line, records))
                     if name == self.explained:
-                        self.choices += [Choice.of(json.loads(line)) for line in lines]
+                        self.choices += map(Choice.of, records)
         with run.watch.lap("writing"):
             self.in_order["out"](enumerate(kbest.chosen(result.choices), kbest.first))
             if "kbest" in files:
                 self.overtaken += run.write_list(
-                    self.in_order["kbest"], kbest, document, result.choices, weights=weights
+                    self.in_order["kbest"], kbest, features, result.choices, weights=weights
                 )
         # its marginals would make memory grow with the number of documents
-        return DocumentResult.of(name, kbest, replace(result, posterior=None))
+        self.results.append(DocumentResult.of(name, kbest, replace(result, posterior=None)))
 
 
 def _signature(

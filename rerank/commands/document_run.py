@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,18 @@ class Stopwatch:
         return f"{total:.1f} s: {', '.join(shown)}"
 
 
+class DecodedDocument(NamedTuple):
+    """A document of a batch: its id, its lists, their features, and the result of a search.
+
+    No features without candidates; an empty result without candidates or without a search.
+    """
+
+    name: str
+    kbest: KBest
+    features: DocumentFeatures | None
+    result: SearchResult
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Documents that were scored and searched together.
@@ -129,16 +141,13 @@ class Batch:
     results: Sequence[SearchResult]
     weights: Array
 
-    def each(self) -> Iterator[tuple[str, KBest, DocumentFeatures | None, SearchResult]]:
-        """(id, lists, features, result) of every document.
-
-        No features without candidates; an empty result without candidates or without a search.
-        """
+    def each(self) -> Iterator[DecodedDocument]:
+        """Every document, those without candidates too."""
         results = self.results or [NO_CANDIDATES] * len(self.documents)
         found = iter(zip(self.documents, results, strict=True))
         for name, kbest in self.lists:
-            document, result = next(found) if kbest.n else (None, NO_CANDIDATES)
-            yield name, kbest, document, result
+            features, result = next(found) if kbest.n else (None, NO_CANDIDATES)
+            yield DecodedDocument(name, kbest, features, result)
 
 
 class Run:
@@ -215,7 +224,7 @@ class Run:
 
     def batches(
         self,
-        weigh: Weigh,
+        weigh: Weigh | None = None,
         search: Search | None = None,
         *,
         total: bool = False,
@@ -238,7 +247,7 @@ class Run:
             if filled:
                 if space is None:  # all documents have the same labels
                     space = self.space(filled[0][1], total=total)
-                    weights = weigh(space)
+                    weights = None if weigh is None else weigh(space)
                 with self.watch.lap("scores"):
                     scored = prepare(filled, self.scorers, space, sparse)
                     documents = [document.stored(self.store) for document in scored]

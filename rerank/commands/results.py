@@ -26,7 +26,6 @@ without a possible path. Scores and margins are in natural logarithms, weighted.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +38,6 @@ from decoders.marginals import is_chain, max_marginals
 from decoders.result import Direction, SearchResult
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
-from rerank.report.explanation import Explanation
 from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
@@ -150,14 +148,10 @@ class DocumentResult:
 
 @dataclass(frozen=True, slots=True)
 class CorpusResult:
-    """Results of all documents, and their totals.
-
-    signature: of the run; explanation: of a document or sentence, if it was asked for.
-    """
+    """Results of all documents, and their totals; signature: of the run."""
 
     documents: tuple[DocumentResult, ...]
     signature: str = ""
-    explanation: Explanation | None = None
 
     def totals(self) -> dict[str, Any]:
         """Sums over the documents, and what is known of all of them."""
@@ -254,8 +248,8 @@ class Trace:
         with np.errstate(over="ignore"):
             return replace(self, alone=found @ self.weights + self.document.sparse)
 
-    def lines(self, systems: Mapping[str, str]) -> Iterator[bytes]:
-        """A line of JSON for each sentence with candidates.
+    def records(self, systems: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """The JSON object of each sentence with candidates.
 
         systems: name of each system by the label of its indicator feature.
         """
@@ -277,7 +271,7 @@ class Trace:
             other = int(others[self.totals[others].argmax()]) if others.size else None
             marginals = None if posterior is None else posterior[s]
             places = {"chosen": row, "first": first, "runner_up": other}
-            choice = {
+            record = {
                 "document": document.name,
                 "sentence": t,
                 "source": None if sources is None else sources[t].decode(),
@@ -303,8 +297,8 @@ class Trace:
                 "marginals": None if marginals is None else marginals.tolist(),
             }
             if systems:
-                choice["systems"] = [name for name, values in indicators if values[row]]
-            yield json.dumps(choice, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+                record["systems"] = [name for name, values in indicators if values[row]]
+            yield record
 
     def _alone(self, row: int, first: int, stop: int) -> dict[str, object] | None:
         """The choice of a sentence without context: the decoded one, a row, if none is better."""

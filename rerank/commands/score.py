@@ -102,12 +102,12 @@ def score(options: ScoreOptions) -> None:
                 run.estimate(search if model else None, messages.announce)
             with run.outputs({"out": options.out}, messages.announce) as files:
                 with in_source_order(files["out"], run.documents) as write:
-                    batches = model.batches(run, search) if model else run.batches(lambda _: None)
+                    batches = model.batches(run, search) if model else run.batches()
                     for batch in batches:
-                        for _, kbest, document, result in batch.each():
-                            first = () if document is None else document.first()
+                        for _, kbest, features, result in batch.each():
+                            first = () if features is None else features.first()
                             run.write_list(
-                                write, kbest, document, result.choices if model else first
+                                write, kbest, features, result.choices if model else first
                             )
                 if run.sharded is None:
                     run.warn()

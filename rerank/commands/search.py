@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from decoders.table import SEED, SPREAD, Decoder, Options, check_order, named
+from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
 from rerank.grammar import Kind, Member, keys_of
 from rerank.options import option, record
@@ -34,7 +34,6 @@ _BOTH_DIRECTIONS = (
     "from the last sentence; or leave out those of one direction"
 )
 _NOT_CAUSAL = ", which search models that are given the next sentence, too; or leave these out"
-SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 SEARCH = Kind(DECODERS, "auto", keys=keys_of(Options, utility=tuple(UTILITIES)))
 SEARCH_NAMES = {  # options of searches, for people, by the names that decoders use
     **{"width": "--beam", "alpha": "--alpha", "seed": "--seed"},
@@ -129,7 +128,7 @@ class Search:
         """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
         given = self.options.given()
-        recorded = given.keys() & SAMPLING
+        recorded = given.keys() & EVERYWHERE
         own_scale = any(row.own_scale for row in rows)
         if given.get("alpha") is None and not own_scale:
             given["alpha"] = self.options.scale
@@ -140,13 +139,17 @@ class Search:
         }
         if given.get("alpha") is None:
             defaults["spread"] = SPREAD
+
+        def used(name: str) -> bool:
+            effective = name not in EVERYWHERE or any(row.scaled(given) for row in rows)
+            return effective and any(row.takes(name) for row in rows)
+
         names = [one.name for one in fields(Options) if one.name in SEARCH_NAMES]
         return {
             SEARCH_NAMES[name].removeprefix("--"): value
             for name in names
             if (value := defaults.get(name) if given.get(name) is None else given[name]) is not None
-            and (name in recorded or any(row.takes(name) for row in rows))
-            and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
+            and (name in recorded or used(name))
         }
 
     def check_decoder(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ _FIGURES = ("score", "baseline_score", "gap")  # of a summary
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One line of a trace: a sentence, its choice, and what spoke for it."""
+    """What is read of a record of a trace: a sentence, its choice, and what spoke for it."""
 
     document: str
     sentence: int
@@ -44,11 +45,11 @@ class Choice:
         return self.alone is not None and self.alone["text"] != self.texts["chosen"]
 
     @classmethod
-    def of(cls, line: dict[str, Any]) -> Self:
-        """A line of a trace; KeyError or TypeError for something else."""
-        texts = {name: line["texts"][name] for name in ("chosen", "first", "runner_up")}
-        others = {name: line[name] for name in cls.__slots__ if name not in ("texts", "systems")}
-        found = cls(**others, texts=texts, systems=line.get("systems"))
+    def of(cls, record: dict[str, Any]) -> Self:
+        """The choice of a record; KeyError or TypeError for something else."""
+        texts = {name: record["texts"][name] for name in ("chosen", "first", "runner_up")}
+        others = {name: record[name] for name in cls.__slots__ if name not in ("texts", "systems")}
+        found = cls(**others, texts=texts, systems=record.get("systems"))
         numbers = [
             *found.weighted.values(),
             *found.over_first.values(),
@@ -66,6 +67,11 @@ class Choice:
         if not isinstance(found.sentence, int) or not isinstance(found.chosen, int):
             raise TypeError("expected a whole number")
         return found
+
+
+def to_line(record: Mapping[str, Any]) -> bytes:
+    """The line of a trace that a record of it is."""
+    return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:

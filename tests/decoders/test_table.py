@@ -75,6 +75,7 @@ def test_rows_say_where_they_serve_where_they_are_exact_and_what_needs_a_scale(n
         *((problem, n, "viterbi") for problem in (UNARY, PAIRS, SECOND, Unary([])) for n in (1, 2)),
         *((problem, n, "beam") for problem in (TABLE, Expensive()) for n in (1, 2)),
         (BOTH, 1, "sweeps"),
+        (Unary([np.zeros(100)] * 4), 10**6, "beam"),  # so many paths are too expensive for Viterbi
     ],
 )
 def test_auto_is_exact_where_that_is_affordable_else_beam_or_sweeps(
