@@ -207,8 +207,8 @@ TOPICS += [
     ),
     *(
         Fault(f"82-{name}-folder-not-empty", command, "model: not empty; name a new folder",
-            {**FOR_TOPICS, "a": ANNOTATED, "model/x": ""}, 2, command.replace("model", "new"))
-        for name, command in (("topics", LEARN), ("predictor", P), ("classifier", CLASSIFY))
+            {**FOR_TOPICS, "a": ANNOTATED, "model/x": ""}, 2, command.replace("out model", "out new"))
+        for name, command in (("topics", LEARN), ("trained", P), ("classifier", CLASSIFY))
     ),
 ]
 FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *DOCUMENTS, *TOPICS]
