@@ -413,7 +413,7 @@ def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> 
     inputs = model.word_inputs()
     states = [model.start(context, inputs)]
     for word in sentence:
-        states.append(model.step(states[-1], torch.tensor([word]), inputs))
+        states.append(model.step(states[-1], torch.tensor([word]), inputs[[word]]))
     words, place = torch.tensor([START, *sentence]), torch.arange(len(sentence) + 1)
     positions = Positions(words, place - 1, torch.zeros_like(place), place[-1:], len(sentence))
     return ReadSentences(positions, PositionStates.cat([model.kept(s) for s in states]))

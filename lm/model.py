@@ -148,9 +148,10 @@ class DocumentLM(nn.Module):
     def start(self, contexts: Rows, inputs: Tensor) -> State:
         """States after `<s>` in some contexts; inputs: `word_inputs()`."""
         words = torch.full((len(contexts),), START, device=contexts.device)
-        return self.step(self._before_words(contexts), words, inputs)
+        return self.step(self.before(contexts), words, inputs[words])
 
-    def _before_words(self, contexts: Rows) -> State:
+    def before(self, contexts: Rows) -> State:
+        """States before `<s>` in some contexts."""
         share = None
         if not self.context.per_word:
             share = self.fusion.share(self.recurrence, self.context.value(contexts))
@@ -162,19 +163,13 @@ class DocumentLM(nn.Module):
         """Share (V, P) of every word in the first layer's pre-activations."""
         return self.recurrence.project(self.embedding.weight)
 
-    def step(self, state: State, words: Tensor, inputs: Tensor) -> State:
-        """States after one more word each; words: (B,) ids, inputs: `word_inputs()`."""
-        if self.context.reads_prefix and self._value_enters_words:
-            terms = self.context.word_terms(words)
-            prefix = terms if state.prefix is None else state.prefix + terms
-            state = replace(state, prefix=prefix)
-        return self._projected_step(state, inputs[words])
-
-    def _projected_step(self, state: State, projected: Tensor) -> State:
-        share, rows, value = state.share, state.rows, None
+    def step(self, state: State, words: Tensor, projected: Tensor) -> State:
+        """States after one more word each; words: (B,) ids, projected: their `word_inputs()`."""
+        share, rows, prefix, value = state.share, state.rows, state.prefix, None
         if state.contexts is not None:
-            if state.prefix is not None:
-                query = state.prefix
+            if self.context.reads_prefix:
+                terms = self.context.word_terms(words)
+                query = prefix = terms if prefix is None else prefix + terms
             elif self.context.reads_layers:
                 query = self.recurrence.hidden_states(state.recurrent)
             else:
@@ -187,7 +182,7 @@ class DocumentLM(nn.Module):
         elif share is not None and rows is not None:
             share = share[rows]
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
-        return State(recurrent, state.share, state.contexts, rows, value, state.prefix)
+        return State(recurrent, state.share, state.contexts, rows, value, prefix)
 
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""
@@ -220,11 +215,12 @@ class DocumentLM(nn.Module):
         """Packed sentences read in their contexts (B rows in the caller's order)."""
         positions = batch.positions
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
-        state, values = self._before_words(contexts.take(batch.order)), None
+        state, values = self.before(contexts.take(batch.order)), None
         if self._value_enters_words and not self.context.reads_prefix:
             steps = []  # a word's value depends on the state before
-            for step in torch.split(projected, list(batch.sizes)):
-                state = self._projected_step(state.first(len(step)), step)
+            both = (torch.split(rows, list(batch.sizes)) for rows in (batch.inputs, projected))
+            for words, step in zip(*both, strict=True):
+                state = self.step(state.first(len(words)), words, step)
                 steps.append(self.kept(state))
             states = PositionStates.cat(steps)
         else:
@@ -273,18 +269,15 @@ class DocumentLM(nn.Module):
 def options_of(config: Config, composition: Composition) -> set[str]:
     """Fields of a configuration that the parts of a composition, or those in their place, take."""
     own = _with_choices(composition, config)
-    return {name for part in (own.context, own.fusion, own.head) for name in _options(part)}
-
-
-def _options(part: Part) -> tuple[str, ...]:
-    """Fields of a configuration that the maker of a part takes."""
-    return fact(load(part), "options") or ()
+    parts = own.context, own.fusion, own.head
+    return {name for part in parts for name in fact(load(part), "options") or ()}
 
 
 def _made(part: Part, config: Config, *args: object, **named: object) -> Any:
     """A part, made with those fields of the configuration that it takes."""
-    own = {name: getattr(config, name) for name in _options(part)}
-    return load(part)(*args, **named, **{n: v for n, v in own.items() if v is not None})
+    make = load(part)
+    own = {name: getattr(config, name) for name in fact(make, "options") or ()}
+    return make(*args, **named, **{n: v for n, v in own.items() if v is not None})
 
 
 def _with_choices(composition: Composition, config: Config) -> Composition:

@@ -113,7 +113,7 @@ def _sentences(
         on = (drawn != END).nonzero()[:, 0]
         if not len(on):
             break
-        alive, state = alive[on], model.step(state.take(on), drawn[on], inputs)
+        alive, state = alive[on], model.step(state.take(on), drawn[on], inputs[drawn[on]])
         words = torch.cat([words[on], drawn[on, None]], dim=1)
         states = [*(one.take(on) for one in states), model.kept(state)]
     return sentences, ended

@@ -8,11 +8,12 @@ Three ways, by what the scores depend on: `independent` (order 0), `pairs` (orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -28,7 +29,6 @@ from lm.sentences import PositionStates, ReadSentences, Rows
 from lm.trie import Candidates, Forest, Indices, build
 from lm.vocabulary import END
 
-Result = TypeVar("Result")
 VERSION = 4  # to be raised whenever a model gives a text other scores
 MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
 Scores = NDArray[np.float32]
@@ -46,12 +46,13 @@ class EngineCounts:
     normalisers: int = 0
     recomputed: int = 0
 
-    def timed(self, backend: Backend, work: Callable[[], Result]) -> Result:
-        """`work()` on a backend, timed; with smaller batches where memory runs out."""
+    @contextmanager
+    def timed(self, backend: Backend) -> Iterator[None]:
+        """Work on a backend, without gradients, timed."""
         began = perf_counter()
         try:
             with backend.inference():
-                return backend.with_fewer_tokens(work)
+                yield
         finally:
             self.seconds += perf_counter() - began
 
@@ -82,12 +83,12 @@ class ScoringEngine:
         """A forest's candidates, read once for each node; contexts: a row for each root."""
         model = self.model
         positions = forest.positions(self.backend.device)
-        state = model.start(contexts, self.inputs)
-        states = [model.kept(state)]
-        for level in range(1, len(forest.levels) - 1):
-            start, stop = forest.levels[level : level + 2]
-            state = state.take(positions.before[start:stop] - forest.levels[level - 1])
-            state = model.step(state, positions.words[start:stop], self.inputs)
+        state, above, states = model.before(contexts), None, []
+        for start, stop in pairwise(forest.levels):
+            if above is not None:
+                state = state.take(positions.before[start:stop] - above)
+            words, above = positions.words[start:stop], start
+            state = model.step(state, words, self.inputs[words])
             states.append(model.kept(state))
         return ReadSentences(positions, PositionStates.cat(states))
 
@@ -137,10 +138,11 @@ def independent(engine: ScoringEngine, lists: Candidates, side: Rows | None = No
             contexts = engine.model.context.start(1)
             features = engine.model.features(engine.read(forest, contexts), contexts)
             sums = engine.path_scores(forest, features, contexts)
-            scores += [s.astype(np.float32) for s in _split(sums, part)]
+            scores += np.split(sums.astype(np.float32), part.lists[1:-1])
         return scores
 
-    found = enumerate(engine.counts.timed(engine.backend, attempt))
+    with engine.counts.timed(engine.backend):
+        found = enumerate(engine.backend.with_fewer_tokens(attempt))
     return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
@@ -170,10 +172,11 @@ def pairs(
             sentences = engine.read(forest, start[0])
             summary = context.summary(sentences)
             given = []
-            for t, ends in enumerate(_split(forest.end, part)):
+            for t, ends in enumerate(np.split(forest.end, part.lists[1:-1])):
                 contexts, rows = start if first[begin + t] else last
                 if encoded is not None:
-                    contexts = _entered(context, contexts, encoded, begin + t)
+                    of_list = encoded.take(slice(begin + t, begin + t + 1))
+                    contexts = context.enter(contexts, of_list.repeat_interleave(len(contexts)))
                 given.append((contexts, rows if engine.model.order else rows[:1]))
                 own = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
                 before = start[0] if encoded is None else contexts
@@ -186,7 +189,8 @@ def pairs(
             matrices += [sums[rows] for sums, (_, rows) in zip(found, given, strict=True)]
         return matrices
 
-    found = enumerate(engine.counts.timed(engine.backend, attempt))
+    with engine.counts.timed(engine.backend):
+        found = enumerate(engine.backend.with_fewer_tokens(attempt))
     return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
@@ -199,17 +203,12 @@ def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]
     contexts only add to the logits, one pass over each trie and one product serve all of them.
     Errors: LogProbError, MemoryError.
     """
-    found = engine.counts.timed(engine.backend, lambda: _all_after(engine, requests))
+    with engine.counts.timed(engine.backend):
+        found = engine.backend.with_fewer_tokens(lambda: _all_after(engine, requests))
     return [
         (_checked(engine, scores, lists, i), summary)
         for i, ((lists, _), (scores, summary)) in enumerate(zip(requests, found, strict=True))
     ]
-
-
-def _entered(context: Context, contexts: Rows, encoded: Rows, t: int) -> Rows:
-    """Contexts in which the candidates of list t are read."""
-    index = torch.full((len(contexts),), t, device=contexts.device)
-    return context.enter(contexts, encoded.take(index))
 
 
 def _distinct_after(
@@ -257,7 +256,8 @@ def _products(
         terms = predictor.pair_log_probs(pair, log_z, *own.edges(log_z.device))
         return own.sums(*terms).T.astype(np.float32), int(weak.sum())
 
-    of_lists = backend.map(blocks, zip(_split(forest.end, lists), given, strict=True))
+    ends = np.split(forest.end, lists.lists[1:-1])
+    of_lists = backend.map(blocks, zip(ends, given, strict=True))
     flat = [block for found in of_lists for block in found]
     log_sums = predictor.pair_normalisers([pair for _, pair in flat])
     done = backend.map(along, zip(flat, log_sums, strict=True))
@@ -333,11 +333,6 @@ def _shared(engine: ScoringEngine, lists: Candidates) -> Forest:
     engine.counts.nodes += len(forest)
     engine.counts.tokens += len(lists.tokens) + n
     return forest
-
-
-def _split(values: NDArray[Any], lists: Candidates) -> list[NDArray[Any]]:
-    """Values (n, …) of candidates, a list at a time."""
-    return np.split(values, lists.lists[1:-1])
 
 
 def _spans(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:

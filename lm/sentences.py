@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -52,32 +52,30 @@ class Rows:
 
     def take(self, index: Tensor | slice) -> Self:
         """The rows at some positions, or where a mask holds."""
-        return self._map(lambda tensor: tensor[index])
+        return type(self)(tuple(tensor[index] for tensor in self.tensors))
 
     def repeat_interleave(self, times: int) -> Self:
         """Each row `times` times, one after the other."""
-        return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
+        repeated = (tensor.repeat_interleave(times, dim=0) for tensor in self.tensors)
+        return type(self)(tuple(repeated))
 
     def detach(self) -> Self:
         """The rows without their gradient."""
-        return self._map(Tensor.detach)
+        return type(self)(tuple(tensor.detach() for tensor in self.tensors))
 
     def clone(self) -> Self:
         """A copy of the rows."""
-        return self._map(Tensor.clone)
+        return type(self)(tuple(tensor.clone() for tensor in self.tensors))
 
     def to(self, device: torch.device) -> Self:
         """The rows on a device."""
-        return self._map(lambda tensor: tensor.to(device))
+        return type(self)(tuple(tensor.to(device) for tensor in self.tensors))
 
     def put(self, index: Tensor, other: Self) -> Self:
         """These rows with those at `index` (M,), or under a mask (B,), replaced by `other` (M)."""
         chosen = torch.arange(len(self), device=self.device)
         chosen[index] = torch.arange(len(other), device=self.device) + len(self)
         return self.cat([self, other]).take(chosen)
-
-    def _map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        return type(self)(tuple(map(function, self.tensors)))
 
 
 def _cat(tensors: Sequence[Tensor]) -> Tensor:
@@ -158,17 +156,14 @@ class PositionStates:
         if len(parts) == 1:
             return parts[0]
         recurrent = zip(*(part.recurrent for part in parts), strict=True)
+        layers = [part.layers for part in parts if part.layers is not None]
+        values = [part.values for part in parts if part.values is not None]
         return cls(
             torch.cat([part.hidden for part in parts]),
             tuple(map(torch.cat, recurrent)),
-            _present([part.layers for part in parts]),
-            _present([part.values for part in parts]),
+            torch.cat(layers) if layers else None,
+            torch.cat(values) if values else None,
         )
-
-
-def _present(parts: Sequence[Tensor | None]) -> Tensor | None:
-    present = [part for part in parts if part is not None]
-    return torch.cat(present) if present else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -201,7 +201,8 @@ class CausalEngine:
         Results do not depend on other requests but for rounding, not even that if the backend is
         `deterministic`. O(nodes · (context + nodes)) attention for each request.
         """
-        return self.counts.timed(self.backend, lambda: self._scores(requests))
+        with self.counts.timed(self.backend):
+            return self.backend.with_fewer_tokens(lambda: self._scores(requests))
 
     def _scores(
         self, requests: Sequence[tuple[CausalContext, Sequence[Tree]]]

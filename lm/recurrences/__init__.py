@@ -89,11 +89,12 @@ class Recurrence(nn.Module):
             if layer:
                 projected = self.project_below(layer, following[-self.tensors])
             own = slice(layer * self.tensors, (layer + 1) * self.tensors)
-            if added is None or layer + 1 < self.layers:
+            if not self.output_gate:
                 following.extend(self.cell(layer, projected, state[own]))
-            else:
-                c, o = self.memory(layer, projected, state[own])
-                following.extend((o * torch.tanh(c + added(c)), c))
+                continue
+            c, o = self.memory(layer, projected, state[own])
+            seen = c + added(c) if added is not None and layer + 1 == self.layers else c
+            following.extend((o * torch.tanh(seen), c))
         return tuple(following)
 
     def project_below(self, layer: int, below: Tensor) -> Tensor:
@@ -101,12 +102,11 @@ class Recurrence(nn.Module):
         return F.linear(below, self.lower[layer], self.bias[layer])
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
-        """State of one layer after one input: (h, c), or (h,), each (B, H)."""
-        c, o = self.memory(layer, projected, state)
-        return o * torch.tanh(c), c
+        """State of one layer after one input, (B, H) each, if there is no `output_gate`."""
+        raise TypeError("a recurrence defines its cell, or its memory and output gate")
 
     def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """Memory cell and output gate, (B, H) each, of one layer after one input."""
+        """Memory cell and output gate, (B, H) each, of one layer after one input, if there are."""
         raise TypeError("a recurrence defines its cell, or its memory and output gate")
 
     def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:

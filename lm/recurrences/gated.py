@@ -37,7 +37,7 @@ class LSTM(Recurrence):
     def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
         """Memory c' = f∘c + i∘g and output gate o; i, f, o = σ(·), g = tanh(·)."""
         h, c = state
-        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
+        z = F.linear(h, self.recurrent[layer]).to(c.dtype).add_(projected)
         i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
         return torch.addcmul(f * c, i, torch.tanh(z[:, 3 * self.hidden :])), o
 
@@ -218,14 +218,14 @@ class CIFG(Recurrence):
         """Memory c' and output gate o of the coupled-gate cell; o sees the new c."""
         h, c = before = state
         H, peephole = self.hidden, self.peephole[layer]
-        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
-        i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))
+        z = F.linear(h, self.recurrent[layer]).to(c.dtype).add_(projected)
+        i = torch.sigmoid(z[:, :H] + F.linear(c, peephole[:H]).to(c.dtype))
         c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
         return c, torch.sigmoid(z[:, 2 * H :] + self.output_peephole(layer, before, c))
 
     def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
         """W_co c', (B, H): the share of the new c in the output gate; before: h, c."""
-        return _single(F.linear(c, self.peephole[layer][self.hidden :]))
+        return F.linear(c, self.peephole[layer][self.hidden :]).to(c.dtype)
 
 
 class CIFG2015(CIFG):
@@ -242,11 +242,6 @@ class CIFG2015(CIFG):
         h, memory = before
         begun = (h != 0).any(dim=1, keepdim=True) | (memory != 0).any(dim=1, keepdim=True)
         return super().output_peephole(layer, before, c) * begun
-
-
-def _single(products: Tensor) -> Tensor:
-    """Products of autocast in float32; others unchanged."""
-    return products.float() if products.dtype == torch.bfloat16 else products
 
 
 def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:

@@ -45,7 +45,7 @@ def seeded(config: Config, seed: int = 1) -> DocumentLM:
         inputs = model.word_inputs()
         state = model.start(model.context.start(64), inputs)
         for column in words:
-            state = model.step(state, column, inputs)
+            state = model.step(state, column, inputs[column])
         hidden = model.hidden(state)
         features = model.head.features(
             *model.fusion.output(hidden, lambda: hidden.flip(0), lambda: model.embedding(column))

@@ -154,10 +154,9 @@ class AcausalProblem(ContextualProblem):
         context, device = self.engine.model.context, self.engine.backend.device
         if following is None:
             nothing = SideText(np.zeros(0, np.int32), np.zeros(2, np.int64))
-            side = self.engine.counts.timed(
-                self.engine.backend,
-                lambda: context.encoded(Rows.of(nothing.rows(np.zeros(1, np.int64), device))),
-            ).repeat_interleave(len(contexts))
+            with self.engine.counts.timed(self.engine.backend):
+                side = context.encoded(Rows.of(nothing.rows(np.zeros(1, np.int64), device)))
+            side = side.repeat_interleave(len(contexts))
         else:
             side = take(self._vectors_of(t + 1)[1], following)
         return by_rows(self.engine, context.enter, contexts, side)
@@ -165,9 +164,9 @@ class AcausalProblem(ContextualProblem):
     def _vectors_of(self, t: int) -> tuple[Rows, Rows]:
         """What the context takes from each candidate of sentence t: read, and as the next one."""
         if t not in self._vectors:
-            self._vectors[t] = self.engine.counts.timed(
-                self.engine.backend, lambda: self._encoded(t)
-            )
+            backend = self.engine.backend
+            with self.engine.counts.timed(backend):
+                self._vectors[t] = backend.with_fewer_tokens(lambda: self._encoded(t))
         return self._vectors[t]
 
     def _encoded(self, t: int) -> tuple[Rows, Rows]:
