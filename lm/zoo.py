@@ -11,33 +11,10 @@ of torch.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from lm.composition import Composition, Zoo, ZooWithFamilies
-
-
-def _topics(context: str, number: int, order: int | None) -> Composition:
-    """A contextual LSTM of Ghosh et al. 2016; number: of topics that enter side by side."""
-    columns, tables = ("2K", "(T+1)K") if number == 1 else (f"{number + 1}K", f"{number}(T+1)K")
-    return Composition(
-        f"lm.contexts.topics:{context}",
-        "lm.fusions:Input",
-        "Ghosh et al. 2016, arXiv:1602.06291, eq. 1 and §3.3.1; state reset in every sentence",
-        f"4H(H+{columns}) + 7H + V(H+K+1) + {tables}",
-        order=order,
-        shape=("peephole", 1),
-        recipe="ghosh",
-    )
-
-
-def _thoughts(context: str, fusion: str, where: str, parameters: str) -> Composition:
-    """A contextual LSTM of Ghosh et al. 2016 with thought vectors; parameters: of the context."""
-    source = f"Ghosh et al. 2016, arXiv:1602.06291, {where}"
-    total = f"4H(H+K+D) + 7H + V(H+K+1) + {parameters}"
-    address = f"lm.contexts.states:{context}"
-    return Composition(address, fusion, source, total, shape=("peephole", 1), recipe="ghosh")
 
 
 def _model(context: str, fusion: str, source: str, parameters: str, **more: Any) -> Composition:
@@ -46,27 +23,25 @@ def _model(context: str, fusion: str, source: str, parameters: str, **more: Any)
     return Composition(address, f"lm.fusions:{fusion}", source, parameters, **more)
 
 
-def _lin(context: str, fusion: str, where: str, parameters: str, **more: Any) -> Composition:
-    """A model of Lin et al. 2015, in whose own form words have no embeddings of their own size."""
-    own = {
-        "head": "lm.heads.hashed_softmax:LinSoftmax",
-        "shape": ("lm.recurrences.simple:OneHotHTanh", 1),
-        "recipe": "lin",
-        **more,
-    }
-    source = f"Lin et al. 2015, EMNLP, pp. 899–907, {where}"
-    return _model(context, fusion, source, parameters, tied=False, one_size=True, **own)
-
-
-def _memo(context: str, where: str, parameters: str, **more: Any) -> Composition:
-    """A model of Eisenstein's memo; parameters: beside those of the recurrence."""
-    source = f"Eisenstein, The Document Context Language Model (memo), {where}"
-    total = f"H(H+K+1) + {parameters}"
-    return _model(context, "Output", source, total, shape=("rnn", 1), **more)
-
-
 _JI = "Ji et al. 2016, arXiv:1511.03962"
+_LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
+_MEMO = "Eisenstein, The Document Context Language Model (memo)"
+_GHOSH = "Ghosh et al. 2016, arXiv:1602.06291"
+_TOPICS = f"{_GHOSH}, eq. 1 and §3.3.1; state reset in every sentence"
+_LARGER = "Wang & Cho 2015, arXiv:1511.03729, §3"
+
 _ji = partial(_model, recipe="ji")
+_wang_cho = partial(_model, shape=("lstm", 1), recipe="wang-cho")
+_ghosh = partial(_model, shape=("peephole", 1), recipe="ghosh")
+_memo = partial(_model, shape=("rnn", 1))
+_lin = partial(  # in their own form words have no embeddings of their own size
+    _model,
+    head="lm.heads.hashed_softmax:LinSoftmax",
+    shape=("lm.recurrences.simple:OneHotHTanh", 1),
+    recipe="lin",
+    tied=False,
+    one_size=True,
+)
 _MODELS: Zoo = {
     "rnnlm": _ji(
         "NoContext",
@@ -104,19 +79,17 @@ _MODELS: Zoo = {
         f"Lin et al. 2015 in the LSTM form of {_JI}, §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
     ),
-    "rlm": _model(
+    "rlm": _wang_cho(
         "NoContext",
         "NoFusion",
         "baseline of Wang & Cho 2015, arXiv:1511.03729, §2.1",
         "4H(H+K+1) + V(H+K+1)",
         order=0,
-        shape=("lstm", 1),
-        recipe="wang-cho",
     ),
     "rnnslm": _lin(
         "sentence_level:SentenceBags",
         "Output",
-        "eqs. 4–9 (sentence level alone: bags of words, no </s>)",
+        f"{_LIN}, eqs. 4–9 (sentence level alone: bags of words, no </s>)",
         "H² + 2VH + S",
         head="lm.heads.hashed_softmax:HashedBagSoftmax",
         shape=("lm.recurrences.simple:NoRecurrence", 1),
@@ -125,116 +98,174 @@ _MODELS: Zoo = {
     "rnnlm-lin": _lin(
         "NoContext",
         "NoFusion",
-        "§5.1 (word level alone) and §6.2 (baseline)",
+        f"{_LIN}, §5.1 (word level alone) and §6.2 (baseline)",
         "H² + 2VH + S",
         order=0,
     ),
     "hrnnlm-lin": _lin(
         "sentence_level:SentenceLevel",
         "Input",
-        "eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
+        f"{_LIN}, eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
         "3H² + 4VH + 2S",
     ),
     "hrnnlm-lin-dual": _lin(
         "sentence_level:DualSentenceLevel",
         "Input",
-        "eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
+        f"{_LIN}, eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
         "3H² + 4VH + 2S",
         recipe="lin-dual",
     ),
-    "dclm": _memo("document:DocumentRecurrence", "eqs. 1–5", "V(2H+K+1) + (3KH+H) + H(2H+1) + H"),
+    "dclm": _memo(
+        "document:DocumentRecurrence",
+        "Output",
+        f"{_MEMO}, eqs. 1–5",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H",
+    ),
     "dclm-decoupled": _memo(
-        "document:PreviousEncoding", "§3.1", "V(2H+K+1) + (3KH+H) + H", order=1
+        "document:PreviousEncoding",
+        "Output",
+        f"{_MEMO}, §3.1",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H",
+        order=1,
     ),
     "dclm-two-sentence": _memo(
-        "states:LastTwoHidden", "§1 (sentence-sensitive RNNLM)", "V(3H+K+1) + H", order=2
+        "states:LastTwoHidden",
+        "Output",
+        f"{_MEMO}, §1 (sentence-sensitive RNNLM)",
+        "H(H+K+1) + V(3H+K+1) + H",
+        order=2,
     ),
     "dclm-bilingual": _memo(
-        "source:SourceSentences", "eqs. 6–8", "V(3H+K+1) + (WK + (3KH+H) + H(2H+1) + H)", order=0
+        "source:SourceSentences",
+        "Output",
+        f"{_MEMO}, eqs. 6–8",
+        "H(H+K+1) + V(3H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        order=0,
     ),
     "dclm-bilingual-decoupled": _memo(
         "source:SourceAndPrevious",
-        "§3.1, with the source context of eq. 7",
-        "V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
+        "Output",
+        f"{_MEMO}, §3.1, with the source context of eq. 7",
+        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
         order=1,
     ),
-    "clstm-prevsent": _topics("PreviousTopic", 1, 1),
-    "clstm-sentseg": _topics("SentencePrefixTopic", 1, 0),
-    "clstm-paraseg": _topics("ParagraphPrefixTopic", 1, None),
-    "clstm-prevsent-sentseg": _topics("PreviousAndSentencePrefixTopics", 2, 1),
-    "clstm-sentseg-paraseg": _topics("SentenceAndParagraphPrefixTopics", 2, None),
-    "clstm-given-topic": replace(
-        _topics("GivenTopic", 1, 0),
-        context="lm.contexts.topics:GivenTopic",
-        parameters="4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
+    "clstm-prevsent": _ghosh(
+        "topics:PreviousTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=1
     ),
-    "clstm-given-topic-carried": replace(
-        _topics("GivenTopic", 1, None),
-        context="lm.contexts.topics:CarriedStateAndGivenTopic",
-        fusion="lm.fusions:InputAndInitialState",
-        source="Ghosh et al. 2016, arXiv:1602.06291, eq. 1 and §4.3; state carried on",
-        parameters="4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
+    "clstm-sentseg": _ghosh(
+        "topics:SentencePrefixTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=0
     ),
-    "clstm-thought": _thoughts(
-        "PreviousThought", "lm.fusions:InputAndInitialState", "§5.4 and fig. 8", "DH"
+    "clstm-paraseg": _ghosh(
+        "topics:ParagraphPrefixTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (T+1)K"
     ),
-    "hlstm": _thoughts("SentenceThoughts", "lm.fusions:Input", "§8 and fig. 9", "DH + (8H²+7H)"),
+    "clstm-prevsent-sentseg": _ghosh(
+        "topics:PreviousAndSentencePrefixTopics",
+        "Input",
+        _TOPICS,
+        "4H(H+3K) + 7H + V(H+K+1) + 2(T+1)K",
+        order=1,
+    ),
+    "clstm-sentseg-paraseg": _ghosh(
+        "topics:SentenceAndParagraphPrefixTopics",
+        "Input",
+        _TOPICS,
+        "4H(H+3K) + 7H + V(H+K+1) + 2(T+1)K",
+    ),
+    "clstm-given-topic": _ghosh(
+        "topics:GivenTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (R-2)K", order=0
+    ),
+    "clstm-given-topic-carried": _ghosh(
+        "topics:CarriedStateAndGivenTopic",
+        "InputAndInitialState",
+        f"{_GHOSH}, eq. 1 and §4.3; state carried on",
+        "4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
+    ),
+    "clstm-thought": _ghosh(
+        "states:PreviousThought",
+        "InputAndInitialState",
+        f"{_GHOSH}, §5.4 and fig. 8",
+        "4H(H+K+D) + 7H + V(H+K+1) + DH",
+    ),
+    "hlstm": _ghosh(
+        "states:SentenceThoughts",
+        "Input",
+        f"{_GHOSH}, §8 and fig. 9",
+        "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)",
+    ),
     "dclm-right": _memo(
         "source:NextSource",
-        "eq. 13 on the source side",
-        "V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        "Output",
+        f"{_MEMO}, eq. 13 on the source side",
+        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
         order=0,
     ),
     "dclm-right-target": _memo(
         "document:NextTarget",
-        "eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
-        "V(3H+K+1) + (3KH+H) + H(2H+1) + H",
+        "Output",
+        f"{_MEMO}, eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
+        "H(H+K+1) + V(3H+K+1) + (3KH+H) + H(2H+1) + H",
         causal=False,
     ),
     "dclm-rst": _memo(
         "source:NextAndParentSource",
-        "eq. 14 on the source side",
-        "V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        "Output",
+        f"{_MEMO}, eq. 14 on the source side",
+        "H(H+K+1) + V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
         order=0,
     ),
     "dclm-projection": _memo(
-        "relations:RelationProjection", "eq. 9", "V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²"
+        "relations:RelationProjection",
+        "Output",
+        f"{_MEMO}, eq. 9",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
     ),
     "dclm-projection-decoupled": _memo(
         "relations:DecoupledRelationProjection",
-        "eq. 9, with §3.1",
-        "V(2H+K+1) + (3KH+H) + H + (R-2)H²",
+        "Output",
+        f"{_MEMO}, eq. 9, with §3.1",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H + (R-2)H²",
         order=1,
     ),
     "dclm-recurrence": _memo(
         "relations:RelationRecurrence",
-        "eqs. 3 and 10",
-        "V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        "Output",
+        f"{_MEMO}, eqs. 3 and 10",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
     ),
     "dclm-auxiliary": _memo(
-        "relations:RelationTask", "eqs. 1–5 and 11", "V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²"
+        "relations:RelationTask",
+        "Output",
+        f"{_MEMO}, eqs. 1–5 and 11",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
     ),
 }
-
-
-def _larger_context(context: str, fusion: str, parameters: str) -> Composition:
-    """A family of Wang & Cho's larger-context language models; parameters: beside those of rlm."""
-    source = "Wang & Cho 2015, arXiv:1511.03729, §3"
-    total = f"4H(H+K+1) + V(H+K+1) + {parameters}"
-    return Composition(context, fusion, source, total, shape=("lstm", 1), recipe="wang-cho")
-
-
-_EARLY, _LATE = "lm.fusions:InputSum", "lm.fusions:LateFusion"
-_BAG, _SEQUENCE = "lm.contexts.bags:WordFrequencies", "lm.contexts.bags:BagSequence"
-_ATTENTION = "lm.contexts.bags:BagAttention"
 _FAMILIES: Zoo = {
-    "rlm-bow-ef-N": _larger_context(_BAG, _EARLY, "VK + K²"),
-    "rlm-bow-lf-N": _larger_context(_BAG, _LATE, "VK + HK + (2H²+H)"),
-    "rlm-seqbow-ef-N": _larger_context(_SEQUENCE, _EARLY, "VK + 4H(H+K+1) + KH"),
-    "rlm-seqbow-lf-N": _larger_context(_SEQUENCE, _LATE, "VK + 4H(H+K+1) + H² + (2H²+H)"),
-    "rlm-seqbow-att-ef-N": _larger_context(_ATTENTION, _EARLY, "VK + 8H(H+K+1) + A(3H+1) + 2KH"),
-    "rlm-seqbow-att-lf-N": _larger_context(
-        _ATTENTION, _LATE, "VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)"
+    "rlm-bow-ef-N": _wang_cho(
+        "bags:WordFrequencies", "InputSum", _LARGER, "4H(H+K+1) + V(H+K+1) + VK + K²"
+    ),
+    "rlm-bow-lf-N": _wang_cho(
+        "bags:WordFrequencies", "LateFusion", _LARGER, "4H(H+K+1) + V(H+K+1) + VK + HK + (2H²+H)"
+    ),
+    "rlm-seqbow-ef-N": _wang_cho(
+        "bags:BagSequence", "InputSum", _LARGER, "4H(H+K+1) + V(H+K+1) + VK + 4H(H+K+1) + KH"
+    ),
+    "rlm-seqbow-lf-N": _wang_cho(
+        "bags:BagSequence",
+        "LateFusion",
+        _LARGER,
+        "4H(H+K+1) + V(H+K+1) + VK + 4H(H+K+1) + H² + (2H²+H)",
+    ),
+    "rlm-seqbow-att-ef-N": _wang_cho(
+        "bags:BagAttention",
+        "InputSum",
+        _LARGER,
+        "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2KH",
+    ),
+    "rlm-seqbow-att-lf-N": _wang_cho(
+        "bags:BagAttention",
+        "LateFusion",
+        _LARGER,
+        "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)",
     ),
 }
 ZOO = ZooWithFamilies(_MODELS, _FAMILIES)
