@@ -25,8 +25,8 @@ from torch import Tensor
 from lm.composition import Zoo
 from lm.corpus import Corpus, in_reading_order, reversed_words
 from lm.model import Config, DocumentLM
-from lm.shards import ModelError as ModelError
 from lm.shards import (
+    HEADER_BYTES,
     is_digest,
     read_manifest,
     read_verified,
@@ -35,12 +35,14 @@ from lm.shards import (
     sweep,
     write_tensors,
 )
+from lm.shards import ModelError as ModelError
 from lm.side_information import KINDS, SideText
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO
 
 T = TypeVar("T")
 NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
+_VOCABULARY = "vocabulary-{:.12}.json"  # file of a digest
 _VOCABULARY_BYTES = 16 << 20  # and 256 a word, far more than words have in the mean
 
 
@@ -107,7 +109,7 @@ def save_model(
     if beside:
         content["side"] = beside
     write_tensors(folder / "config.json", "weights", own_tensors(model), content)
-    kept = {_vocabulary_name(digest) for digest in (digest, *beside.values())}
+    kept = {_VOCABULARY.format(digest) for digest in (digest, *beside.values())}
     sweep(folder, "vocabulary-*.json", kept)
 
 
@@ -129,7 +131,8 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         raise ModelError(f"{path}: not a valid model: {fault}") from None
     held = manifest.file_bytes()
     needed = sum(tensor.nbytes for tensor in shape.values())
-    if held > needed + manifest.header_bytes:  # before any of them is read
+    headers = len(manifest.shards) * HEADER_BYTES
+    if held > needed + headers:  # before any of them is read
         raise ModelError(
             f"{path}: tensors do not fit: expected shards of {needed:,} bytes and their headers, "
             f"found {held:,}; copy the folder again"
@@ -192,16 +195,12 @@ def checked(record: type[T], values: Any) -> T:
     return record(**values)
 
 
-def _vocabulary_name(digest: str) -> str:
-    return f"vocabulary-{digest[:12]}.json"
-
-
 def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
     """Write a vocabulary under its digest, which a manifest in the same folder names."""
     words = json.dumps([word.decode() for word in vocabulary.words], ensure_ascii=False)
     raw = words.encode() + b"\n"
     digest = sha256(raw)
-    replace(folder / _vocabulary_name(digest), raw)
+    replace(folder / _VOCABULARY.format(digest), raw)
     return digest
 
 
@@ -212,7 +211,7 @@ def read_vocabulary(manifest: Path, digest: object, size: int, numbers: int) -> 
     """
     if not isinstance(digest, str) or not is_digest(digest):
         raise ModelError(f"{manifest}: expected a vocabulary's digest, found {digest!r:.80}")
-    path = manifest.with_name(_vocabulary_name(digest))
+    path = manifest.with_name(_VOCABULARY.format(digest))
     raw = read_verified(path, digest, _VOCABULARY_BYTES + 256 * min(size, numbers))
     try:
         words = json.loads(raw)

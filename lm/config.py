@@ -56,17 +56,12 @@ def check_values(record: Any) -> None:
             raise ValueError(more["refusal"].format(value))
 
 
-def _columns(default: int | None, help: str, **more: Any) -> Any:
-    """A setting that is the size of a layer."""
-    refusal = "a model has sizes of 1 to 65,536"
-    return setting(default, help, range=(1, WIDEST), **{"refusal": refusal, **more})
-
-
-def _words(lacks: str) -> Any:
-    """A field that is the size of a vocabulary of side information, if a model needs it."""
-    refusal = f"side information has 3 to {MOST:,} words, not {{}}"
-    more = {"range": (_SPECIAL, MOST), "refusal": refusal, "lacks": lacks}
-    return field(default=None, metadata=more)
+# what is said of the size of a layer, and of that of a vocabulary of side information
+_COLUMNS: dict[str, Any] = {"range": (1, WIDEST), "refusal": "a model has sizes of 1 to 65,536"}
+_WORDS: dict[str, Any] = {
+    "range": (_SPECIAL, MOST),
+    "refusal": f"side information has 3 to {MOST:,} words, not {{}}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +77,13 @@ class Config:
 
     model: str
     vocabulary: int
-    embed: int = _columns(
+    embed: int = setting(
         128,
         "Size of the word embeddings; that of the hidden layers in the models of Lin et al., whose "
         "default it is",
+        **_COLUMNS,
     )
-    hidden: int = _columns(256, "Size of the hidden layers")
+    hidden: int = setting(256, "Size of the hidden layers", **_COLUMNS)
     recurrence: str | None = setting(
         None,
         "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
@@ -132,10 +128,11 @@ class Config:
         "of the model].",
         choices=tuple(FUSIONS),
     )
-    attention: int | None = _columns(
+    attention: int | None = setting(
         None,
         "Size of the hidden layer of the attention, in models that have one [default: --hidden].",
         lacks="attention, found a size {} of it",
+        **_COLUMNS,
     )
     hash_size: int | None = setting(
         None,
@@ -175,7 +172,10 @@ class Config:
         noun="recurrence",
         lacks="choice of a recurrence over sentences, found {!r}",
     )
-    source_words: int | None = _words("source sentences, found a vocabulary of {} words of theirs")
+    source_words: int | None = field(
+        default=None,
+        metadata={**_WORDS, "lacks": "source sentences, found a vocabulary of {} words of theirs"},
+    )
     source_context: str | None = setting(
         None,
         "What the models that need --source have of it: previous, a vector of the source "
@@ -184,10 +184,13 @@ class Config:
         choices=tuple(SOURCE_CONTEXTS),
         lacks="source sentences, found the choice {!r} of them",
     )
-    relation_labels: int | None = _words("discourse relations, found {} labels of them")
-    thought: int | None = _columns(
+    relation_labels: int | None = field(
+        default=None, metadata={**_WORDS, "lacks": "discourse relations, found {} labels of them"}
+    )
+    thought: int | None = setting(
         None,
         "Size of the thought vector of clstm-thought and hlstm [default: an eighth of --hidden].",
+        range=(1, WIDEST),
         refusal="a thought vector has 1 to 65,536 numbers, not {}",
         lacks="thought vector, found a size {} of it",
     )
@@ -200,9 +203,10 @@ class Config:
         choices=tuple(TOPIC_MODELS),
         lacks="topics, found a model {} of them",
     )
-    topics_number: int | None = _columns(
+    topics_number: int | None = setting(
         None,
         "Number of topics of the models clstm-… [default: 100].",
+        range=(1, WIDEST),
         refusal="a model has 1 to 65,536 topics, not {}",
         lacks="topics, found a number {} of them",
     )
@@ -214,7 +218,10 @@ class Config:
         choices=tuple(RELATION_CLASSIFIERS),
         lacks="classifier of discourse relations, found {!r}",
     )
-    topic_labels: int | None = _words("topics given by a file, found {} labels of them")
+    topic_labels: int | None = field(
+        default=None,
+        metadata={**_WORDS, "lacks": "topics given by a file, found {} labels of them"},
+    )
 
     def __post_init__(self) -> None:
         units = self.hidden if self.attention is None else self.attention

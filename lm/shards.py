@@ -30,7 +30,8 @@ FORMAT = 1
 SHARD_BYTES = 15 << 20
 _MANIFEST_BYTES = 1 << 20
 _LARGEST_SHARD_BYTES = 4 * SHARD_BYTES  # one row of a tensor is never split
-_HEADER_BYTES = 1 << 20
+HEADER_BYTES = 8 + (1 << 20)  # of a shard, at most, with the number of these that goes before
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a named pipe is not waited for
 _SHARD_NAME = re.compile(r"(weights|state)-[0-9a-f]{12}\.safetensors")
 
 
@@ -120,11 +121,6 @@ class Manifest:
         except (ValueError, RuntimeError) as fault:
             raise ModelError(f"{self.path}: shards do not fit together: {fault}") from None
 
-    @property
-    def header_bytes(self) -> int:
-        """Most bytes that the headers of the shards may take."""
-        return len(self.shards) * (8 + _HEADER_BYTES)
-
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest in a file; ModelError if it is not one that `write_tensors` writes."""
@@ -169,7 +165,7 @@ def _check_header(data: bytes) -> None:
             raise ValueError("a name stands twice in the header")
 
     size = int.from_bytes(data[:8], "little")
-    if size > _HEADER_BYTES:
+    if 8 + size > HEADER_BYTES:
         raise ValueError("the header is too large")
     json.loads(data[8 : 8 + size], object_pairs_hook=unique)
 
@@ -197,7 +193,7 @@ def is_digest(text: object) -> bool:
 def read_file(path: Path, limit: int) -> bytes:
     """Bytes of a regular file; ModelError if it is none, or has more than `limit` bytes."""
     try:
-        with open(path, "rb", opener=_opened_at_once) as file:
+        with open(path, "rb", opener=lambda path, flags: os.open(path, flags | _AT_ONCE)) as file:
             size = _regular(path, os.fstat(file.fileno())).st_size
             if size > limit:
                 raise ModelError(
@@ -207,11 +203,6 @@ def read_file(path: Path, limit: int) -> bytes:
             return file.read(size)
     except OSError as fault:
         _unreadable(path, fault)
-
-
-def _opened_at_once(path: str, flags: int) -> int:
-    """File descriptor for reading; a named pipe is not waited for."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _regular(path: Path, status: os.stat_result) -> os.stat_result:
