@@ -264,7 +264,7 @@ class Run:
             if keep:
                 with self.watch.lap("cache"):
                     for document in documents:
-                        document.keep()
+                        document.save()
                 self.unfinished = [one for one in self.unfinished if one not in documents]
 
     def _filled(self) -> Iterator[list[NamedLists]]:
@@ -505,7 +505,7 @@ class ListRun(Run):
                     raise
                 with Interrupts():  # schedulers repeat their signals
                     for document in run.unfinished:
-                        document.keep()
+                        document.save()
                 if not run.cache.saved:
                     raise
                 raise StoppedEarly(
@@ -578,7 +578,7 @@ class ListRun(Run):
         shard, own = self.shard, self.sharded
         if shard is None or own is None:
             raise ValueError("expected a run with a shard")
-        if not any(scorer.kept for scorer in self.scorers):
+        if not any(scorer.cacheable for scorer in self.scorers):
             raise UsageError(
                 "there is nothing to share: the score cache has scores of language models and of "
                 "scorers with a digest, and this run has none; run it in one process"
@@ -589,7 +589,7 @@ class ListRun(Run):
             f"shard {shard}: {len(own):,} of {len(costs):,} documents, {share:.1%} of the work"
         )
         for scorer in self.scorers:
-            if not scorer.kept and scorer.runs_on != "file":
+            if not scorer.cacheable and scorer.runs_on != "file":
                 announce(
                     f"{scorer.name}: not in the score cache; computed again by the run at the end"
                 )
@@ -631,7 +631,7 @@ class ListRun(Run):
             name, kbest = found
             counts = f"{len(self.documents):,} documents, {self.documents.n_sentences:,} sentences"
             models = ", ".join(scorer.name for scorer in self.scorers)
-            known = models and all(scorer.remembers(kbest) for scorer in self.scorers)
+            known = models and all(scorer.is_cached(kbest) for scorer in self.scorers)
             if known and self.order is not None:
                 announce(f"{counts}; scores of the first document by {models} need not be computed")
                 return
@@ -649,7 +649,7 @@ class ListRun(Run):
     def _decode_head(self, name: str, kbest: KBest, search: Search | None) -> int:
         """Decode a document's first sentences, or score them; returns the number of their words."""
         head = kbest.head(SAMPLE)
-        scorers = [scorer.forgetful() for scorer in self.scorers]
+        scorers = [scorer.uncached_copy() for scorer in self.scorers]
         sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
         if search is not None and not search.options.scale:
             search = search.at(1.0)

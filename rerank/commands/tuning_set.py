@@ -109,7 +109,7 @@ def tune_documents(
         with run.searching():
             found = [one.choices for one in search_documents(group, full, search)]
             for document in group:
-                document.keep()
+                document.save()
         run.store.release()
         return found
 

@@ -18,7 +18,7 @@ from lm.scoring import ScoringEngine
 from lm.sentences import PositionStates, ReadSentences, Rows
 from lm.side_information import SideText
 from lm.trie import Candidates, build
-from rerank.scorers.cached_scores import CachedScores, ScorerCache, Sums, digest
+from rerank.scorers.cached_scores import ListScores, ScorerCache, Sums, digest
 from rerank.scorers.histories import (
     ContextualProblem,
     History,
@@ -44,12 +44,12 @@ class AcausalProblem(ContextualProblem):
     def __init__(
         self,
         engine: ScoringEngine,
-        kept: CachedScores,
+        known: ListScores,
         encode: Callable[[], Candidates],
         *,
         label: str,
     ) -> None:
-        super().__init__(engine, kept, ScorerCache(None, ""), encode, order=None, label=label)
+        super().__init__(engine, known, ScorerCache(None, ""), encode, order=None, label=label)
         self._vectors: dict[int, tuple[Rows, Rows]] = {}
         self._read: dict[bytes, float] = {}
 

@@ -123,21 +123,24 @@ def _among_present(kind: str, kbest: KBest) -> Sequence[bytes]:
 
 
 def flat(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Scores of all lists in one array, as `CachedScores.scores` reads them."""
+    """Scores of all lists in one array, as `ListScores.scores` reads them."""
     return np.concatenate([np.zeros(0, np.float32), *(own.ravel() for own in scores)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CachedScores:
-    """Arrays about the candidates of `cached` lists, for `requested` lists that begin them."""
+class ListScores:
+    """Arrays about the candidates of `scored` lists, for `requested` lists that begin them.
 
-    cached: ListTexts
+    From the cache, or of scores that were computed just now; then both are the same lists.
+    """
+
+    scored: ListTexts
     requested: ListTexts
     arrays: Arrays
 
     def column(self, name: str) -> NDArray[Any]:
         """One value for each requested candidate, (n,)."""
-        counts, offsets = self.requested.counts, self.cached.offsets
+        counts, offsets = self.requested.counts, self.scored.offsets
         within = np.arange(counts.sum()) - np.repeat(self.requested.offsets[:-1], counts)
         column: NDArray[Any] = self.arrays[name][np.repeat(offsets[:-1], counts) + within]
         return column
@@ -146,13 +149,13 @@ class CachedScores:
         """Scores of the requested candidates: (K_t,) of each list; (K_{t-1}, K_t) at order 1."""
         flat, found, begin = self.arrays["scores"], [], 0
         before = (1, 1)
-        for cached, requested in zip(
-            self.cached.counts.tolist(), self.requested.counts.tolist(), strict=True
+        for scored, requested in zip(
+            self.scored.counts.tolist(), self.requested.counts.tolist(), strict=True
         ):
-            end = begin + before[0] * cached
-            block = flat[begin:end].reshape(before[0], cached)[: before[1], :requested]
+            end = begin + before[0] * scored
+            block = flat[begin:end].reshape(before[0], scored)[: before[1], :requested]
             found.append(block if order else block[0])
-            begin, before = end, (cached, requested) if order else (1, 1)
+            begin, before = end, (scored, requested) if order else (1, 1)
         return found
 
     def problem(self, order: int) -> DocumentProblem:
@@ -171,19 +174,19 @@ class ScorerCache:
     cache: Cache | None
     group: str
     whole: bool = False
-    _peeked: tuple[ListTexts, CachedScores | None] | None = None
+    _prefetched: tuple[ListTexts, ListScores | None] | None = None
 
-    def peek(self, requested: ListTexts) -> CachedScores | None:
-        """Result of the next `recall` of these lists, which will not read the cache again."""
-        found = self.recall(requested)
-        self._peeked = requested, found
+    def prefetch(self, requested: ListTexts) -> ListScores | None:
+        """Result of the next `look_up` of these lists, which will not read the cache again."""
+        found = self.look_up(requested)
+        self._prefetched = requested, found
         return found
 
-    def recall(self, requested: ListTexts) -> CachedScores | None:
+    def look_up(self, requested: ListTexts) -> ListScores | None:
         """Cached arrays for these lists; None is a miss."""
-        peeked, self._peeked = self._peeked, None
-        if peeked is not None and peeked[0].equals(requested):
-            return peeked[1]
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None and prefetched[0].equals(requested):
+            return prefetched[1]
         if self.cache is None:
             return None
         arrays = self.cache.get(self.group, requested.name())
@@ -193,9 +196,9 @@ class ScorerCache:
         if arrays.get("side", np.zeros(0, np.uint8)).tobytes() != requested.side_digest:
             return None
         hit = requested.equals(cached) if self.whole else requested.is_prefix_of(cached)
-        return CachedScores(cached, requested, arrays) if hit else None
+        return ListScores(cached, requested, arrays) if hit else None
 
-    def keep(self, texts: ListTexts, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def save(self, texts: ListTexts, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Write arrays of these lists to the cache."""
         if self.cache is not None:
             text = np.frombuffer(texts.text, dtype=np.uint8)
@@ -213,7 +216,7 @@ def digest(text: bytes) -> bytes:
 class HistoryProblem(DocumentProblem):
     """Log-probabilities of a document's candidates after histories, by sentence and score key.
 
-    engine: of the model; kept: scores of earlier runs, if there are any. What was cached may be of
+    engine: of the model; known: scores of earlier runs, if there are any. What was cached may be of
     longer lists, and is as good. Memory: 4 bytes a candidate and about 300 for each history that
     was scored or cached.
     """
@@ -222,16 +225,16 @@ class HistoryProblem(DocumentProblem):
     order: int | None = None
 
     def __init__(
-        self, engine: Any, kept: CachedScores, memory: ScorerCache, *, order: int | None
+        self, engine: Any, known: ListScores, cache: ScorerCache, *, order: int | None
     ) -> None:
         self.engine, self.order = engine, order
-        self.lengths = tuple(kept.requested.counts.tolist())
-        self.kept, self._memory, self._grown = kept, memory, False
+        self.lengths = tuple(known.requested.counts.tolist())
+        self.known, self._score_cache, self._grown = known, cache, False
         self._scores: dict[tuple[int, bytes], Scores] = {}
-        if "history" in kept.arrays:
-            sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()
-            rows = np.split(kept.arrays["scores"], np.cumsum(sizes)[:-1])
-            raw = kept.arrays["history"].tobytes()
+        if "history" in known.arrays:
+            sizes, sentences = known.arrays["size"], known.arrays["sentence"].tolist()
+            rows = np.split(known.arrays["scores"], np.cumsum(sizes)[:-1])
+            raw = known.arrays["history"].tobytes()
             keys = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
             self._scores = dict(zip(zip(sentences, keys, strict=True), rows, strict=True))
 
@@ -262,7 +265,7 @@ class HistoryProblem(DocumentProblem):
         self._grown = True
         self._scores.update(zip(((t, key) for key in keys), scores, strict=True))
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Put what was scored since the last call into the cache."""
         if not self._grown:
             return
@@ -273,7 +276,7 @@ class HistoryProblem(DocumentProblem):
             "size": np.array(list(map(len, rows)), dtype=np.int32),
             "scores": np.concatenate(rows),
         }
-        self._memory.keep(self.kept.cached, {**self.kept.arrays, **arrays})
+        self._score_cache.save(self.known.scored, {**self.known.arrays, **arrays})
         self._grown = False  # not before: a signal may end the writing
 
 

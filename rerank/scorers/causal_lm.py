@@ -27,8 +27,8 @@ from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import (
     Arrays,
-    CachedScores,
     HistoryProblem,
+    ListScores,
     ListTexts,
     ScorerCache,
     Scores,
@@ -57,8 +57,8 @@ class CausalProblem(HistoryProblem):
     def __init__(
         self,
         engine: CausalEngine,
-        kept: CachedScores,
-        memory: ScorerCache,
+        known: ListScores,
+        cache: ScorerCache,
         lines: Sequence[Sequence[str]],
         window: Window,
         *,
@@ -66,7 +66,7 @@ class CausalProblem(HistoryProblem):
         label: str,
         cut: Callable[[], None],
     ) -> None:
-        super().__init__(engine, kept, memory, order=order)
+        super().__init__(engine, known, cache, order=order)
         self.model, self.window, self.label = engine.model, window, label
         self._lines, self._cut = lines, cut
         self._single: dict[tuple[int, bytes, int], float] = {}
@@ -283,7 +283,7 @@ class CausalLM(ModelSource[CausalEngine]):
     Order 0 and 1: all scores at once; else after each history that a decoder keeps.
     """
 
-    kept = True
+    cacheable = True
 
     def __init__(
         self,
@@ -329,15 +329,15 @@ class CausalLM(ModelSource[CausalEngine]):
         """Cost of exact search, in passes over lists of k candidates."""
         return 1.0 if self.order is None else k**self.order
 
-    def forgetful(self) -> CausalLM:
+    def uncached_copy(self) -> CausalLM:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._forget(CausalEngine(self.model, self._engine.backend))
+        twin._work_uncached(CausalEngine(self.model, self._engine.backend))
         twin._cut = 0
         return twin
 
     def _problem(
-        self, name: str, texts: ListTexts, kept: CachedScores | None, *, null: bool = False
+        self, name: str, texts: ListTexts, known: ListScores | None, *, null: bool = False
     ) -> CausalProblem:
         """The problem of a document with its cached scores; counts contexts that were cut."""
 
@@ -346,8 +346,8 @@ class CausalLM(ModelSource[CausalEngine]):
 
         return CausalProblem(
             self._engine,
-            kept or CachedScores(texts, texts, {}),
-            self._null_memory if null else self._memory,
+            known or ListScores(texts, texts, {}),
+            self._null_cache if null else self._score_cache,
             [self._read_by_people(part) for part in texts.lists()],
             self._null if null else self.window,
             order=0 if null else self.order,
@@ -355,9 +355,9 @@ class CausalLM(ModelSource[CausalEngine]):
             cut=cut,
         )
 
-    def _static(self, kept: CachedScores) -> NDArray[np.float64]:
+    def _static(self, known: ListScores) -> NDArray[np.float64]:
         """No static features (n, 0)."""
-        return np.zeros((kept.requested.counts.sum(), 0))
+        return np.zeros((known.requested.counts.sum(), 0))
 
     def _read_by_people(self, lines: bytes) -> list[str]:
         """The texts of LF-ended lines, detokenised if the options say so."""

@@ -33,12 +33,12 @@ class ScoredDocument:
     """Scores of one document's n candidates by one source of features.
 
     problem: scores over the sentences that have candidates; columns: (n, C) static features, in
-    the order of the source's `columns`; keep: writes to the cache what a search has computed.
+    the order of the source's `columns`; save: writes to the cache what a search has computed.
     """
 
     problem: DocumentProblem
     columns: NDArray[np.float64]
-    keep: Callable[[], None] = lambda: None
+    save: Callable[[], None] = lambda: None
 
 
 class FeatureSource:
@@ -49,8 +49,8 @@ class FeatureSource:
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
-    side only; contextless: whether it has scores without context; kept: whether its scores go to
-    the score cache, if there is one.
+    side only; contextless: whether it has scores without context; cacheable: whether its scores go
+    to the score cache, if there is one.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -63,7 +63,7 @@ class FeatureSource:
     given_later: bool = False
     causal: bool = True
     contextless: bool = True
-    kept: bool = False
+    cacheable: bool = False
 
     def __init__(self, name: str, columns: Sequence[str] = (), order: int | None = 0) -> None:
         self.name, self.columns, self.order = name, columns, order
@@ -110,11 +110,11 @@ class FeatureSource:
         """Score only after the histories that a search reaches, if that saves passes."""
         return None
 
-    def remembers(self, kbest: KBest) -> bool:
+    def is_cached(self, kbest: KBest) -> bool:
         """Whether some scores of these lists are in the cache."""
         return False
 
-    def forgetful(self) -> FeatureSource:
+    def uncached_copy(self) -> FeatureSource:
         """A copy for measuring time, which neither uses the cache nor counts."""
         return FeatureSource(self.name, self.columns, self.order)
 
@@ -166,7 +166,7 @@ class DocumentFeatures:
 
     static: (n, F) with zeros in the contextual columns; sparse: (n,) weighted sum of the
     sparse features; offsets: (S + 1,) rows of the S sentences with candidates; present:
-    (S,) their numbers among the document's T sentences; keepers: the scorers' `keep`.
+    (S,) their numbers among the document's T sentences; savers: the scorers' `save`.
     """
 
     name: str
@@ -176,16 +176,16 @@ class DocumentFeatures:
     problems: tuple[DocumentProblem, ...]
     offsets: NDArray[np.int64]
     present: NDArray[np.int64]
-    keepers: tuple[Callable[[], None], ...] = ()
+    savers: tuple[Callable[[], None], ...] = ()
 
     def stored(self, store: ArrayStore) -> DocumentFeatures:
         """These features, with arrays that `store` keeps, in memory or in files."""
         return replace(self, static=store.kept(self.static), sparse=store.kept(self.sparse))
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Let the scorers write to the cache what the search has made them compute."""
-        for keep in self.keepers:
-            keep()
+        for save in self.savers:
+            save()
 
     def problem(self, weights: NDArray[np.float64]) -> WeightedSum:
         """The search problem under weights (F,)."""
@@ -250,7 +250,7 @@ def prepare(
             tuple(one.problem for one in scores),
             np.concatenate([[0], np.cumsum(kbest.counts[present])]),
             present,
-            tuple(one.keep for one in scores),
+            tuple(one.save for one in scores),
         )
         found.append(features)
     return found

@@ -22,8 +22,8 @@ from lm.trie import Candidates
 from rerank.errors import RerankError
 from rerank.scorers.cached_scores import (
     KEY_BYTES,
-    CachedScores,
     HistoryProblem,
+    ListScores,
     ScorerCache,
     Scores,
     Sums,
@@ -124,21 +124,21 @@ class ContextualProblem(HistoryProblem):
     def __init__(
         self,
         engine: ScoringEngine,
-        kept: CachedScores,
-        memory: ScorerCache,
+        known: ListScores,
+        cache: ScorerCache,
         encode: Callable[[], Candidates],
         *,
         order: int | None,
         label: str,
         side: Rows | None = None,
     ) -> None:
-        super().__init__(engine, kept, memory, order=order)
+        super().__init__(engine, known, cache, order=order)
         self.label, self._encode, self._side = label, encode, side
         self._noted: dict[tuple[int, tuple[bytes, ...]], Rows] = {}
         self._beginnings: dict[bytes, History] = {}  # of paths, by their choices
         self._texts: list[list[bytes]] | None = None
         if order is None and not engine.model.context.merges_sentences:
-            self._texts = [text.split(b"\n") for text in kept.requested.lists()]
+            self._texts = [text.split(b"\n") for text in known.requested.lists()]
 
     @cached_property
     def lists(self) -> Candidates:
@@ -328,7 +328,7 @@ class ContextualProblem(HistoryProblem):
     def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
         """Sums along paths of many documents, which advance together, a sentence at a time.
 
-        O(t) for the histories before t, whose contexts are remembered; then a list for each
+        O(t) for the histories before t, whose contexts are stored; then a list for each
         distinct history, which is cached, and a candidate for each distinct history of every
         further sentence, each once for all the contexts in which it stands.
         """

@@ -49,8 +49,8 @@ from rerank.notices import Notices
 from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import (
     Arrays,
-    CachedScores,
     HistoryProblem,
+    ListScores,
     ListTexts,
     ScorerCache,
     flat,
@@ -79,13 +79,13 @@ E = TypeVar("E", bound=Engine)
 
 
 class ModelSource(FeatureSource, Generic[E]):
-    """A language model on an engine, whose scores may be kept in a cache.
+    """A language model on an engine, whose scores may be cached.
 
     label: NAME of the model; pmi: features `NAMEpmi` and `NAMEnull`, log p(s | null), in place of
     the feature `NAME`, which is their sum, so that tuning weights context and fluency separately;
     given_later: documents are read from the last sentence to the first, and their last sentence has
     the start context; errors: largest error of a sentence's score in nats, by the backend's dtype;
-    remembered: documents whose scores came from the cache.
+    cached: number of documents whose scores came from the cache.
     """
 
     def __init__(
@@ -104,16 +104,16 @@ class ModelSource(FeatureSource, Generic[E]):
         self.label, self.pmi, self.given_later = name, pmi, given_later
         self._engine, self._cache = engine, cache
         self._lazy = False
-        self.remembered = 0
+        self.cached = 0
         self.error = errors[engine.backend.dtype] * (2 if pmi else 1)
         self.runs_on = engine.backend.device.type
 
     @abstractmethod
-    def _static(self, kept: CachedScores) -> NDArray[np.float64]:
+    def _static(self, known: ListScores) -> NDArray[np.float64]:
         """Static features (n, C) of a document's candidates, but the null."""
 
     @abstractmethod
-    def _problem(self, name: str, texts: ListTexts, kept: CachedScores | None) -> HistoryProblem:
+    def _problem(self, name: str, texts: ListTexts, known: ListScores | None) -> HistoryProblem:
         """The problem of a document that is scored as a search goes on, with its cached scores."""
 
     @abstractmethod
@@ -130,11 +130,11 @@ class ModelSource(FeatureSource, Generic[E]):
         """
 
     @cached_property
-    def _memory(self) -> ScorerCache:
+    def _score_cache(self) -> ScorerCache:
         return self._scorer_cache()
 
     @cached_property
-    def _null_memory(self) -> ScorerCache:
+    def _null_cache(self) -> ScorerCache:
         return self._scorer_cache(null=True)
 
     @property
@@ -157,12 +157,12 @@ class ModelSource(FeatureSource, Generic[E]):
         """Score only after the histories that a search reaches, if each pair would take a pass."""
         if self.order == 1 and self.passes(2) > 1:
             self._lazy, self.order = True, None
-            self._memory = self._scorer_cache()
+            self._score_cache = self._scorer_cache()
 
-    def _forget(self, engine: E) -> None:
+    def _work_uncached(self, engine: E) -> None:
         """Neither use the cache nor count: work on another engine."""
-        self._memory, self._null_memory = ScorerCache(None, ""), ScorerCache(None, "")
-        self._engine, self.remembered = engine, 0
+        self._score_cache, self._null_cache = ScorerCache(None, ""), ScorerCache(None, "")
+        self._engine, self.cached = engine, 0
 
     def _texts(self, kbest: KBest) -> ListTexts:
         """Hypotheses and side information as scores depend on them; ValueError without these."""
@@ -174,12 +174,12 @@ class ModelSource(FeatureSource, Generic[E]):
         """The lists of a document in the order of reading."""
         return kbest.reversed() if self.given_later else kbest
 
-    def remembers(self, kbest: KBest) -> bool:
+    def is_cached(self, kbest: KBest) -> bool:
         """Whether some scores of these lists are in the cache, those without context included."""
         texts = self._texts(self._in_order(kbest))
-        if self._memory.peek(texts) is None:
+        if self._score_cache.prefetch(texts) is None:
             return False
-        return not self.pmi or self._null_memory.peek(texts) is not None
+        return not self.pmi or self._null_cache.prefetch(texts) is not None
 
     def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
@@ -190,7 +190,7 @@ class ModelSource(FeatureSource, Generic[E]):
         if not self.given_later:
             return scored
         return [
-            ScoredDocument(reversed_problem(one.problem), _turned(one.columns, kbest), one.keep)
+            ScoredDocument(reversed_problem(one.problem), _turned(one.columns, kbest), one.save)
             for (_, kbest), one in zip(documents, scored, strict=True)
         ]
 
@@ -204,10 +204,10 @@ class ModelSource(FeatureSource, Generic[E]):
         scored = []
         for name, kbest in documents:
             texts = self._texts(kbest)
-            kept = self._memory.recall(texts) if self.causal else None
-            self.remembered += kept is not None
-            problem = self._problem(name, texts, kept)
-            scored.append(ScoredDocument(problem, self._static(problem.kept), problem.keep))
+            known = self._score_cache.look_up(texts) if self.causal else None
+            self.cached += known is not None
+            problem = self._problem(name, texts, known)
+            scored.append(ScoredDocument(problem, self._static(problem.known), problem.save))
         return scored
 
     def _with_null(
@@ -231,7 +231,7 @@ class ModelSource(FeatureSource, Generic[E]):
             lists = np.split(null, np.cumsum(one.problem.lengths)[:-1]) if len(null) else []
             difference = WeightedSum([(1.0, one.problem), (-1.0, Unary(lists))])
             columns = np.column_stack([null, one.columns])
-            found.append(ScoredDocument(difference, columns, one.keep))
+            found.append(ScoredDocument(difference, columns, one.save))
         return found
 
     def null_scores(self, documents: Sequence[Named]) -> list[NDArray[np.float32]]:
@@ -248,27 +248,27 @@ class ModelSource(FeatureSource, Generic[E]):
         (found,) = self.null_scores([(name, self._in_order(kbest))])
         return _turned(found, kbest) if self.given_later else found
 
-    def _whole(self, documents: Sequence[Named], *, null: bool = False) -> list[CachedScores]:
+    def _whole(self, documents: Sequence[Named], *, null: bool = False) -> list[ListScores]:
         """Scores of whole documents at order 0 and 1, or without context.
 
         Cached ones, or computed in one batch.
         """
-        memory = self._null_memory if null else self._memory
+        cache = self._null_cache if null else self._score_cache
         texts = [self._texts(kbest) for _, kbest in documents]
-        kept = [memory.recall(own) for own in texts]
-        self.remembered += 0 if null else sum(one is not None for one in kept)
-        new = [n for n, one in enumerate(kept) if one is None]
+        known = [cache.look_up(own) for own in texts]
+        self.cached += 0 if null else sum(one is not None for one in known)
+        new = [n for n, one in enumerate(known) if one is None]
         computed = self._computed(
             [documents[n][0] for n in new], [texts[n] for n in new], null=null
         )
         for n, arrays in zip(new, computed, strict=True):
-            memory.keep(texts[n], arrays)
-            kept[n] = CachedScores(texts[n], texts[n], arrays)
-        return [one for one in kept if one is not None]
+            cache.save(texts[n], arrays)
+            known[n] = ListScores(texts[n], texts[n], arrays)
+        return [one for one in known if one is not None]
 
     def report(self) -> str:
         """What was computed and what was cached: `codclm: 12 documents from the cache`."""
-        parts = [f"{self.remembered:,} documents from the cache"] if self.remembered else []
+        parts = [f"{self.cached:,} documents from the cache"] if self.cached else []
         if self.work.tokens:
             parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
         return f"{self.label}: {', '.join(parts) or 'nothing to score'}"
@@ -317,7 +317,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         )
         self.side_information = information_of(saved.model.context, training=False)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
-        self.causal = self.kept = model.causal
+        self.causal = self.cacheable = model.causal
         self.unknown = UnknownWords()
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
@@ -353,10 +353,10 @@ class LanguageModel(ModelSource[ScoringEngine]):
         # one pass serves all candidates of a sentence before, if they only add to the logits
         return k ** max(0, self.order - int(self._engine.model.additive))
 
-    def forgetful(self) -> LanguageModel:
+    def uncached_copy(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._forget(replace(self._engine, counts=EngineCounts()))
+        twin._work_uncached(replace(self._engine, counts=EngineCounts()))
         twin.unknown = UnknownWords()
         return twin
 
@@ -415,33 +415,33 @@ class LanguageModel(ModelSource[ScoringEngine]):
         first[starts[:-1][np.diff(starts) > 0]] = True
         return pairs(self._engine, lists, first, side)
 
-    def _problem(self, name: str, texts: ListTexts, kept: CachedScores | None) -> HistoryProblem:
+    def _problem(self, name: str, texts: ListTexts, known: ListScores | None) -> HistoryProblem:
         """The problem of a document that is scored as a search goes on, with its cached scores."""
         lists = None
-        if kept is None:
+        if known is None:
             lists, columns = self._encoded(texts)
-            kept = CachedScores(texts, texts, columns)
+            known = ListScores(texts, texts, columns)
 
         def encode() -> Candidates:
             return self._encoded(texts)[0] if lists is None else lists
 
         if not self.causal:
-            return AcausalProblem(self._engine, kept, encode, label=self._place(name))
+            return AcausalProblem(self._engine, known, encode, label=self._place(name))
         return ContextualProblem(
             self._engine,
-            kept,
-            self._memory,
+            known,
+            self._score_cache,
             encode,
             order=self.order,
             label=self._place(name),
             side=self._side_rows([texts]),
         )
 
-    def _static(self, kept: CachedScores) -> NDArray[np.float64]:
+    def _static(self, known: ListScores) -> NDArray[np.float64]:
         """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals."""
-        unknown = kept.column("unknown")
-        words, ids = int(kept.column("words").sum()), self.saved.vocabulary.ids
-        self.unknown.add_candidates(kept.requested, words, unknown, ids.__contains__)
+        unknown = known.column("unknown")
+        words, ids = int(known.column("words").sum()), self.saved.vocabulary.ids
+        self.unknown.add_candidates(known.requested, words, unknown, ids.__contains__)
         return unknown.astype(np.float64)[:, None]
 
     def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:

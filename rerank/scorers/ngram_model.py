@@ -193,13 +193,13 @@ class NGramScores(FileScorer):
         lists = np.split(sums, texts.offsets[1:-1]) if kbest.n else []
         return ScoredDocument(Unary(lists), unknown.astype(np.float64)[:, None])
 
-    def forgetful(self) -> NGramScores:
+    def uncached_copy(self) -> NGramScores:
         """A copy for measuring time, which does not count."""
         twin = copy(self)
         twin._unknown = UnknownWords()
         return twin
 
-    def remembers(self, kbest: KBest) -> bool:
+    def is_cached(self, kbest: KBest) -> bool:
         """False: scores are computed."""
         return False
 

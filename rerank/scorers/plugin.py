@@ -72,7 +72,7 @@ class PluginScorer(FeatureSource):
         self.side_information = tuple(getattr(scorer, "side_information", ()))
         own = getattr(scorer, "digest", None)
         self._digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
-        self.kept = own is not None and order in (0, 1)
+        self.cacheable = own is not None and order in (0, 1)
         self._cache = ScorerCache(None if own is None else cache, self._digest[:32], whole=True)
         self._seconds, self.scored, self.cached, self._trial = 0.0, 0, 0, False
 
@@ -89,7 +89,7 @@ class PluginScorer(FeatureSource):
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
         texts = ListTexts.of(kbest, self.side_information)
-        found = self._cache.recall(texts)
+        found = self._cache.look_up(texts)
         if found is not None:
             self.cached += 1
             return found.problem(self.order or 0)
@@ -102,7 +102,7 @@ class PluginScorer(FeatureSource):
         self.scored += 1
         if isinstance(problem, Unary | Pairwise):
             arrays = problem.scores if isinstance(problem, Unary) else problem.matrices
-            self._cache.keep(texts, {"scores": flat(arrays)})
+            self._cache.save(texts, {"scores": flat(arrays)})
         return problem
 
     def document_problem(self, document: Document) -> DocumentProblem:
@@ -163,11 +163,11 @@ class PluginScorer(FeatureSource):
         finally:
             self._seconds += time.perf_counter() - began
 
-    def remembers(self, kbest: KBest) -> bool:
+    def is_cached(self, kbest: KBest) -> bool:
         """Whether the scores of these lists are in the cache."""
-        return self._cache.peek(ListTexts.of(kbest, self.side_information)) is not None
+        return self._cache.prefetch(ListTexts.of(kbest, self.side_information)) is not None
 
-    def forgetful(self) -> PluginScorer:
+    def uncached_copy(self) -> PluginScorer:
         """A copy for measuring time on the beginning of a document: no cache, no counts.
 
         A scorer may refuse an incomplete document, for instance if it looks scores up by the id;

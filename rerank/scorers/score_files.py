@@ -83,7 +83,7 @@ class FileScorer(FeatureSource):
         self.documents += len(documents)
         return super().score(documents)
 
-    def remembers(self, kbest: KBest) -> bool:
+    def is_cached(self, kbest: KBest) -> bool:
         """True: nothing is computed."""
         return True
 
