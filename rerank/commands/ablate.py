@@ -90,7 +90,7 @@ def ablate(options: AblateOptions) -> None:
 
     messages, weights, references = options.messages, options.weights, options.references.references
     lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
-    messages.announce_threads(options.run.machine.machine.threads)
+    messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
         given = [weights.weights, *([weights.null_weights] if weights.null_weights else [])]
         files = [*files_of(references, "reference"), *given, *options.run.files]

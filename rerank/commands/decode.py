@@ -115,7 +115,7 @@ def decode(options: DecodeOptions) -> None:
     weights, messages = options.weights, options.messages
     if not options.output.dry_run and not share_scores(decode, options):
         return
-    messages.announce_threads(options.run.machine.machine.threads)
+    messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
         paths, read = options.output.paths, [weights.weights, *options.run.files]
         inputs = InputFiles(read)
@@ -238,7 +238,7 @@ def _signature(
     found = [one.search for one in results if one.search.decoder != NO_CANDIDATES.decoder]
     decoders = sorted({one.decoder for one in found})
     ways = sorted({one.direction for one in found})
-    lists, models, machine = run.lists, run.models, run.machine
+    lists, models, machine = run.lists, run.by_kind.models, run.options.machine
     return signature(
         {
             "search": "+".join(decoders),
@@ -251,8 +251,8 @@ def _signature(
             "ctx": "all" if run.order is None else run.order,
             "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
             "lm": digests(models),
-            "scores": digests(run.score_files),
-            "scorers": digests(run.plugins),
+            "scores": digests(run.by_kind.score_files),
+            "scorers": digests(run.by_kind.plugins),
             "dtype": machine.dtype if models and machine.dtype != "float32" else None,
             "det": True if models and machine.deterministic else None,
             "w": short_digest(weights.weights),

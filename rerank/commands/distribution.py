@@ -108,7 +108,7 @@ def share_scores(work: Callable[[Any], object], options: Any) -> bool:
         run_shards(work, options)
     elif run.sharing.shard is None:
         with sharing_documents(run.files) as group:
-            threads = run.machine.machine.threads
+            threads = run.machine.threads
             _score_shard(work, options, (group.rank + 1, several), threads, messages.detail)
             messages.detail(f"waiting for {several - 1} other processes")
             with others_alive():
@@ -162,10 +162,10 @@ def run_shards(work: Callable[[Any], object], options: Any) -> None:
     """
     ray = _imported()
     run, announce = options.run, options.messages.announce
-    threads = run.machine.machine.threads or 1
+    threads = run.machine.threads or 1
     with _connected(ray, run.sharing.ray), _probe(run.machine.cache) as probe:
         resources = ray.cluster_resources()
-        gpu = _uses_gpu(run.machine.machine.device, resources)
+        gpu = _uses_gpu(run.machine.device, resources)
         slots = max(1, int(resources["GPU"] if gpu else resources.get("CPU", 1) // threads))
         total = slots * SHARDS_PER_WORKER
         announce(f"ray: {total} shards for {slots} workers at a time, {threads} threads each")

@@ -25,14 +25,7 @@ from rerank.commands.lists import (
     made_lists,
     with_own_sources,
 )
-from rerank.commands.run import (
-    RunOptions,
-    ScorerOptions,
-    ScoringMachine,
-    Sharing,
-    duration,
-    progress,
-)
+from rerank.commands.run import RunOptions, ScorerOptions, duration, progress
 from rerank.commands.search import Search, row_of, search_documents
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
@@ -41,7 +34,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.arrays import ArrayStore, size_text
 from rerank.files.cache import Cache
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import RereadFile, spool
+from rerank.files.lines import RereadFile, check_readable, spool
 from rerank.files.outputs import atomic_all, nowhere
 from rerank.files.paths import FilePath, display
 from rerank.formats.side_information import SOURCE, check_files
@@ -390,88 +383,65 @@ def _passes(run: Run) -> float:
     return max(scorer.passes(k) for scorer in run.scorers)
 
 
+class InputCopies(ExitStack):
+    """Input files to read several times; copies of pipes and standard input, deleted at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: list[RereadFile] = []
+
+    def copied(self, path: FilePath) -> RereadFile:
+        """A path to read several times: of standard input, that of a copy."""
+        file = self.enter_context(spool(path))
+        self.files.append(file)
+        return file
+
+
+class ScorersByKind(NamedTuple):
+    """The scorers of a run, in the order of their features, as the options name them."""
+
+    models: Sequence[FeatureSource]
+    score_files: Sequence[FileScorer]
+    plugins: Sequence[FeatureSource]
+
+
 class ListRun(Run):
     """A run whose k-best lists are in a file; made by `ListRun.open`.
 
-    models, score_files, plugins: the scorers by kind, in the order of their features, as `given`;
-    systems: name of each system by the label of its indicator feature, if the lists are made of
-    their outputs.
+    info: the documents, and what files of scores need of the lists; systems: name of each system by
+    the label of its indicator feature, if the lists are made of their outputs.
     """
 
     def __init__(
         self,
         lists: Lists,
+        file: KBestFile,
+        info: ListInfo,
         notices: Notices,
-        options: RunOptions | None,
-        documents: Documents | None,
-        copies: ExitStack,
+        options: RunOptions,
+        *,
+        by_kind: ScorersByKind,
+        systems: Mapping[str, str],
+        cache: Cache | None,
+        copies: InputCopies,
+        watch: Stopwatch,
     ) -> None:
-        watch = Stopwatch()
-        self.given = scorers = settings_of(ScorerOptions) if options is None else options.scorers
-        self.machine = settings_of(ScoringMachine) if options is None else options.machine
-        sharing = settings_of(Sharing) if options is None else options.sharing
-        self.shard = None if sharing.shard is None else Shard(*sharing.shard)
-        names, pmi = scorers.names, {one.name: one.option for one in scorers.lm if one.pmi}
-        check_names(names, pmi)
-        with watch.lap("lists"):
-            lists, made = made_lists(lists, notices, copies, documents)
-        self.systems: Mapping[str, str] = {} if made is None else made.systems
-        documents = documents if made is None else made.documents
-        self.lists, self._copies = lists, copies
-        self._held: list[NamedLists] = []
-        cached = bool(scorers.lm or scorers.scorer)
-        self.cache = self.machine.open_cache(notices) if cached else None
-        with watch.lap("models"):
-            self.models = open_models(scorers.lm, self.cache, **self.machine.of_models)
-            self.plugins = [open_scorer(name, entry, self.cache) for name, entry in scorers.scorer]
-        needed = {kind: f"--scorer {p.name}" for p in self.plugins for kind in p.side_information}
-        needed |= {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
-        needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
-        if SOURCE in needed:
-            lists = self.lists = with_own_sources(lists, copies)
-        check_files(needed, lists.side)
-        self._side = {kind: self.copied(path) for kind, path in lists.side.items()}
-        self._scores = self.copied(lists.kbest_scores) if lists.kbest_scores else None
-        reading = replace(lists, kbest_scores=self._scores)
-        self.file = KBestFile(self.copied(lists.kbest), reading, self._side)
-        self.documents = documents or self.file.documents(notices)
-        self.info = ListInfo(
-            self.documents,
-            self.file.name,
-            lambda: self.file.survey.last_line,
-            lists.top,
-            lists.clip_inf,
-        )
-        with watch.lap("scores"):
-            self.score_files = self._open_score_files(notices)
         super().__init__(
             (),
-            [*self.models, *self.score_files, *self.plugins],
+            [*by_kind.models, *by_kind.score_files, *by_kind.plugins],
             notices,
-            name=self.file.name,
-            origins={n: f"--{option} {n}=…" for option, named in names.items() for n, _ in named}
-            | {f"{name}pmi": option for name, option in pmi.items()},
+            name=file.name,
+            origins=options.scorers.origins,
             watch=watch,
-            memory=sharing.memory,
+            memory=options.sharing.memory,
         )
-        if lists.missing == AS_ERROR:
-            with watch.lap("lists"):  # source lines without hypotheses, before anything is scored
-                for _ in self._documents_unreported():
-                    pass
-
-    def _open_score_files(self, notices: Notices) -> list[FileScorer]:
-        """Scorers whose values are in files; UsageError for pairs of incomplete documents."""
-        found: list[FileScorer] = []
-        for option, named in self.given.score_files.items():
-            if option == "pair-scores" and self.documents.n_left_out:
-                raise UsageError(
-                    f"--{option}: its lines number the sentences of whole documents, of which "
-                    "--drop-unreferenced leaves some out; leave out one of the two options"
-                )
-            file_scorer = attribute(SCORE_FILES[option].scorer)
-            for name, path in named:
-                found.append(file_scorer(name, self.copied(path), self.info, notices))
-        return found
+        self.lists, self.file, self.info, self.documents = lists, file, info, info.documents
+        self.options, self.by_kind, self.systems = options, by_kind, systems
+        self.cache, self.copies = cache, copies
+        shard = options.sharing.shard
+        self.shard = None if shard is None else Shard(*shard)
+        self._held: list[NamedLists] = []
+        self._sizes: tuple[int, int] | None = None
 
     @classmethod
     @contextmanager
@@ -489,15 +459,13 @@ class ListRun(Run):
 
         When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
         """
-        with ExitStack() as copies:
-            run = cls(lists, notices, options, documents, copies)
+        with InputCopies() as copies:
+            run = _opened(lists, notices, options or settings_of(RunOptions), documents, copies)
             try:
                 yield run
             except InputError:
-                score_files = (file.path for file in run.score_files)
-                for path in (run.file.path, run._scores, *run._side.values(), *score_files):
-                    if isinstance(path, RereadFile):
-                        path.check()  # a file that was rewritten is the reason
+                for file in copies.files:
+                    file.check()  # a file that was rewritten is the reason
                 raise
             except (KeyboardInterrupt, Terminated):
                 copies.close()
@@ -512,26 +480,23 @@ class ListRun(Run):
                     "stopped, finished work kept in the cache: the same command goes on from there"
                 ) from None
 
-    def copied(self, path: FilePath) -> RereadFile:
-        """A path to read several times: of standard input, that of a copy."""
-        return self._copies.enter_context(spool(path))
-
     def opened_cache(self) -> Cache | None:
         """The cache, also for runs without a model; None where there must be none."""
-        self.cache = self.cache or self.machine.open_cache(self.notices)
+        self.cache = self.cache or self.options.machine.open_cache(self.notices)
         return self.cache
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        candidates, _ = self.sizes
+        candidates, _ = self.count_and_hold()
         return candidates / max(1, self.documents.n_sentences)
 
-    @cached_property
-    def sizes(self) -> tuple[int, int]:
-        """Numbers of candidates and of their words; the lists are read.
+    def count_and_hold(self) -> tuple[int, int]:
+        """Numbers of candidates and of their words; the lists are read, at the first call.
 
         Documents that fit into memory are held there, so that no other pass reads them again.
         """
+        if self._sizes is not None:
+            return self._sizes
         notices = Notices(strict=self.notices.strict)
         candidates = words = size = 0
         held: list[NamedLists] | None = []
@@ -547,7 +512,8 @@ class ListRun(Run):
             self._held = held
             for one in notices:
                 self.notices.add(one.kind, source=one.first, count=one.count, names=one.names)
-        return candidates, words
+        self._sizes = candidates, words
+        return self._sizes
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with a progress bar."""
@@ -570,7 +536,7 @@ class ListRun(Run):
     @cached_property
     def costs(self) -> list[int]:
         """Predicted cost of scoring each document (`rerank.commands.distribution.cost`)."""
-        return [cost(kbest, self.order) for _, kbest in self._documents_unreported()]
+        return [cost(kbest, self.order) for _, kbest in self.read_unreported()]
 
     @contextmanager
     def scoring_shard(self, announce: Printer) -> Iterator[None]:
@@ -611,13 +577,13 @@ class ListRun(Run):
             with self.scoring_shard(announce), nowhere(len(paths)) as files:
                 yield dict(zip(paths, files, strict=True))
 
-    def _documents_unreported(self) -> Iterable[NamedLists]:
+    def read_unreported(self) -> Iterable[NamedLists]:
         """Each document, without notices and progress."""
         return self._held or self.file.read(self.documents, Notices(), self.store)
 
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""
-        return next((named for named in self._documents_unreported() if named[1].n), None)
+        return next((named for named in self.read_unreported() if named[1].n), None)
 
     def estimate(self, search: Search | None, announce: Printer) -> None:
         """Announce how long the run will take, or that its scores are in the cache.
@@ -639,7 +605,7 @@ class ListRun(Run):
             began = time.monotonic()
             self._decode_head(name, kbest, search)
             taken = time.monotonic() - began
-            candidates, all_words = self.sizes
+            candidates, all_words = self.count_and_hold()
             seconds = taken * all_words / max(1, words)
             announce(
                 f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
@@ -694,3 +660,81 @@ class ListRun(Run):
             return 0
         largest = np.maximum.reduceat(totals, document.offsets[:-1])
         return int((largest > totals[document.chosen_rows(choices)]).sum())
+
+
+def _opened(
+    lists: Lists,
+    notices: Notices,
+    options: RunOptions,
+    documents: Documents | None,
+    copies: InputCopies,
+) -> ListRun:
+    """A run with its models loaded, whose files are at hand to be read."""
+    watch, given = Stopwatch(), options.scorers
+    check_names(given.names, [one.name for one in given.lm if one.pmi])
+    with watch.lap("lists"):
+        lists, made = made_lists(lists, notices, copies, documents)
+    check_readable([lists.kbest, *([lists.docs] if lists.docs else [])])
+    cache = options.machine.open_cache(notices) if given.lm or given.scorer else None
+    with watch.lap("models"):
+        models = open_models(given.lm, cache, **options.machine.of_models)
+        plugins = [open_scorer(name, entry, cache) for name, entry in given.scorer]
+    lists = _with_needed(lists, models, plugins, copies)
+    side = {kind: copies.copied(path) for kind, path in lists.side.items()}
+    scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
+    file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
+    documents = documents if made is None else made.documents
+    info = ListInfo(
+        documents or file.documents(notices),
+        file.name,
+        lambda: file.survey.last_line,
+        lists.top,
+        lists.clip_inf,
+    )
+    with watch.lap("scores"):
+        score_files = _open_score_files(given, info, notices, copies)
+    run = ListRun(
+        *(lists, file, info, notices, options),
+        by_kind=ScorersByKind(models, score_files, plugins),
+        systems={} if made is None else made.systems,
+        cache=cache,
+        copies=copies,
+        watch=watch,
+    )
+    if lists.missing == AS_ERROR:
+        with watch.lap("lists"):  # source lines without hypotheses, before anything is scored
+            for _ in run.read_unreported():
+                pass
+    return run
+
+
+def _with_needed(
+    lists: Lists,
+    models: Sequence[FeatureSource],
+    plugins: Sequence[FeatureSource],
+    copies: InputCopies,
+) -> Lists:
+    """The lists with the side information that scorers need; UsageError without it."""
+    needed = {kind: f"--scorer {one.name}" for one in plugins for kind in one.side_information}
+    needed |= {kind: f"--lm {one.name}" for one in models for kind in one.side_information}
+    needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
+    if SOURCE in needed:
+        lists = with_own_sources(lists, copies)
+    check_files(needed, lists.side)
+    return lists
+
+
+def _open_score_files(
+    given: ScorerOptions, info: ListInfo, notices: Notices, copies: InputCopies
+) -> list[FileScorer]:
+    """Scorers whose values are in files; UsageError for pairs of incomplete documents."""
+    found: list[FileScorer] = []
+    for option, named in given.score_files.items():
+        if option == "pair-scores" and info.documents.n_left_out:
+            raise UsageError(
+                f"--{option}: its lines number the sentences of whole documents, of which "
+                "--drop-unreferenced leaves some out; leave out one of the two options"
+            )
+        file_scorer = attribute(SCORE_FILES[option].scorer)
+        found += [file_scorer(name, copies.copied(path), info, notices) for name, path in named]
+    return found

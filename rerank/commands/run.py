@@ -164,6 +164,12 @@ class ScorerOptions:
         return {option: named for option, named in found.items() if named}
 
     @property
+    def origins(self) -> dict[str, str]:
+        """How the user named each scorer, by its name."""
+        named = {n: f"--{option} {n}=…" for option, given in self.names.items() for n, _ in given}
+        return named | {f"{one.name}pmi": one.option for one in self.lm if one.pmi}
+
+    @property
     def files(self) -> list[Path]:
         """The files of scores of other tools."""
         return [file for named in self.score_files.values() for _, file in named]
@@ -188,10 +194,9 @@ class Machine:
 
 
 @record
-class ScoringMachine:
+class ScoringMachine(Machine):
     """What the scorers of a run compute on, how, and where their scores are kept."""
 
-    machine: Machine = part(Machine)
     dtype: str = option(
         "Precision of large matrix products; bfloat16 is faster, with errors of about 0.01 nats.",
         type=click.Choice(["float32", "bfloat16"]),
@@ -210,7 +215,8 @@ class ScoringMachine:
     @property
     def of_models(self) -> dict[str, Any]:
         """What opens language models."""
-        return {**asdict(self.machine), "dtype": self.dtype, "deterministic": self.deterministic}
+        names = ("device", "threads", "dtype", "deterministic")
+        return {name: getattr(self, name) for name in names}
 
     def open_cache(self, notices: Notices) -> Cache | None:
         """The cache, which may hold as much as the environment says; None without one."""
@@ -261,7 +267,7 @@ class Sharing:
 class RunOptions:
     """What a run reads, what scores it, and on what machine.
 
-    Commands that do not share their documents leave `SHARING` out.
+    Commands that do not share their documents have it as `part(RunOptions, without=SHARING)`.
     """
 
     lists: ListFiles = part(ListFiles, "Lists and documents")
@@ -276,8 +282,7 @@ class RunOptions:
 
     def with_threads(self, threads: int | None) -> RunOptions:
         """The same run, with so many threads of language models."""
-        machine = replace(self.machine.machine, threads=threads)
-        return replace(self, machine=replace(self.machine, machine=machine))
+        return replace(self, machine=replace(self.machine, threads=threads))
 
     def check(self) -> None:
         """UsageError for pairs of candidates that the lists do not have."""

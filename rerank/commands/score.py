@@ -69,7 +69,7 @@ def score(options: ScoreOptions) -> None:
     path, messages = options.path, options.messages
     if not share_scores(score, options):
         return
-    messages.announce_threads(options.run.machine.machine.threads)
+    messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices:
         search = path.searching.chosen()
         read = [*options.run.files, *([path.weights] if path.weights else [])]

@@ -97,7 +97,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
 
     messages, references, name = options.messages, options.references, options.objective.metric
     weights, out = options.weights.weights, options.weights.out
-    messages.announce_threads(options.run.machine.machine.threads)
+    messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices:
         lists = options.run.inputs(drop_unreferenced=references.drop_unreferenced)
         search = _mbr(options.searching.chosen())

@@ -69,7 +69,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.commands.distribution import share_scores
 
     run, threads = options.run, options.plan.settings.threads
-    if run.machine.machine.threads is None:
+    if run.machine.threads is None:
         options = replace(options, run=run.with_threads(threads))
     if not share_scores(tune_mert, options):
         return
@@ -129,7 +129,7 @@ def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
         if run.scorers:
             run.estimate(search, announce)
         metrics = plan.objective.load_metrics(
-            bleu, lambda name, path: PerHypothesis(name, run.copied(path), run.info, notices)
+            bleu, lambda name, path: PerHypothesis(name, run.copies.copied(path), run.info, notices)
         )
         _check(run, features, plan, frame, weights.base)
         if (memory := options.run.sharing.memory) is not None:
@@ -268,7 +268,7 @@ def _provenance(
     lists, task = run.lists, result.task
     options = {name: value for name, value in search.options.given().items() if value is not None}
     made: dict[str, object] = {
-        **plan_entries(task.plan, task.goal, [*lists.files, *run.given.files, *files]),
+        **plan_entries(task.plan, task.goal, [*lists.files, *run.options.scorers.files, *files]),
         **feature_entries(task.names, task.features.ranges),
         "search": {"method": search.method, **options},
         "pools": task.plan.pools,
@@ -278,15 +278,15 @@ def _provenance(
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
             one.name: {"folder": one.value.name, "digest": scorer.digest, **one.provenance}
-            for scorer, one in zip(run.models, run.given.lm, strict=True)
+            for scorer, one in zip(run.by_kind.models, run.options.scorers.lm, strict=True)
         },
         "scores": {
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
-            for scorer in run.score_files
+            for scorer in run.by_kind.score_files
         },
     }
-    if run.plugins:  # scorers of other packages
-        entries = zip(run.plugins, run.given.scorer, strict=True)
+    if run.by_kind.plugins:  # scorers of other packages
+        entries = zip(run.by_kind.plugins, run.options.scorers.scorer, strict=True)
         made["scorers"] = {
             one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in entries
         }

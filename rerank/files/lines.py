@@ -135,6 +135,14 @@ def spool(path: FilePath) -> Iterator[RereadFile]:
         yield RereadFile(copy)
 
 
+def check_readable(paths: Iterable[FilePath]) -> None:
+    """UsageError for a file that cannot be opened; not for pipes, which are read once."""
+    for path in paths:
+        if not is_pipe(path):
+            with _opened(path):
+                pass
+
+
 # A file → chunks of its content → blocks of whole lines → lines
 
 
