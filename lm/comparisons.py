@@ -21,7 +21,7 @@ from lm.corpus import Corpus
 from lm.evaluation import perplexity_by_document
 from lm.model import DocumentLM
 from lm.reading import contexts_after, entered
-from lm.scoring import Scores, ScoringEngine, after
+from lm.scoring import LogProbs, ScoringEngine, after
 from lm.sentences import Rows
 from lm.trie import Candidates
 
@@ -39,7 +39,7 @@ def scores_in_contexts(
     engine: ScoringEngine,
     variants: Sequence[Sequence[Sentence]],
     contexts: Sequence[Sequence[Document]],
-) -> Iterator[Scores]:
+) -> Iterator[LogProbs]:
     """Scores (C, K) of each item's K variants after its C contexts, in nats, `</s>` included.
 
     contexts: C texts of ids for each item, `()` for none. Contexts that the model cannot tell
@@ -55,7 +55,7 @@ def _scores(
     engine: ScoringEngine,
     variants: Sequence[Sequence[Sentence]],
     contexts: Sequence[Sequence[Document]],
-) -> list[Scores]:
+) -> list[LogProbs]:
     keys = [[context_key(engine.model, text) for text in texts] for texts in contexts]
     texts = {
         key: text
@@ -87,7 +87,7 @@ def scores_of_followers(
     corpus: Corpus,
     contexts: Sequence[NDArray[np.int64]],
     candidates: NDArray[np.int64],
-) -> Scores:
+) -> LogProbs:
     """Scores (C, K) of K sentences of a corpus, each after C contexts of its sentences, in nats.
 
     contexts: indices of the sentences of each, none for the beginning of a document. Candidates

@@ -31,7 +31,7 @@ from lm.vocabulary import END
 
 VERSION = 4  # to be raised whenever a model gives a text other scores
 MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
-Scores = NDArray[np.float32]
+LogProbs = NDArray[np.float32]  # (…, K), in nats, of the K candidates of a list
 DistinctContexts = tuple[Rows, Indices]  # and the row to which each candidate of a list leads
 Requests = Sequence[tuple[Candidates, Rows]]  # a list each, and the contexts before it
 
@@ -119,7 +119,9 @@ class LogProbError(ValueError):
         super().__init__(fault)
 
 
-def independent(engine: ScoringEngine, lists: Candidates, side: Rows | None = None) -> list[Scores]:
+def independent(
+    engine: ScoringEngine, lists: Candidates, side: Rows | None = None
+) -> list[LogProbs]:
     """Scores (K_t,) of each list in the start context, which a model of order 0 always sees.
 
     side: the lists' side information (T rows), of which the start context is told each list's own.
@@ -130,8 +132,8 @@ def independent(engine: ScoringEngine, lists: Candidates, side: Rows | None = No
         alone = np.ones(len(lists), dtype=np.bool_)
         return [scores[0] for scores in pairs(engine, lists, alone, side)]
 
-    def attempt() -> list[Scores]:
-        scores: list[Scores] = []
+    def attempt() -> list[LogProbs]:
+        scores: list[LogProbs] = []
         for begin, end in _spans(engine, lists):
             part = lists.part(begin, end)
             forest = _shared(engine, part)
@@ -151,7 +153,7 @@ def pairs(
     lists: Candidates,
     first: NDArray[np.bool_],
     side: Rows | None = None,
-) -> list[Scores]:
+) -> list[LogProbs]:
     """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 0 or 1).
 
     (1, K_t) after the start context where `first` (T,) says that a document begins. side: the
@@ -161,8 +163,8 @@ def pairs(
     context, O(K · nodes · (H² + V R)). Errors: LogProbError, MemoryError.
     """
 
-    def attempt() -> list[Scores]:
-        matrices: list[Scores] = []
+    def attempt() -> list[LogProbs]:
+        matrices: list[LogProbs] = []
         context = engine.model.context
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
         encoded = None if side is None else context.encoded(side)
@@ -194,7 +196,7 @@ def pairs(
     return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
-def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
+def after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
     """Scores (N, K) of one list each after N contexts, and summaries (N · K rows).
 
     The summaries, what the context takes from each candidate, are in the order of the scores.
@@ -233,7 +235,7 @@ def _products(
     forest: Forest,
     hidden: Tensor,
     given: Sequence[DistinctContexts],
-) -> list[Scores]:
+) -> list[LogProbs]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits."""
     head, context, backend = engine.model.head, engine.model.context, engine.backend
     predictor = cast(LinearPredictor, engine.predictor)  # of every linear head
@@ -251,7 +253,7 @@ def _products(
             found.append((own, predictor.pair(columns, head.features(zeros, values - mean))))
         return found
 
-    def along(item: tuple[tuple[Forest, Pair], tuple[Tensor, Tensor]]) -> tuple[Scores, int]:
+    def along(item: tuple[tuple[Forest, Pair], tuple[Tensor, Tensor]]) -> tuple[LogProbs, int]:
         (own, pair), (log_z, weak) = item
         terms = predictor.pair_log_probs(pair, log_z, *own.edges(log_z.device))
         return own.sums(*terms).T.astype(np.float32), int(weak.sum())
@@ -267,9 +269,9 @@ def _products(
     return [np.concatenate(list(islice(scores, len(found)))) for found in of_lists]
 
 
-def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
+def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
     """Scores (N, K) and summaries (N · K rows) of each request, batch by batch."""
-    found: list[list[tuple[Scores, Rows]]] = [[] for _ in requests]
+    found: list[list[tuple[LogProbs, Rows]]] = [[] for _ in requests]
     for batch in _batches(engine, requests):
         parts = [(requests[i][0], requests[i][1].take(rows)) for i, rows in batch]
         several = any(len(contexts) > 1 for _, contexts in parts)
@@ -282,7 +284,7 @@ def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, 
     ]
 
 
-def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
+def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
     """Scores and summaries of one batch: a trie for each request and context."""
     contexts = Rows.cat([contexts for _, contexts in requests])
     lists = Candidates.joined([lists for lists, _ in requests])
@@ -307,7 +309,7 @@ def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores
     return found
 
 
-def _batch_products(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
+def _batch_products(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
     """Scores and summaries of one batch whose contexts only add to the logits.
 
     Neither hidden states nor summaries depend on the contexts: one trie serves all of them.
@@ -367,7 +369,7 @@ def _batches(engine: ScoringEngine, requests: Requests) -> Iterator[list[tuple[i
         yield batch
 
 
-def _checked(engine: ScoringEngine, scores: Scores, candidates: Candidates, t: int) -> Scores:
+def _checked(engine: ScoringEngine, scores: LogProbs, candidates: Candidates, t: int) -> LogProbs:
     """Scores (…, K) of one list's candidates, checked and cut off at 0, which rounding may exceed.
 
     Heads that are not normalised exactly may have any score but NaN. t: the list in an error.

@@ -23,13 +23,13 @@ from weakref import finalize
 import numpy as np
 
 from rerank.commands.document_run import LinearModel, Run, choose_search
-from rerank.commands.lists import KBestFile, Lists, NamedLists, made_lists, with_own_sources
+from rerank.commands.lists import KBestFile, Lists, made_lists, with_own_sources
 from rerank.commands.results import DocumentResult, Trace
 from rerank.commands.run import ListFiles, ScoringMachine
 from rerank.commands.search import SEARCH, SearchOptions
 from rerank.corpus.columns import Label
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import Document, KBest
+from rerank.corpus.kbest import Document, KBest, NamedLists
 from rerank.corpus.reading import AS_SOURCE
 from rerank.errors import InputError
 from rerank.files.lines import RereadFile

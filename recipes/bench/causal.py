@@ -30,7 +30,7 @@ from lm.causal.folder import open_causal_model
 from lm.trie import Candidates
 
 Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids
-Scores = list[NDArray[np.float64]]
+Scores = list[NDArray[np.float64]]  # log-probabilities of the candidates, an array each task
 BATCH = 25  # candidates of a padded batch
 
 

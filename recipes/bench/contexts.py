@@ -40,7 +40,7 @@ from lm.zoo import ZOO
 WIDTH, RUNS, TOLERANCE = 8, 3, 1e-3
 WORDS, SIZE, SOURCE_WORDS, LABELS_MADE_UP = 10_000, 128, 1_000, 8
 LARGER = ("rlm-bow-ef-1", "rlm-bow-lf-4", "rlm-seqbow-lf-4", "rlm-seqbow-att-lf-4")
-Scores = list[NDArray[np.float32]]
+Scores = list[NDArray[np.float32]]  # log-probabilities of the candidates, an array a list
 
 
 def model_of(name: str) -> DocumentLM:

@@ -29,7 +29,7 @@ from lm.trie import Candidates
 
 WIDTH = 8
 SPREAD = 2.5
-Scores = list[NDArray[Any]]
+Scores = list[NDArray[Any]]  # log-probabilities of each list, or of each document's best path
 
 
 def seeded(config: Config, seed: int = 1) -> DocumentLM:

@@ -21,14 +21,13 @@ from rerank.commands.lists import (
     KBestFile,
     LineWriter,
     Lists,
-    NamedLists,
     made_lists,
     with_own_sources,
 )
 from rerank.commands.run import RunOptions, ScorerOptions, duration, progress
 from rerank.commands.search import Search, row_of, search_documents
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.arrays import ArrayStore, size_text

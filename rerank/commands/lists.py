@@ -11,10 +11,9 @@ from itertools import pairwise, tee
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from rerank.commands.systems import Named as NamedSystem
-from rerank.commands.systems import SystemLists, documents_of_systems, lists_of_systems
+from rerank.commands.systems import NamedSystem, SystemLists, documents_of_systems, lists_of_systems
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_SOURCE, ReadingOptions
 from rerank.corpus.spelling import nfc, nfc_lines
 from rerank.errors import InputError, UsageError
@@ -42,7 +41,6 @@ from rerank.formats.translations import (
 )
 from rerank.notices import Notices, Printer, log
 
-NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
 LineWriter: TypeAlias = Callable[[Iterable[tuple[int, bytes]]], None]
 """Takes (sentence, line): sentences count from 0 through all documents, lines have no end."""
 MISSING_SOURCE = {SOURCE: "--missing source"}  # side information, and what needs it

@@ -40,7 +40,7 @@ from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS
 
 Floats = NDArray[np.float64]
-Named = tuple[str, FilePath]
+NamedSystem = tuple[str, FilePath]  # name of a system, file of its output
 PREFIX = "sys"  # of the names of indicator features
 VOTES = "votes"
 SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
@@ -69,7 +69,7 @@ class SystemLists:
 
 
 def lists_of_systems(
-    systems: Sequence[Named],
+    systems: Sequence[NamedSystem],
     documents: Documents | None,
     notices: Notices,
     copies: ExitStack,
@@ -208,7 +208,9 @@ class SystemOutputs:
             ]
 
 
-def read_outputs(systems: Sequence[Named], documents: Documents, notices: Notices) -> SystemOutputs:
+def read_outputs(
+    systems: Sequence[NamedSystem], documents: Documents, notices: Notices
+) -> SystemOutputs:
     """The outputs of systems: (NAME, file) or, for all systems of WMT XML, (`ALL`, file).
 
     Files are read several times; missing segments are counted. UsageError for two systems of one
@@ -234,7 +236,7 @@ def read_outputs(systems: Sequence[Named], documents: Documents, notices: Notice
     return SystemOutputs(documents, tuple(found), tuple(found.values()))
 
 
-def documents_of_systems(systems: Sequence[Named], notices: Notices) -> Documents | None:
+def documents_of_systems(systems: Sequence[NamedSystem], notices: Notices) -> Documents | None:
     """The documents that the first of the files states that states any; None if none does."""
     stated = (documents_in(path, notices) for _, path in systems)
     return next((found for found in stated if found is not None), None)

@@ -344,6 +344,10 @@ class KBest:
         )
 
 
+NamedLists: TypeAlias = tuple[str, KBest]
+"""Id of a document, and its k-best lists."""
+
+
 def split_words(text: bytes) -> list[bytes]:
     """Words of a hypothesis: what ASCII spaces separate."""
     return [word for word in text.split(b" ") if word]

@@ -24,7 +24,7 @@ from rerank.corpus.kbest import KBest
 from rerank.files.cache import Cache
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
-Scores: TypeAlias = NDArray[np.float32]
+LogProbs: TypeAlias = NDArray[np.float32]  # (…, K), as of `lm.scoring`, which loads torch
 Sums: TypeAlias = NDArray[np.float64]
 Result = TypeVar("Result")
 KEY_BYTES = 16
@@ -230,7 +230,7 @@ class HistoryProblem(DocumentProblem):
         self.engine, self.order = engine, order
         self.lengths = tuple(known.requested.counts.tolist())
         self.known, self._score_cache, self._grown = known, cache, False
-        self._scores: dict[tuple[int, bytes], Scores] = {}
+        self._scores: dict[tuple[int, bytes], LogProbs] = {}
         if "history" in known.arrays:
             sizes, sentences = known.arrays["size"], known.arrays["sentence"].tolist()
             rows = np.split(known.arrays["scores"], np.cumsum(sizes)[:-1])
@@ -255,12 +255,12 @@ class HistoryProblem(DocumentProblem):
         found = self._scores.get((t, key))
         return found is not None and len(found) >= self.lengths[t]
 
-    def scores_after(self, t: int, keys: Iterable[bytes]) -> Scores:
+    def scores_after(self, t: int, keys: Iterable[bytes]) -> LogProbs:
         """Scores (N, K_t) after histories, all of them known."""
         k = self.lengths[t]
         return np.stack([self._scores[t, key][:k] for key in keys])
 
-    def enter(self, t: int, keys: Iterable[bytes], scores: Scores) -> None:
+    def enter(self, t: int, keys: Iterable[bytes], scores: LogProbs) -> None:
         """Add the scores (M, K_t) of sentence t after M >= 1 histories."""
         self._grown = True
         self._scores.update(zip(((t, key) for key in keys), scores, strict=True))

@@ -30,8 +30,8 @@ from rerank.scorers.cached_scores import (
     HistoryProblem,
     ListScores,
     ListTexts,
+    LogProbs,
     ScorerCache,
-    Scores,
     Sums,
     by_engine,
     digest,
@@ -190,14 +190,14 @@ class CausalProblem(HistoryProblem):
         _complete_single(singles)
         return [problem._sums(paths, t, horizon) for problem, paths, t, horizon in requests]
 
-    def unary(self, t: int) -> Scores:
+    def unary(self, t: int) -> LogProbs:
         """Scores (K_t,) of sentence t; order 0 only."""
         if self.order != 0:
             super().unary(t)  # it raises
-        scores: Scores = self._list([()], t)[0]
+        scores: LogProbs = self._list([()], t)[0]
         return scores
 
-    def pairwise(self, t: int) -> Scores:
+    def pairwise(self, t: int) -> LogProbs:
         """Scores (K_{t-1}, K_t) after each candidate of sentence t−1; order 0 and 1."""
         return self._list(self.all_histories(t), t) if self.order == 1 else self.unary(t)[None]
 
@@ -205,7 +205,7 @@ class CausalProblem(HistoryProblem):
         """Every history of sentence t at order 0 and 1."""
         return [(k,) for k in range(self.lengths[t - 1])] if t and self.order == 1 else [()]
 
-    def _list(self, histories: list[Choices], t: int) -> Scores:
+    def _list(self, histories: list[Choices], t: int) -> LogProbs:
         """Scores (N, K_t), computed where they are not known."""
         complete([(self, histories, t)])
         return self._rows(histories, t)
@@ -219,7 +219,7 @@ class CausalProblem(HistoryProblem):
         """The sentence after the last one within a horizon."""
         return min(t + horizon + 1, len(self.lengths))
 
-    def _rows(self, histories: list[Choices], t: int) -> Scores:
+    def _rows(self, histories: list[Choices], t: int) -> LogProbs:
         """Scores (N, K_t), all of them known."""
         return self.scores_after(t, (self.score_key(t, one) for one in histories))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +18,11 @@ from decoders.arrays import Pairwise, Unary, WeightedSum
 from decoders.problem import DocumentProblem, ScoreError
 from decoders.reversal import own_scores
 from rerank.corpus.columns import Label, column_names
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import InputError, RerankError
 from rerank.files.arrays import ArrayStore
 from rerank.notices import Notices
 from rerank.scorers import TOTAL
-
-Named: TypeAlias = tuple[str, KBest]  # a document's name, for messages, and its lists
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +75,7 @@ class FeatureSource:
         """Time spent on computing scores so far, including time inside searches."""
         return 0.0
 
-    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
         return [
             ScoredDocument(self.problem(*named), np.zeros((named[1].n, len(self.columns))))
@@ -223,7 +220,7 @@ class DocumentFeatures:
 
 
 def prepare(
-    documents: Sequence[tuple[str, KBest]],
+    documents: Sequence[NamedLists],
     scorers: Sequence[FeatureSource],
     space: FeatureSpace,
     sparse_weights: Mapping[str, float],

@@ -24,8 +24,8 @@ from rerank.scorers.cached_scores import (
     KEY_BYTES,
     HistoryProblem,
     ListScores,
+    LogProbs,
     ScorerCache,
-    Scores,
     Sums,
     by_engine,
     digest,
@@ -420,14 +420,14 @@ class Walk:
 # Work of the scoring engine
 
 
-def read(asked: Sequence[Reading]) -> list[tuple[Scores, Rows]]:
+def read(asked: Sequence[Reading]) -> list[tuple[LogProbs, Rows]]:
     """Scores (M, K) of K candidates after M contexts, and summaries (M · K rows) of these.
 
     Each request: problem, sentence t for messages, candidates, contexts. One batch for each model.
     RerankError naming scorer, document and sentence.
     """
 
-    def score(engine: ScoringEngine, own: list[int]) -> list[tuple[Scores, Rows]]:
+    def score(engine: ScoringEngine, own: list[int]) -> list[tuple[LogProbs, Rows]]:
         try:
             return after(engine, [asked[n][2:] for n in own])
         except LogProbError as fault:
@@ -445,7 +445,7 @@ def located(fault: LogProbError, t: int) -> str:
     return f"sentence {t}, candidate {fault.candidate} (counted from 0): {fault}"
 
 
-def follow(asked: Sequence[tuple[ContextualProblem, list[History]]]) -> list[Scores]:
+def follow(asked: Sequence[tuple[ContextualProblem, list[History]]]) -> list[LogProbs]:
     """Scores (M,) of the last candidates of M histories, whose contexts are computed.
 
     The contexts before them are known. Only these candidates are read, each run of equal choices
@@ -466,7 +466,7 @@ def follow(asked: Sequence[tuple[ContextualProblem, list[History]]]) -> list[Sco
             else:
                 requests.append((problem, t, problem.lists.one(t, choice), contexts))
                 owners.append((n, 0))
-    scores: list[list[Scores]] = [[] for _ in asked]
+    scores: list[list[LogProbs]] = [[] for _ in asked]
     summaries: list[list[Rows]] = [[] for _ in asked]
     for (n, place), (of_lists, summary) in zip(owners, read(requests), strict=True):
         scores[n].append(of_lists[:, place])

@@ -32,7 +32,7 @@ from lm.scoring import (
     VERSION,
     EngineCounts,
     LogProbError,
-    Scores,
+    LogProbs,
     ScoringEngine,
     independent,
     pairs,
@@ -42,7 +42,7 @@ from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.corpus.columns import reversed_lists
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
@@ -55,7 +55,7 @@ from rerank.scorers.cached_scores import (
     ScorerCache,
     flat,
 )
-from rerank.scorers.features import FeatureSource, Named, ScoredDocument
+from rerank.scorers.features import FeatureSource, ScoredDocument
 from rerank.scorers.histories import ContextualProblem, located
 from rerank.scorers.unknown_words import UnknownWords
 
@@ -181,7 +181,7 @@ class ModelSource(FeatureSource, Generic[E]):
             return False
         return not self.pmi or self._null_cache.prefetch(texts) is not None
 
-    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
         read = [(name, self._in_order(kbest)) for name, kbest in documents]
         scored = self._scored(read)
@@ -194,7 +194,7 @@ class ModelSource(FeatureSource, Generic[E]):
             for (_, kbest), one in zip(documents, scored, strict=True)
         ]
 
-    def _scored(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+    def _scored(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Problem of each document in the order of reading, and static features but the null."""
         if self.causal and self.order in (0, 1):
             return [
@@ -211,7 +211,7 @@ class ModelSource(FeatureSource, Generic[E]):
         return scored
 
     def _with_null(
-        self, documents: Sequence[Named], scored: Sequence[ScoredDocument]
+        self, documents: Sequence[NamedLists], scored: Sequence[ScoredDocument]
     ) -> list[ScoredDocument]:
         """The scores less those without context, and these as a column more.
 
@@ -234,7 +234,7 @@ class ModelSource(FeatureSource, Generic[E]):
             found.append(ScoredDocument(difference, columns, one.save))
         return found
 
-    def null_scores(self, documents: Sequence[Named]) -> list[NDArray[np.float32]]:
+    def null_scores(self, documents: Sequence[NamedLists]) -> list[NDArray[np.float32]]:
         """Scores (n,) of each document's candidates, each as if its sentence began a document."""
         found = self._whole(documents, null=True)
         return [one.column("scores").astype(np.float32) for one in found]
@@ -248,7 +248,7 @@ class ModelSource(FeatureSource, Generic[E]):
         (found,) = self.null_scores([(name, self._in_order(kbest))])
         return _turned(found, kbest) if self.given_later else found
 
-    def _whole(self, documents: Sequence[Named], *, null: bool = False) -> list[ListScores]:
+    def _whole(self, documents: Sequence[NamedLists], *, null: bool = False) -> list[ListScores]:
         """Scores of whole documents at order 0 and 1, or without context.
 
         Cached ones, or computed in one batch.
@@ -404,7 +404,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
 
     def _scores(
         self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None, *, null: bool
-    ) -> list[Scores]:
+    ) -> list[LogProbs]:
         """Scores (K_{t-1}, K_t) of each list after the one before; `starts` begin documents.
 
         null: (K_t,) of each list in the start context, in which a model without context is, too.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Unary
-from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.kbest import KBest, NamedLists, split_words
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -176,7 +176,7 @@ class NGramScores(FileScorer):
         """Time that scores took."""
         return self._seconds
 
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Scores of each document's candidates, and (n, 1) counts of unknown words."""
         began = time.perf_counter()
         found = [self._scored(kbest) for _, kbest in documents]

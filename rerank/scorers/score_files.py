@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from decoders.arrays import Pairwise, Unary
 from rerank.corpus import LARGEST
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, digest, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats import tokens
 from rerank.formats.tokens import NUMBER, shown
 from rerank.notices import Notices
-from rerank.scorers.features import FeatureSource, Named, ScoredDocument
+from rerank.scorers.features import FeatureSource, ScoredDocument
 
 Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 15  # lines that are read together
@@ -78,7 +78,7 @@ class FileScorer(FeatureSource):
         """SHA-256 of the file, in hexadecimal digits."""
         return digest(self.path).removeprefix("sha256:")
 
-    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document, counted for the report."""
         self.documents += len(documents)
         return super().score(documents)
