@@ -36,6 +36,7 @@ from rerank.values import FILE, Real, Whole
 Record = TypeVar("Record")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
 _HELP_ALL = "rerank.help_all"  # key of click's context
+_LAST_HEADINGS = ("Search", "Machine", "Messages", "General")  # of the help, where there are any
 _MAX_BYTES = 1 << 20  # of a file of options
 
 
@@ -63,13 +64,14 @@ class _Part:
     """A record in a record, and the heading under which the help shows its options.
 
     without: fields that keep their defaults, and are no options here; required: those whose
-    defaults do not count here.
+    defaults do not count here; rare: those that are left to `--help-all` here.
     """
 
     record: type
     heading: str | None
     without: frozenset[str]
     required: frozenset[str]
+    rare: frozenset[str]
 
 
 def option(
@@ -110,15 +112,16 @@ def part(
     *,
     without: Collection[str] = (),
     required: Collection[str] = (),
+    rare: Collection[str] = (),
     default_factory: Any = MISSING,
 ) -> Any:
     """A field that is a record of further options, under a heading of their own in the help.
 
     without: fields that keep their defaults, and are no options of the command; required: fields
-    that must be given here, although they have defaults; default_factory: makes the record where
-    Python gives none.
+    that must be given here, although they have defaults; rare: fields that are left to
+    `--help-all` here; default_factory: makes the record where Python gives none.
     """
-    more = _Part(record, heading, frozenset(without), frozenset(required))
+    more = _Part(record, heading, frozenset(without), frozenset(required), frozenset(rare))
     return field(default_factory=default_factory, metadata={_PART: more})
 
 
@@ -221,11 +224,12 @@ def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    """An option of a record or of its parts."""
+    """An option of a record or of its parts; rare: whether a part leaves it to `--help-all`."""
 
     field: Field[Any]
     heading: str | None
     required: bool
+    rare: bool = False
 
     @property
     def name(self) -> str:
@@ -246,9 +250,11 @@ def _declared(kind: type, heading: str | None = None) -> Iterator[_Declared]:
             inner: _Part = one.metadata[_PART]
             for found in _declared(inner.record, inner.heading or heading):
                 if found.name not in inner.without:
-                    yield replace(found, required=found.required or found.name in inner.required)
+                    required = found.required or found.name in inner.required
+                    rare = found.rare or found.name in inner.rare
+                    yield replace(found, required=required, rare=rare)
         else:
-            yield _Declared(one, heading, one.default is MISSING)
+            yield _Declared(one, heading, required=one.default is MISSING)
 
 
 def _long(one: Field[Any]) -> str:
@@ -306,7 +312,7 @@ class Command(click.Command):
         parameters = [_parameter(one) for one in declared]
         self.options, self.work = options, work
         self.headings = {one.name: one.heading for one in declared}
-        self.rare = {one.name for one in declared if one.option.rare}
+        self.rare = {one.name for one in declared if one.rare or one.option.rare}
         parameters.append(_config_option())
         if self.rare:
             parameters.append(_help_all_option())
@@ -328,9 +334,10 @@ class Command(click.Command):
             heading = self.headings.get(parameter.name or "", "General") or "Options"
             usage = shown[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
             groups.setdefault(heading, []).append((usage, shown[1].replace("].  [", "; ")))
-        for heading, rows in groups.items():
+        own = [heading for heading in groups if heading not in _LAST_HEADINGS]
+        for heading in (*own, *(one for one in _LAST_HEADINGS if one in groups)):
             with formatter.section(heading):
-                formatter.write_dl(rows, col_max=26)
+                formatter.write_dl(groups[heading], col_max=26)
 
 
 def _help_of(work: Callable[[Any], Any]) -> str:

@@ -209,7 +209,7 @@ class ScoringMachine(Machine):
         default=False,
         rare=True,
     )
-    cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR")
+    cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR", rare=True)
     no_cache: bool = option("Neither read nor write the score cache.", default=False, rare=True)
 
     @property
@@ -270,9 +270,9 @@ class RunOptions:
     Commands that do not share their documents have it as `part(RunOptions, without=SHARING)`.
     """
 
-    lists: ListFiles = part(ListFiles, "Lists and documents")
+    lists: ListFiles = part(ListFiles, "Lists and documents", rare={"kbest_format", "missing"})
     scorers: ScorerOptions = part(ScorerOptions, "Features to add")
-    machine: ScoringMachine = part(ScoringMachine, "Machine")
+    machine: ScoringMachine = part(ScoringMachine, "Machine", rare={"device", "threads"})
     sharing: Sharing = part(Sharing, "Machine")
 
     def of_shard(self, shard: tuple[int, int], threads: int | None) -> RunOptions:
@@ -309,7 +309,9 @@ class Messages:
 
     strict: bool = option("Treat every warning as an error (exit code 3).", default=False)
     quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
-    verbose: bool = option("Print counters of the scoring engine, too.", "-v", default=False)
+    verbose: bool = option(
+        "Print counters of the scoring engine, too.", "-v", default=False, rare=True
+    )
 
     def announce_threads(self, threads: int | None) -> None:
         """Print the number of threads if the user chose it."""
