@@ -228,9 +228,9 @@ class KBestFile:
         if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
             return Documents.from_lines(self.annotations[0], source=self.name)
         from_source = lists.missing == AS_SOURCE and SOURCE in self._side
-        count_lines = self._lines_of_source if from_source else self.lines_by_id
+        count_source_lines = self._lines_of_source if from_source else self.lines_by_id
         return chosen_documents(
-            lists.docs, lists.no_docs, count_lines, notices, most=self._most_lines
+            lists.docs, lists.no_docs, count_source_lines, notices, most=self._most_lines
         )
 
     def read(
