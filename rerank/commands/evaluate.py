@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from rerank.values import FILE, SEED, TEXT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
-    from rerank.metrics.bleu import Bleu, Extremes
+    from rerank.corpus.kbest import KBest
     from rerank.notices import Notices
     from rerank.report.comparison import EvaluatedTexts
     from rerank.report.evaluation import Evaluation
@@ -160,12 +159,13 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     k-best list its oracle is reported.
     """
     from rerank.corpus.spelling import nfc
-    from rerank.corpus.tokenisation import truecased
+    from rerank.corpus.tokenisation import truecaser
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.document_files import PREFIX, CachedSet
     from rerank.formats.translations import files_of, read_translation, read_with_documents
+    from rerank.metrics.bleu import list_extremes
     from rerank.report.comparison import EvaluatedTexts, SystemText
 
     files, measures = options.files, options.measures
@@ -197,10 +197,14 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     texts = EvaluatedTexts(targets, outputs)
     if options.oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
-    if files.truecase is not None:
-        texts = texts.changed(partial(truecased, model=files.truecase))
+    in_case = None if files.truecase is None else truecaser(files.truecase)
+    if in_case is not None:
+        texts = texts.changed(in_case)
     _note_oddities(texts, measures.tokenize, notices)
-    extremes = _extremes(options.oracle, metrics[0], documents, texts.references, notices)
+    extremes = None
+    if options.oracle.kbest is not None:
+        lists = _lists(options.oracle.kbest, options.oracle.reading, documents, notices, in_case)
+        extremes = list_extremes(lists, texts.references, metrics[0])
     found = measures.evaluate(
         documents,
         texts,
@@ -228,19 +232,20 @@ def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> No
             note_detokenised(text.lines, notices, source=text.name)
 
 
-def _extremes(
-    oracle: Oracle,
-    metric: Bleu,
+def _lists(
+    path: str,
+    reading: ReadingOptions,
     documents: Documents,
-    references: Sequence[Sequence[bytes]],
     notices: Notices,
-) -> Extremes | None:
-    """Statistics of the best and the worst choices from the k-best list."""
+    in_case: Callable[[Iterable[bytes]], list[bytes]] | None,
+) -> Iterator[KBest]:
+    """The k-best lists, their candidates in the case of all texts."""
     from rerank.commands.lists import KBestFile, Lists
-    from rerank.metrics.bleu import list_extremes
+    from rerank.corpus.columns import TextColumn
 
-    if oracle.kbest is None:
-        return None
-    lists = Lists(oracle.kbest, **asdict(oracle.reading))
-    read = KBestFile(Path(oracle.kbest), lists).read(documents, notices)
-    return list_extremes((kbest for _, kbest in read), references, metric)
+    lists = Lists(path, **asdict(reading))
+    for _, kbest in KBestFile(Path(path), lists).read(documents, notices):
+        if in_case is None:
+            yield kbest
+        else:
+            yield replace(kbest, texts=TextColumn.of(in_case(kbest.texts.to_list())))

@@ -81,8 +81,8 @@ def note_detokenised(lines: Sequence[bytes], notices: Notices, *, source: str) -
         )
 
 
-def truecased(lines: Iterable[bytes], model: str | Path) -> list[bytes]:
-    """Lines of words in the case of a model of Moses' `train-truecaser` or `sacremoses`.
+def truecaser(model: str | Path) -> Callable[[Iterable[bytes]], list[bytes]]:
+    """What puts lines of words in the case of a model of Moses' `train-truecaser` or `sacremoses`.
 
     O(words) time. InputError for a file that is no such model.
     """
@@ -98,7 +98,7 @@ def truecased(lines: Iterable[bytes], model: str | Path) -> list[bytes]:
             f"train-truecase`: {' '.join(str(fault).split())}",
             source=str(model),
         ) from fault
-    return [change(line.decode(), return_str=True).encode() for line in lines]
+    return lambda lines: [change(line.decode(), return_str=True).encode() for line in lines]
 
 
 def detruecased(lines: Iterable[bytes]) -> list[bytes]:

@@ -127,6 +127,9 @@ def test_texts_are_truecased_before_and_get_capitals_where_they_are_detokenised(
     apart = TRUTH["bleu"].corpus_score([text.lower()] * 4, [[text] * 4]).score
     assert bleu("") == [apart]
     assert bleu("--truecase truecase") == pytest.approx([100])
+    world.write("list", [f"{t} ||| {text} ||| F= 0 ||| 0" for t in range(4)])
+    command = "evaluate --no-docs one --ref ref --truecase truecase --kbest list --baseline ours"
+    assert world.ok(f"{command} ours --format json").json["oracle"]["bleu"] == pytest.approx(100)
     assert bleu("--detokenize en")[1] < 99
     assert bleu("--detokenize en --detruecase") == pytest.approx([apart, 100])
 
