@@ -34,7 +34,8 @@ class Recurrence(nn.Module):
     Subclasses define `gates` (pre-activations per unit fed by the input), `tensors` (of a
     layer's state, its hidden state first) and `cell`; or `memory`, if there is an `output_gate`:
     the state of a layer is then (h, c) with h = o∘tanh(c), c a memory cell and o a gate.
-    recurrent: the matrix from hidden state to pre-activations of each layer.
+    recurrent: the matrix from hidden state to pre-activations of each layer; width: columns of
+    `output`, H unless there are no hidden states.
     """
 
     gates: ClassVar[int]
@@ -44,7 +45,7 @@ class Recurrence(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, layers: int) -> None:
         super().__init__()
-        self.inputs, self.hidden, self.layers = inputs, hidden, layers
+        self.inputs, self.hidden, self.layers, self.width = inputs, hidden, layers, hidden
         self._add_lower()
 
     def _add_lower(self) -> None:
@@ -52,11 +53,6 @@ class Recurrence(nn.Module):
         widths = [self.inputs] + [self.hidden] * (self.layers - 1)
         self.lower = nn.ParameterList(uniform(self.gates * self.hidden, d) for d in widths)
         self.bias = nn.ParameterList(torch.zeros(self.gates * self.hidden) for _ in widths)
-
-    @property
-    def width(self) -> int:
-        """Columns of `output`: H, unless there are no hidden states."""
-        return self.hidden
 
     def initialise(self, embedding: nn.Embedding) -> None:
         """Draw initial weights that depend on the vocabulary; here none.

@@ -103,16 +103,12 @@ class NoRecurrence(Recurrence):
 
     def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__(inputs, hidden, layers)
+        self.width = 0
         self.recurrent = nn.ParameterList()
         self.register_buffer("empty", torch.zeros(0), persistent=False)
 
     def _add_lower(self) -> None:
         """No weights."""
-
-    @property
-    def width(self) -> int:
-        """No columns."""
-        return 0
 
     def project(self, inputs: Tensor, first: int = 0) -> Tensor:
         """(B, 0)."""
