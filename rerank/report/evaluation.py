@@ -412,9 +412,9 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     for name, score in baseline.metrics.items():
         if name != "bleu":
             better = "; less is better" if name == "ter" else ""
-            yield f"{NAMES.get(name, name)}: sacrebleu {score.signature}{better}"
+            yield f"{NAMES.get(name, name)}: {_origin(score)}{better}"
     for name, score in baseline.detokenised.items():
-        yield f"detokenised {NAMES.get(name, name)}: sacrebleu {score.signature}"
+        yield f"detokenised {NAMES.get(name, name)}: {_origin(score)}"
     for name in baseline.scores:
         yield f"{name}: mean of all lines, of values of another tool"
     yield "length ratio: words of the system / words of the references"
@@ -437,6 +437,13 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     if found.changed:
         counts = "; ".join(f"{name} {count:,}" for name, count in found.changed.items())
         yield f"changed: {counts}\n{_CONTEXTS}"
+
+
+def _origin(score: MetricScore) -> str:
+    """The signature of a metric; of sacrebleu's metrics the name of the tool before it."""
+    return (
+        score.signature if score.signature.startswith("rerank|") else f"sacrebleu {score.signature}"
+    )
 
 
 def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
