@@ -43,7 +43,7 @@ def setting(default: Any, help: str, *, strong: Any = None, **more: Any) -> Any:
 
 
 def check_values(record: Any) -> None:
-    """ValueError for a value that is none of the choices of its field, or out of its range."""
+    """ValueError unless each value is one of the choices of its field, or within its range."""
     for one in fields(record):
         value, more = getattr(record, one.name), one.metadata
         if value is None:

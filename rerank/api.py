@@ -22,7 +22,7 @@ from weakref import finalize
 
 import numpy as np
 
-from rerank.commands.document_run import LinearModel, Run, choose_search
+from rerank.commands.document_run import LinearModel, Run
 from rerank.commands.lists import KBestFile, Lists, made_lists, with_own_sources
 from rerank.commands.results import DocumentResult, Trace
 from rerank.commands.run import ListFiles, ScoringMachine
@@ -86,7 +86,7 @@ class Reranker:
         Several are scored and searched together; neither that nor their order changes a result.
         """
         source = MemoryRun(documents, self.scorers, self.model.weights.sparse)
-        search = choose_search(source, self.search, log.info)
+        search = source.choose_search(self.search, log.info)
         results = []
         for batch in self.model.batches(source, search):
             for name, kbest, document, result in batch.each():
@@ -155,7 +155,7 @@ def tune(
         source,
         [[_encoded(one) for one in document] for document in references],
         plan.objective.load_metrics(),
-        choose_search(source, chosen, log.info),
+        source.choose_search(chosen, log.info),
         features=tuned,
         plan=plan,
     )

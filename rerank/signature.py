@@ -1,4 +1,6 @@
-"""A run in one line, for logs and papers: everything that its choices depend on.
+"""The version, and the signature: a run in one line, for logs and papers.
+
+It has everything that the choices of a run depend on.
 
 After sacrebleu's signatures: `rerank|search:viterbi|exact:yes|k:100|ctx:1|lm:codclm=ab12cd34|
 w:9f3e01ab|docs:77aa10bc|v:0.1.0`. Two runs with one signature on the same lists make the same
@@ -9,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rerank.files.lines import digest
-from rerank.files.paths import FilePath
-from rerank.version import __version__
+if TYPE_CHECKING:
+    from rerank.files.paths import FilePath
 
+__version__ = "0.1.0"
 LENGTH = 8  # hexadecimal digits of a digest
 
 
@@ -25,6 +28,8 @@ def signature(parts: Mapping[str, object]) -> str:
 
 def short_digest(path: FilePath | None) -> str | None:
     """First digits of a file's SHA-256; None for what cannot be read a second time."""
+    from rerank.files.lines import digest
+
     if path is None or not Path(path).is_file():
         return None
     return digest(path).removeprefix("sha256:")[:LENGTH]

@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-from rerank.commands.document_run import ListRun
+from rerank.commands.list_run import ListRun
 from rerank.commands.run import RunOptions
 from rerank.commands.search import Search, search_documents
 from rerank.commands.tuning_set import read_set

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.commands.document_run import ListRun
+from rerank.commands.list_run import ListRun
 from rerank.commands.lists import Lists
 from rerank.commands.tuning_set import read_set
 from rerank.files.lines import read_lines

@@ -173,7 +173,7 @@ def fresh(name: str) -> str:
 def simulate() -> None:
     """What 64 machines would take, from the measured cost of every document."""
     from rerank.commands.distribution import deal
-    from rerank.commands.document_run import ListRun
+    from rerank.commands.list_run import ListRun
     from rerank.commands.run import RunOptions
     from rerank.notices import Notices
     from rerank.options import settings_of

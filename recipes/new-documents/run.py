@@ -23,7 +23,7 @@ from parts import PARTS, REST, split
 from systems import nmt_halves, wmt23_parts
 from versions import as_files, start_file, tune
 
-from rerank.commands.document_run import ListRun
+from rerank.commands.list_run import ListRun
 from rerank.commands.lists import Lists, read_targets
 from rerank.commands.systems import PREFIX
 from rerank.commands.tune_mert import TuneMertOptions, tune_mert

@@ -19,6 +19,7 @@ import json
 import math
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +142,7 @@ class Task:
         return cls(corpus, topics, after)
 
 
-class Predictor(nn.Module):
+class Predictor(nn.Module, ABC):
     """Base: p(T) = softmax(W h + b), with embeddings of the words and topics that are read."""
 
     def __init__(self, row: Row, words: int, topics: int, size: int) -> None:
@@ -155,11 +156,11 @@ class Predictor(nn.Module):
         """Contexts (B rows) of the first sentences of documents; here nothing."""
         return Rows.of(self.output.bias.new_zeros(batch, 0))
 
+    @abstractmethod
     def read(
         self, task: Task, segment: Segment, contexts: Rows, noise: Noise | None
     ) -> Predictions:
         """Predictions after the sentences of a segment, in contexts (B rows)."""
-        raise NotImplementedError
 
     def of_topics(self, known: Topics) -> Tensor:
         """Embeddings (M, K) of topics (M,); 0 for `NONE`."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from run import NMT
 
-from rerank.commands.document_run import ListRun
+from rerank.commands.list_run import ListRun
 from rerank.commands.lists import Lists, read_targets
 from rerank.commands.search import AUTO, search_documents
 from rerank.commands.systems import DOCUMENT_BLEU

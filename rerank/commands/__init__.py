@@ -22,8 +22,8 @@ from rerank.errors import RerankError, UsageError
 from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
 from rerank.files.terminal import flush_messages, say
 from rerank.registry import attribute
+from rerank.signature import __version__
 from rerank.torchrun import number_of_processes, process_number
-from rerank.version import __version__
 
 _OUT_OF_MEMORY = re.compile(  # errors of torch
     "can't allocate memory|not enough memory|std::bad_alloc|CUDA( error:)? out of memory"

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.commands.document_run import LinearModel, ListRun
+    from rerank.commands.document_run import LinearModel
+    from rerank.commands.list_run import ListRun
     from rerank.corpus.kbest import KBest
     from rerank.notices import Notices
     from rerank.scorers.features import DocumentFeatures
@@ -78,7 +79,8 @@ def ablate(options: AblateOptions) -> None:
       rerank ablate --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
         --weights weights.json --ref test.en
     """
-    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.document_run import LinearModel
+    from rerank.commands.list_run import ListRun
     from rerank.commands.lists import read_targets
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
@@ -110,7 +112,7 @@ def ablate(options: AblateOptions) -> None:
             raise UsageError(
                 f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
             )
-        search = choose_search(run, search, messages.announce)
+        search = run.choose_search(search, messages.announce)
         decoded = [
             kbest.chosen(result.choices)
             for batch in model.batches(run, search)

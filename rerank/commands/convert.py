@@ -16,7 +16,7 @@ from rerank.values import FILE, Whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rerank.commands.document_run import ListRun
+    from rerank.commands.list_run import ListRun
     from rerank.commands.lists import Lists
     from rerank.notices import Notices
 
@@ -95,7 +95,7 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     which only lists of documents and lists whose ids are not in order need, each sentence is one.
     UsageError for files of what nobody has; InputError for a list that the format cannot hold.
     """
-    from rerank.commands.document_run import ListRun
+    from rerank.commands.list_run import ListRun
     from rerank.commands.lists import in_source_order
     from rerank.corpus.spelling import FORMS, with_texts
     from rerank.files.outputs import atomic_all, check_outputs

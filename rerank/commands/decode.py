@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.commands.document_run import DecodedDocument, ListRun
+    from rerank.commands.document_run import DecodedDocument
+    from rerank.commands.list_run import ListRun
     from rerank.commands.results import DocumentResult
     from rerank.commands.search import Search
     from rerank.files.paths import FilePath
@@ -106,7 +107,8 @@ def decode(options: DecodeOptions) -> None:
         --weights weights.json --out test.out
     """
     from rerank.commands.distribution import share_scores
-    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.document_run import LinearModel
+    from rerank.commands.list_run import ListRun
     from rerank.commands.results import CorpusResult
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs, to_json
@@ -123,7 +125,7 @@ def decode(options: DecodeOptions) -> None:
         model = LinearModel.read(weights.weights, weights.default_weight, notices)
         search = model.scale(options.searching.chosen().listing(options.output.n_best))
         run = opened.enter_context(ListRun.open(options.run.inputs(), notices, options.run))
-        search = choose_search(run, search, messages.announce)
+        search = run.choose_search(search, messages.announce)
         explained, sentence = _explained(run, options.output.explain)
         if options.output.dry_run or (run.scorers and run.sharded is None):
             run.estimate(search, messages.announce)

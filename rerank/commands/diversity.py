@@ -125,7 +125,7 @@ def diversity_of(lists: Lists, notices: Notices) -> Diversities:
     """
     import numpy as np
 
-    from rerank.commands.document_run import ListRun
+    from rerank.commands.list_run import ListRun
     from rerank.corpus.diversity import diversity as diversity_of_list
 
     if lists.docs is None:

@@ -321,7 +321,7 @@ def _made(options: PairsOptions, notices: Notices) -> ContrastivePairs:
 
     InputError if no list has an item. Memory: the references, and the lists of a document.
     """
-    from rerank.commands.document_run import ListRun
+    from rerank.commands.list_run import ListRun
     from rerank.corpus.spelling import nfc_lines
     from rerank.files.outputs import atomic, check_outputs
     from rerank.files.paths import display

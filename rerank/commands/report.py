@@ -135,7 +135,6 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
 
     Memory: the chosen texts of the corpus, and what is shown.
     """
-    import rerank
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_outputs
     from rerank.formats.decode_outputs import read_summary
@@ -148,6 +147,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         reported_documents,
         shown_documents,
     )
+    from rerank.signature import __version__
 
     given, page = options.decoding, options.page
     score_files = options.measures.score_files(SYSTEMS)
@@ -196,7 +196,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             (what, Path(path).name, digest(path).removeprefix("sha256:"))
             for what, path in files.items()
         ],
-        rerank.__version__,
+        __version__,
     )
     inputs.check()
     return result

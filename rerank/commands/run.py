@@ -276,12 +276,12 @@ class RunOptions:
     sharing: Sharing = part(Sharing, "Machine")
 
     def of_shard(self, shard: tuple[int, int], threads: int | None) -> RunOptions:
-        """The same run, of which only the documents of a shard are scored by so many threads."""
+        """Options of a run that scores one shard of the documents, with a number of threads."""
         sharing = replace(self.sharing, shard=shard, ray=None)
         return replace(self.with_threads(threads), sharing=sharing)
 
     def with_threads(self, threads: int | None) -> RunOptions:
-        """The same run, with so many threads of language models."""
+        """These options with another number of threads for language models."""
         return replace(self, machine=replace(self.machine, threads=threads))
 
     def check(self) -> None:

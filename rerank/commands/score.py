@@ -61,7 +61,8 @@ def score(options: ScoreOptions) -> None:
       rerank score --kbest dev.nbest --docs dev.docids --lm codclm=models/codclm --out dev.scored
     """
     from rerank.commands.distribution import share_scores
-    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.document_run import LinearModel
+    from rerank.commands.list_run import ListRun
     from rerank.commands.lists import in_source_order
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
@@ -97,7 +98,7 @@ def score(options: ScoreOptions) -> None:
                         "the next sentence, too"
                     )
             if model is not None:
-                search = choose_search(run, search, messages.announce)
+                search = run.choose_search(search, messages.announce)
             if run.scorers and run.sharded is None:
                 run.estimate(search if model else None, messages.announce)
             with run.outputs({"out": options.out}, messages.announce) as files:

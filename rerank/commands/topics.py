@@ -13,8 +13,8 @@ from rerank.commands.run import Messages, form_option, parting_option, print_res
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import InputError, UsageError
 from rerank.options import Command, argument, option, part, record
+from rerank.signature import __version__
 from rerank.values import FILE, FOLDER, MOST_LINES, TableName, Whole
-from rerank.version import __version__
 
 if TYPE_CHECKING:
     from lm.corpus import Corpus

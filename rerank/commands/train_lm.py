@@ -24,9 +24,9 @@ from rerank.formats.learning_curve import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command, Given, of_dataclass, option, part, record
 from rerank.registry import MODELS, attribute
+from rerank.signature import __version__
 from rerank.torchrun import processes
 from rerank.values import FILE, FOLDER, MemberName
-from rerank.version import __version__
 
 if TYPE_CHECKING:
     import torch

@@ -83,7 +83,8 @@ def tune_mbr(options: TuneMbrOptions) -> None:
       rerank tune-mbr --kbest dev2.nbest.gz --docs dev2.docids --ref dev2.en \
         --weights weights.json --out mbr.json
     """
-    from rerank.commands.document_run import LinearModel, ListRun, choose_search
+    from rerank.commands.document_run import LinearModel
+    from rerank.commands.list_run import ListRun
     from rerank.commands.lists import read_targets
     from rerank.commands.search import AUTO, UTILITY
     from rerank.files.lines import InputFiles
@@ -93,7 +94,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
     from rerank.formats.weights import kind_of, read_weights, refuse_all_zero, write_weights
     from rerank.metrics import metric as named_metric
     from rerank.metrics.bleu import Bleu
-    from rerank.version import __version__
+    from rerank.signature import __version__
 
     messages, references, name = options.messages, options.references, options.objective.metric
     weights, out = options.weights.weights, options.weights.out
@@ -112,8 +113,8 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         with ListRun.open(lists, notices, options.run, documents=documents) as run:
             if _tuned_on(given, lists.kbest):
                 notices.add(_SEEN, source=source)
-            plain = choose_search(run, AUTO, messages.announce)
-            search = choose_search(run, search, messages.announce)
+            plain = run.choose_search(AUTO, messages.announce)
+            search = run.choose_search(search, messages.announce)
             if run.scorers:
                 run.estimate(plain, messages.announce)
             targets = iter(documents.split(lines))
@@ -138,8 +139,9 @@ def tune_mbr(options: TuneMbrOptions) -> None:
             **({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {}),
             **choice.to_provenance(),
         }
-        made = {**given.provenance, "mbr": made}
-        written = replace(given, mbr_spread=choice.spread, provenance=made)
+        written = replace(
+            given, mbr_spread=choice.spread, provenance={**given.provenance, "mbr": made}
+        )
         write_weights(out, written, notices=notices)
     messages.announce(f"{metric.name}: {choice.to_text()}")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.commands.document_run import ListRun
+    from rerank.commands.list_run import ListRun
     from rerank.commands.search import Search
     from rerank.files.paths import FilePath
     from rerank.metrics import Metric
@@ -91,7 +91,7 @@ def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
     and of the start weights' search. Memory: see `TuningSet`; candidates that do not fit into
     `--memory` lie in files (`rerank.files.arrays`).
     """
-    from rerank.commands.document_run import ListRun, choose_search
+    from rerank.commands.list_run import ListRun
     from rerank.commands.lists import read_targets
     from rerank.commands.tuning_set import tune_documents, tuning_search
     from rerank.files.arrays import size_text
@@ -120,7 +120,7 @@ def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
     with ListRun.open(lists, notices, options.run, documents=documents) as run:
         saved = SavedSearches(run.opened_cache())
         features = _with_alternatives(features, run, plan)
-        search = choose_search(run, search, announce)
+        search = run.choose_search(search, announce)
         if run.sharded is not None:
             _score_shard(run, search, features, announce)
             inputs.check()

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from rerank.notices import Notices
 from rerank.registry import attribute
+from rerank.signature import __version__
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
 from rerank.tuning.tuners.mert import PoolResult, optimise, report_pool, unit_norm
-from rerank.version import __version__
 
 if TYPE_CHECKING:
     from rerank.files.cache import Cache

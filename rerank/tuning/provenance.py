@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import Label
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
+from rerank.signature import __version__
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.objective import Objective
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners import MERT
 from rerank.tuning.tuners.ascent import Axes, PoolPoint
-from rerank.version import __version__
 
 NEAR = 0.1  # largest loss of a flat range, in points of the objective
 

@@ -1,0 +1,403 @@
+"""A run whose k-best lists are in a file: what is opened, in which order, held and written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from rerank.commands.distribution import cost, deal
+from rerank.commands.document_run import Array, Run, Stopwatch
+from rerank.commands.lists import (
+    MISSING_SOURCE,
+    KBestFile,
+    LineWriter,
+    Lists,
+    made_lists,
+    with_own_sources,
+)
+from rerank.commands.run import RunOptions, ScorerOptions, duration, progress
+from rerank.commands.search import Search
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest, NamedLists
+from rerank.corpus.reading import AS_ERROR, AS_SOURCE
+from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.files.cache import Cache
+from rerank.files.interrupts import Interrupts, Terminated
+from rerank.files.lines import RereadFile, check_readable, spool
+from rerank.files.outputs import atomic_all, nowhere
+from rerank.files.paths import FilePath
+from rerank.formats.side_information import SOURCE, check_files
+from rerank.formats.table import lines_of
+from rerank.notices import Notices, Printer
+from rerank.options import settings_of
+from rerank.registry import SCORE_FILES, attribute
+from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
+from rerank.scorers.models import check_names, open_models, open_scorer
+from rerank.scorers.score_files import FileScorer, ListInfo
+from rerank.torchrun import Shard
+
+_HELD = 4  # lists of which so many would fit into memory beside the rest are held there
+SAMPLE = 10  # sentences that the estimate of a run's time is measured on
+
+
+class InputCopies(ExitStack):
+    """Input files to read several times; copies of pipes and standard input, deleted at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: list[RereadFile] = []
+
+    def copied(self, path: FilePath) -> RereadFile:
+        """A path to read several times: of standard input, that of a copy."""
+        file = self.enter_context(spool(path))
+        self.files.append(file)
+        return file
+
+
+class ScorersByKind(NamedTuple):
+    """The scorers of a run, in the order of their features, as the options name them."""
+
+    models: Sequence[FeatureSource]
+    score_files: Sequence[FileScorer]
+    plugins: Sequence[FeatureSource]
+
+
+class ListRun(Run):
+    """A run whose k-best lists are in a file; made by `ListRun.open`.
+
+    info: the documents, and what files of scores need of the lists; systems: name of each system by
+    the label of its indicator feature, if the lists are made of their outputs.
+    """
+
+    def __init__(
+        self,
+        lists: Lists,
+        file: KBestFile,
+        info: ListInfo,
+        notices: Notices,
+        options: RunOptions,
+        *,
+        by_kind: ScorersByKind,
+        systems: Mapping[str, str],
+        cache: Cache | None,
+        copies: InputCopies,
+        watch: Stopwatch,
+    ) -> None:
+        super().__init__(
+            (),
+            [*by_kind.models, *by_kind.score_files, *by_kind.plugins],
+            notices,
+            name=file.name,
+            origins=options.scorers.origins,
+            watch=watch,
+            memory=options.sharing.memory,
+        )
+        self.lists, self.file, self.info, self.documents = lists, file, info, info.documents
+        self.options, self.by_kind, self.systems = options, by_kind, systems
+        self.cache, self.copies = cache, copies
+        shard = options.sharing.shard
+        self.shard = None if shard is None else Shard(*shard)
+        self._held: list[NamedLists] = []
+        self._sizes: tuple[int, int] | None = None
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        lists: Lists,
+        notices: Notices,
+        options: RunOptions | None = None,
+        *,
+        documents: Documents | None = None,
+    ) -> Iterator[ListRun]:
+        """A run with its models loaded; standard input is copied for as long as it is open.
+
+        lists: of the options, or what became of them; without options there are no scorers.
+
+        When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
+        """
+        with InputCopies() as copies:
+            run = _opened(lists, notices, options or settings_of(RunOptions), documents, copies)
+            try:
+                yield run
+            except InputError:
+                for file in copies.files:
+                    file.check()  # a file that was rewritten is the reason
+                raise
+            except (KeyboardInterrupt, Terminated):
+                copies.close()
+                if run.cache is None:
+                    raise
+                with Interrupts():  # schedulers repeat their signals
+                    for document in run.unfinished:
+                        document.save()
+                if not run.cache.saved:
+                    raise
+                raise StoppedEarly(
+                    "stopped, finished work kept in the cache: the same command goes on from there"
+                ) from None
+
+    def opened_cache(self) -> Cache | None:
+        """The cache, also for runs without a model; None where there must be none."""
+        self.cache = self.cache or self.options.machine.open_cache(self.notices)
+        return self.cache
+
+    def mean_k(self) -> float:
+        """Mean number of candidates of a sentence."""
+        candidates, _ = self.count_and_hold()
+        return candidates / max(1, self.documents.n_sentences)
+
+    def count_and_hold(self) -> tuple[int, int]:
+        """Numbers of candidates and of their words; the lists are read, at the first call.
+
+        Documents that fit into memory are held there, so that no other pass reads them again.
+        """
+        if self._sizes is not None:
+            return self._sizes
+        notices = Notices(strict=self.notices.strict)
+        candidates = words = size = 0
+        held: list[NamedLists] | None = []
+        for name, kbest in self.file.read(self.documents, notices, self.store):
+            candidates += kbest.n
+            words += sum(len(text.split()) for text in kbest.texts.to_list())
+            size += len(kbest.texts.blob) + kbest.dense.nbytes
+            if held is not None and self.store.has_room(_HELD * size):
+                held.append((name, kbest))
+            else:
+                held = None
+        if held is not None:
+            self._held = held
+            for one in notices:
+                self.notices.add(one.kind, source=one.first, count=one.count, names=one.names)
+        self._sizes = candidates, words
+        return self._sizes
+
+    def read(self) -> Iterator[NamedLists]:
+        """Each document in order, with a progress bar."""
+        found = self._held or self.file.read(self.documents, self.notices, self.store)
+        timed = self.watch.timed(found, "lists")
+        total = len(self.documents)
+        if self.sharded is not None:
+            own, total = self.sharded, len(self.sharded)
+            timed = (named for d, named in enumerate(timed) if d in own)
+        return progress(timed, label="documents", unit="documents", total=total)
+
+    @cached_property
+    def sharded(self) -> frozenset[int] | None:
+        """Numbers of the documents of the shard; None for all documents."""
+        if self.shard is None:
+            return None
+        with self.watch.lap("shard"):
+            return frozenset(deal(self.costs, self.shard.total)[self.shard.number - 1])
+
+    @cached_property
+    def costs(self) -> list[int]:
+        """Predicted cost of scoring each document (`rerank.commands.distribution.cost`)."""
+        return [cost(kbest, self.order) for _, kbest in self.read_unreported()]
+
+    @contextmanager
+    def scoring_shard(self, announce: Printer) -> Iterator[None]:
+        """Scoring of a shard: announced, and an error if its scores are not in the cache."""
+        shard, own = self.shard, self.sharded
+        if shard is None or own is None:
+            raise ValueError("expected a run with a shard")
+        if not any(scorer.cacheable for scorer in self.scorers):
+            raise UsageError(
+                "there is nothing to share: the score cache has scores of language models and of "
+                "scorers with a digest, and this run has none; run it in one process"
+            )
+        costs = self.costs
+        share = sum(costs[d] for d in own) / max(1, sum(costs))
+        announce(
+            f"shard {shard}: {len(own):,} of {len(costs):,} documents, {share:.1%} of the work"
+        )
+        for scorer in self.scorers:
+            if not scorer.cacheable and scorer.runs_on != "file":
+                announce(
+                    f"{scorer.name}: not in the score cache; computed again by the run at the end"
+                )
+        yield
+        if self.cache is not None and not self.cache.writable:
+            faults = "; ".join(notice.kind for notice in self.notices if "cache" in notice.kind)
+            raise RerankError(f"shard {shard}: {faults}; its scores are lost")
+        announce(f"shard {shard}: the scores are in the cache")
+
+    @contextmanager
+    def outputs(
+        self, paths: Mapping[str, FilePath], announce: Printer
+    ) -> Iterator[dict[str, BinaryIO]]:
+        """Files to write, by name, which appear when the block ends; those of a shard do not."""
+        if self.sharded is None:
+            with atomic_all(list(paths.values())) as files:
+                yield dict(zip(paths, files, strict=True))
+        else:
+            with self.scoring_shard(announce), nowhere(len(paths)) as files:
+                yield dict(zip(paths, files, strict=True))
+
+    def read_unreported(self) -> Iterable[NamedLists]:
+        """Each document, without notices and progress."""
+        return self._held or self.file.read(self.documents, Notices(), self.store)
+
+    def first_with_candidates(self) -> NamedLists | None:
+        """The first document that has any candidates; gives no notices."""
+        return next((named for named in self.read_unreported() if named[1].n), None)
+
+    def estimate(self, search: Search | None, announce: Printer) -> None:
+        """Announce how long the run will take, or that its scores are in the cache.
+
+        search: None for a run that only scores the path of first candidates.
+        """
+        with self.watch.lap("estimate"):
+            found = self.first_with_candidates()
+            if found is None:
+                return
+            name, kbest = found
+            counts = f"{len(self.documents):,} documents, {self.documents.n_sentences:,} sentences"
+            models = ", ".join(scorer.name for scorer in self.scorers)
+            known = models and all(scorer.is_cached(kbest) for scorer in self.scorers)
+            if known and self.order is not None:
+                announce(f"{counts}; scores of the first document by {models} need not be computed")
+                return
+            words = self._decode_head(name, kbest, search)  # once to warm up
+            began = time.monotonic()
+            self._decode_head(name, kbest, search)
+            taken = time.monotonic() - began
+            candidates, all_words = self.count_and_hold()
+            seconds = taken * all_words / max(1, words)
+            announce(
+                f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
+                f"{duration(seconds)}" + (f" with {models}" if models else "")
+            )
+
+    def _decode_head(self, name: str, kbest: KBest, search: Search | None) -> int:
+        """Decode a document's first sentences, or score them; returns the number of their words."""
+        head = kbest.head(SAMPLE)
+        scorers = [scorer.uncached_copy() for scorer in self.scorers]
+        sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
+        if search is not None and not search.options.scale:
+            search = search.at(1.0)
+
+        def contextual_only(space: FeatureSpace) -> Array:
+            weights = np.zeros(space.width)
+            weights[list(space.contextual)] = 1.0
+            return weights
+
+        for batch in sample.batches(contextual_only, search, keep=False):
+            for document in batch.documents if search is None else ():
+                document.under(document.first())
+        return sum(len(head.tokens(row)) for row in range(head.n))
+
+    def write_list(
+        self,
+        write: LineWriter,
+        kbest: KBest,
+        document: DocumentFeatures | None,
+        choices: Sequence[int],
+        *,
+        weights: Array | None = None,
+    ) -> int:
+        """Write a document's lines with features under a path and, given weights, totals.
+
+        document: None without any candidates, for which JSON lines have lines, too.
+        Returns in how many sentences another total is larger than that of the path's candidate.
+        """
+        form, first_id = self.file.format, self.lists.first_id
+        kbest = self.file.with_annotations(kbest, self.documents)
+        if document is None:
+            nothing = np.zeros((kbest.n, 0))
+            write(lines_of(form, kbest, self.documents, (), nothing, None, first_id=first_id))
+            return 0
+        space = document.space
+        features = document.under(choices)
+        totals = None if weights is None else features @ weights + document.sparse
+        added = features[:, space.list_width :]
+        names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
+        write(lines_of(form, kbest, self.documents, names, added, totals, first_id=first_id))
+        if totals is None or not len(document.present):
+            return 0
+        largest = np.maximum.reduceat(totals, document.offsets[:-1])
+        return int((largest > totals[document.chosen_rows(choices)]).sum())
+
+
+def _opened(
+    lists: Lists,
+    notices: Notices,
+    options: RunOptions,
+    documents: Documents | None,
+    copies: InputCopies,
+) -> ListRun:
+    """A run with its models loaded, whose files are at hand to be read."""
+    watch, given = Stopwatch(), options.scorers
+    check_names(given.names, [one.name for one in given.lm if one.pmi])
+    with watch.lap("lists"):
+        lists, made = made_lists(lists, notices, copies, documents)
+    check_readable([lists.kbest, *([lists.docs] if lists.docs else [])])
+    cache = options.machine.open_cache(notices) if given.lm or given.scorer else None
+    with watch.lap("models"):
+        models = open_models(given.lm, cache, **options.machine.of_models)
+        plugins = [open_scorer(name, entry, cache) for name, entry in given.scorer]
+    lists = _with_needed(lists, models, plugins, copies)
+    side = {kind: copies.copied(path) for kind, path in lists.side.items()}
+    scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
+    file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
+    documents = documents if made is None else made.documents
+    info = ListInfo(
+        documents or file.documents(notices),
+        file.name,
+        lambda: file.survey.last_line,
+        lists.top,
+        lists.clip_inf,
+    )
+    with watch.lap("scores"):
+        score_files = _open_score_files(given, info, notices, copies)
+    run = ListRun(
+        *(lists, file, info, notices, options),
+        by_kind=ScorersByKind(models, score_files, plugins),
+        systems={} if made is None else made.systems,
+        cache=cache,
+        copies=copies,
+        watch=watch,
+    )
+    if lists.missing == AS_ERROR:
+        with watch.lap("lists"):  # source lines without hypotheses, before anything is scored
+            for _ in run.read_unreported():
+                pass
+    return run
+
+
+def _with_needed(
+    lists: Lists,
+    models: Sequence[FeatureSource],
+    plugins: Sequence[FeatureSource],
+    copies: InputCopies,
+) -> Lists:
+    """The lists with the side information that scorers need; UsageError without it."""
+    needed = {kind: f"--scorer {one.name}" for one in plugins for kind in one.side_information}
+    needed |= {kind: f"--lm {one.name}" for one in models for kind in one.side_information}
+    needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
+    if SOURCE in needed:
+        lists = with_own_sources(lists, copies)
+    check_files(needed, lists.side)
+    return lists
+
+
+def _open_score_files(
+    given: ScorerOptions, info: ListInfo, notices: Notices, copies: InputCopies
+) -> list[FileScorer]:
+    """Scorers whose values are in files; UsageError for pairs of incomplete documents."""
+    found: list[FileScorer] = []
+    for option, named in given.score_files.items():
+        if option == "pair-scores" and info.documents.n_left_out:
+            raise UsageError(
+                f"--{option}: its lines number the sentences of whole documents, of which "
+                "--drop-unreferenced leaves some out; leave out one of the two options"
+            )
+        file_scorer = attribute(SCORE_FILES[option].scorer)
+        found += [file_scorer(name, copies.copied(path), info, notices) for name, path in named]
+    return found
