@@ -52,11 +52,10 @@ SETS = {
 
 @dataclass(frozen=True)
 class Task:
-    """A pool, weights to start from, names of the features, and what Moses reached."""
+    """A pool, weights to start from, and what Moses reached."""
 
     pool: Pool
     start: NDArray[np.float64]
-    names: tuple[str, ...]
     reference: float  # BLEU, best of its seeds
     seconds: float  # CPU seconds of that seed
     extractor: float  # CPU seconds of Moses' extractor, which reads the lists and counts statistics
@@ -86,9 +85,8 @@ def read(data: Path, name: str) -> Task:
     moses = json.loads((data / "moses-mert-reference.json").read_text())
     runs = [run for run in moses["runs"] if run["set"] == name]
     best = max(runs, key=lambda run: float(run["bleu"]))
-    names = tuple(f"{label.name}_{i}" for label in space.labels for i in range(label.width))
     extractor = moses["extractor"][name]["user_s"]
-    return Task(pool, weights, names, 100 * best["bleu"], best["user_s"], extractor)
+    return Task(pool, weights, 100 * best["bleu"], best["user_s"], extractor)
 
 
 def head(pool: Pool, sentences: int, k: int | None = None, features: int | None = None) -> Pool:
@@ -178,8 +176,7 @@ def to_reference(task: Task, seed: int, threads: int) -> tuple[float | None, flo
             reached.append(time.process_time() - began)
 
     settings = MertSettings(seed=seed, threads=threads)
-    names, notices = task.names, Notices()
-    found = optimise(task.pool, task.start, notices, names=names, settings=settings, report=report)
+    found = optimise(task.pool, task.start, settings=settings, report=report)
     best = max(optimum.bleu for optimum in found.optima)
     return min(reached, default=None), time.process_time() - began, best
 

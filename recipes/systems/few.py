@@ -69,6 +69,7 @@ def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
         ],
         features=TunedFeatures(alternatives=alternatives),
         plan=Plan(),
+        notices=Notices(),
     )
     objective = result.task.goal.objective
     values = values_of_systems(alternatives.systems, result.task.corpus, objective)
@@ -78,7 +79,7 @@ def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
 
     def alone(name: str) -> float:
         given = replace(result.task.features, given=Weights({name: (1.0,)}))
-        task = rest.starting(given)
+        task = replace(rest, features=given)
         return bleu_of(task.decode(task.start)[1])
 
     base = alone(label)

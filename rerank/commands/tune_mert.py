@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from rerank.notices import Notices, Printer
     from rerank.scorers.features import FeatureSpace
     from rerank.tuning.features import TunedFeatures
-    from rerank.tuning.objective import Objective, Sums
+    from rerank.tuning.objective import Sums
     from rerank.tuning.pool import Pool
+    from rerank.tuning.pool_search import PoolSearch
     from rerank.tuning.run import TuningResult
 
 
@@ -147,8 +148,8 @@ def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
         run.warn()
         inputs.check()
         with run.watch.lap("tuning"):
-            pool, goal = result.task.pool(result.path), result.task.goal
-            flat = surface(pool, result.weights, goal.objective, result.task.names, weights.plot)
+            pool = result.task.pool(result.path)
+            flat = surface(pool, result.weights, result.task.search, weights.plot)
         run.report(announce, details)
         # here, since a copy of standard input exists only as long as the lists are open
         made = (
@@ -238,16 +239,13 @@ def check_frame(
 
 
 def surface(
-    pool: Pool,
-    weights: NDArray[np.float64],
-    objective: Objective,
-    names: Sequence[str],
-    plot: str | None,
+    pool: Pool, weights: NDArray[np.float64], search: PoolSearch, plot: str | None
 ) -> dict[str, list[float | None]]:
-    """Flatness of an objective around weights (G,), drawn to the file `plot` if there is one."""
+    """Flatness of the objective around weights (G,), drawn to the file `plot` if there is one."""
     from rerank.tuning.provenance import flatness, sections
     from rerank.tuning.tuners.ascent import Axes
 
+    objective, names = search.goal.objective, search.names
     around = sections(pool, weights, objective)
     if plot is not None:
         from rerank.report.figures import plot_sections

@@ -109,14 +109,14 @@ def tune_moses(options: TuneMosesOptions) -> None:
             check_frame(frame, features, sparse, space, weights.base)
         result = tune_extracted(data, features, plan, notices, announce)
         inputs.check()
-        pool, best, goal = result.pool, result.found.best, result.goal
+        pool, best, search = result.pool, result.found.best, result.search
         quality = bleu_quality(pool.statistics)
         scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
         made: dict[str, object] = {
-            **plan_entries(plan, goal, [*files, *weights.inputs]),
+            **plan_entries(plan, search.goal, [*files, *weights.inputs]),
             **_result_entries(result.found),
-            **feature_entries(result.names, features.ranges),
-            "flat": surface(pool, best.weights, goal.objective, result.names, weights.plot),
+            **feature_entries(search.names, features.ranges),
+            "flat": surface(pool, best.weights, search, weights.plot),
         }
         if result.selection:
             made["selection"] = result.selection.to_dict()
@@ -129,7 +129,7 @@ def tune_moses(options: TuneMosesOptions) -> None:
     begun = result.found.start
     line = (
         f"tuned BLEU {best.bleu:.2f} (length ratio {best.ratio:.3f}); start "
-        f"{begun.bleu:.2f} ({begun.ratio:.3f}){price_note(goal)}"
+        f"{begun.bleu:.2f} ({begun.ratio:.3f}){price_note(result.search.goal)}"
     )
     selected = result.selection
     announce(f"{selected.to_text()}; on the tuning set, {line}" if selected else line)

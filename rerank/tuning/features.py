@@ -12,7 +12,7 @@ and little where they are not (recipes/new-documents).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import column_names
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights, fitted_to, vector
+from rerank.notices import Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.objective import Objective, Sums
@@ -116,7 +117,7 @@ class TunedFeatures:
                     )
         return bounds
 
-    def check(self, space: FeatureSpace, announce: Callable[[str], None]) -> None:
+    def check(self, space: FeatureSpace, announce: Printer) -> None:
         """Refuse unknown names, bad ranges and start weights; report features that begin at 0."""
         self.bounds(space)
         start = self.start(space)
@@ -135,7 +136,7 @@ def start_of_systems(
     features: TunedFeatures,
     corpus: TuningSet,
     objective: Objective,
-    announce: Callable[[str], None] = lambda line: None,
+    announce: Printer,
 ) -> TunedFeatures:
     """The features with the start weights that are best on held-out documents.
 

@@ -17,7 +17,7 @@ the wrong ones. Here counts that differ are refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -26,23 +26,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import Label, SparseColumns, column_names
+from rerank.corpus.columns import Label, SparseColumns
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, read_lines
 from rerank.files.paths import display
 from rerank.formats.moses_tuning import ExtractorBlock, feature_blocks, statistics_blocks
 from rerank.formats.tokens import NUMBER, shown
-from rerank.notices import Notices
+from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.goal import SearchGoal, goal_of, objective_of
+from rerank.tuning.goal import goal_of, objective_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
-from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.pool_search import PoolSearch, SavedSearches
 from rerank.tuning.run import ZEROS
 from rerank.tuning.selection import Selection, cross_validate
-from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
-from rerank.tuning.tuners.mert import PoolResult, report_features
+from rerank.tuning.tuners.ascent import Axes, Optimum
+from rerank.tuning.tuners.mert import PoolResult
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,14 +172,13 @@ def _sparse_keys(sparse: SparseColumns) -> NDArray[np.int64]:
 class ExtractedTuning:
     """Weights (F,) tuned on extracted lists, and where they come from.
 
-    pool, names: of the tuned columns; found: the weights on the pool; selection: what
+    pool, search: of the tuned columns; found: the weights on the pool; selection: what
     cross-validation chose, None without it
     """
 
     weights: NDArray[np.float64]
     pool: Pool
-    names: list[str]
-    goal: SearchGoal
+    search: PoolSearch
     found: PoolResult
     selection: Selection | None
 
@@ -189,7 +188,7 @@ def tune_extracted(
     features: TunedFeatures,
     plan: Plan,
     notices: Notices,
-    announce: Callable[[str], None],
+    announce: Printer,
 ) -> ExtractedTuning:
     """Weights tuned on extracted lists; RerankError where only all-zero weights are found."""
     columns, full = features.columns(data.space), features.start(data.space)
@@ -198,8 +197,7 @@ def tune_extracted(
     if held.any():  # these columns go into the fixed scores
         fixed = pool.fixed + pool.features[:, held] @ full[held]
         pool = replace(pool, features=pool.features[:, columns], fixed=fixed)
-    names = [column_names(data.labels)[column] for column in columns]
-    start, ranges, options = full[columns], features.bounds(data.space), plan.objective_options
+    start, options = full[columns], plan.objective_options
     goal = goal_of(
         options,
         objective_of(options, ()),
@@ -209,10 +207,10 @@ def tune_extracted(
         scale=lambda: Axes.of(pool).scale,
     )
     announce(f"maximised: {goal.name}")
-    search = PoolSearch(plan, goal, Bounds(ranges.low[columns], ranges.high[columns]), names)
+    search = PoolSearch.of(plan, goal, features, data.space, SavedSearches())
     selection = cross_validate(pool, start, search, notices, announce)
     if selection:
-        report_features(Axes.of(pool), names, notices)
+        search.report(pool, notices)
         chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
         found = PoolResult(chosen, Optimum.at(pool, start, goal))
     else:
@@ -220,7 +218,7 @@ def tune_extracted(
     full[columns] = found.best.weights
     if not full.any():
         raise RerankError(ZEROS)
-    return ExtractedTuning(full, pool, names, goal, found, selection)
+    return ExtractedTuning(full, pool, search, found, selection)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

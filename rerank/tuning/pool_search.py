@@ -19,19 +19,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import column_names
 from rerank.notices import Notices
 from rerank.registry import attribute
+from rerank.scorers.features import FeatureSpace
 from rerank.signature import __version__
+from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
-from rerank.tuning.tuners.mert import PoolResult, optimise, report_pool, unit_norm
+from rerank.tuning.tuners.mert import PoolResult, optimise, silence, unit_norm
 
 if TYPE_CHECKING:
     from rerank.files.cache import Cache
 
+CONSTANT = "constant feature, whose weight stays as given"
 _ROWS = 1 << 16  # of an array that are copied at a time
 _PACKAGES = ("tuning", "metrics")  # of rerank, the code that a result depends on
 
@@ -67,12 +71,11 @@ class SavedSearches:
         self,
         searched: Sequence[object],
         search: Callable[[], Optimum],
-        again: Callable[[], object] = lambda: None,
     ) -> Optimum:
         """What `search` returns, or returned in an earlier run.
 
-        searched: everything that the result depends on, as `content_digest` takes it; again: called
-        in place of the search where its result is there. The digest is O(bytes).
+        searched: everything that the result depends on, as `content_digest` takes it. The digest
+        is O(bytes).
         """
         if self._cache is None:
             return search()
@@ -86,7 +89,6 @@ class SavedSearches:
         kept = None if arrays is None else _optimum(arrays)
         if kept is not None:
             self.found += 1
-            again()
             return kept
         made = search()
         sums = made.statistics
@@ -181,6 +183,38 @@ class PoolSearch:
     names: Sequence[str]
     saved: SavedSearches = field(default_factory=SavedSearches)
 
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        goal: SearchGoal,
+        features: TunedFeatures,
+        space: FeatureSpace,
+        saved: SavedSearches,
+    ) -> PoolSearch:
+        """The search for the weights of the tuned columns of a space."""
+        columns, names = features.columns(space), column_names(space.labels)
+        ranges = features.bounds(space)
+        bounds = Bounds(ranges.low[columns], ranges.high[columns])
+        return cls(plan, goal, bounds, [names[column] for column in columns], saved)
+
+    def report(self, pool: Pool, notices: Notices) -> None:
+        """Notices of features that cannot be tuned, or not apart from others, and of silence."""
+        axes, names = Axes.of(pool), self.names
+        if constant := sorted(set(range(len(names))) - set(axes.features.tolist())):
+            notices.add(CONSTANT, names=[names[feature] for feature in constant])
+        spreads, equal = axes.spreads, list[str]()
+        for g in range(len(axes.features)):
+            for h in np.flatnonzero(spreads[:g] == spreads[g]):
+                if np.array_equal(axes.columns[h], axes.columns[g]):
+                    equal.append(f"{names[axes.features[g]]} = {names[axes.features[h]]}")
+                    break
+        if equal:
+            kind = "feature that equals another, so that only the sum of their weights counts"
+            notices.add(kind, names=equal)
+        if silent := silence(axes):
+            notices.add(f"tuning {silent}: the weights stay as given")
+
     def result(
         self,
         pool: Pool,
@@ -193,24 +227,21 @@ class PoolSearch:
         Other tuners know no bounds, and of the plan's settings the seed alone; the goal is what
         their weights are judged by.
         """
+        self.report(pool, notices)
+        return self._result(pool, start, history)
+
+    def _result(
+        self, pool: Pool, start: NDArray[np.float64], history: Sequence[NDArray[np.float64]]
+    ) -> PoolResult:
         plan, goal = self.plan, self.goal
         if plan.algorithm == MERT:
             return optimise(
-                pool,
-                start,
-                notices,
-                names=self.names,
-                settings=plan.settings,
-                goal=goal,
-                bounds=self.bounds,
-                history=history,
+                pool, start, settings=plan.settings, goal=goal, bounds=self.bounds, history=history
             )
-        axes = Axes.of(pool)
-        report_pool(axes, self.names, notices)
         tuner: Tuner = attribute(ALGORITHMS[plan.algorithm])
         weights = tuner(pool, start, rng=np.random.default_rng(plan.settings.seed))
         if not pool.fixed.any():
-            weights = unit_norm(weights, start=start, varying=axes.features)
+            weights = unit_norm(weights, start=start, varying=Axes.of(pool).features)
         best = Optimum.at(pool, weights, goal)
         return PoolResult(best, Optimum.at(pool, start, goal), (best,))
 
@@ -222,10 +253,10 @@ class PoolSearch:
         history: Sequence[NDArray[np.float64]] = (),
     ) -> Optimum:
         """The best of `result`, or of that of an earlier run."""
+        self.report(pool, notices)
         return self.saved.optimum(
             (pool, start, self.plan.searched, self.goal, self.bounds, history),
-            lambda: self.result(pool, start, notices, history).best,
-            lambda: report_pool(Axes.of(pool), self.names, notices),
+            lambda: self._result(pool, start, history).best,
         )
 
     def quick(self) -> PoolSearch:

@@ -10,7 +10,7 @@ sentence at most, exact line searches over all paths need none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -19,14 +19,88 @@ from numpy.typing import NDArray
 
 from rerank.errors import UsageError
 from rerank.notices import Notices
-from rerank.tuning.goal import SearchGoal
-from rerank.tuning.objective import Sums, bleu_of, length_of
-from rerank.tuning.task import Task
-from rerank.tuning.tuners.ascent import Optimum
-from rerank.tuning.tuners.mert import CONSTANT, kicked, unit_norm
+from rerank.scorers.features import DocumentFeatures
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.goal import SearchGoal, goal_of
+from rerank.tuning.objective import Objective, Sums, bleu_of, length_of
+from rerank.tuning.plan import Plan
+from rerank.tuning.pool import Choices, Pool, TuningSet
+from rerank.tuning.pool_search import CONSTANT, PoolSearch, SavedSearches
+from rerank.tuning.tuners.ascent import Axes, Optimum
+from rerank.tuning.tuners.mert import kicked, unit_norm
 
 MOST_ROUNDS = 15
 STILL = 1e-5  # largest change of a weight after which no further round is made
+Floats = NDArray[np.float64]
+Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
+"""Decodes documents together under weights (F,) of all features; returns their choices."""
+
+
+@dataclass(eq=False)
+class Task:
+    """A tuning set, how it is decoded, which weights are tuned, and for which goal.
+
+    Of F columns the weights of G are tuned; `goal` is a function of weights (G,).
+
+    columns: (G,) those that are tuned; start: (G,) their start weights, of all (F,) full_start;
+    contextual: whether a feature depends on earlier choices; fixed: whether a part of the scores is
+    not tuned, which settles the scale of the weights. The goal's length is that of the first
+    candidates of these documents.
+    """
+
+    corpus: TuningSet
+    features: TunedFeatures
+    objective: Objective
+    plan: Plan
+    decoder: Decode
+    notices: Notices
+    saved: SavedSearches
+
+    def __post_init__(self) -> None:
+        corpus, features = self.corpus, self.features
+        self.space = corpus.space
+        self.columns, self.full_start = features.columns(self.space), features.start(self.space)
+        self.start = self.full_start[self.columns]
+        held = np.delete(self.full_start, self.columns).any()
+        self.fixed = bool(held) or any(one.sparse.any() for one in corpus.documents)
+        self.contextual = any(problem.order != 0 for problem in corpus.documents[0].problems)
+        self.goal = goal_of(
+            self.plan.objective_options,
+            self.objective,
+            corpus.sums(corpus.first).sum(axis=0),
+            self.start,
+            settled=self.fixed,
+            scale=lambda: Axes.of(self.pool(corpus.first)).scale,
+        )
+        self.search = PoolSearch.of(self.plan, self.goal, features, self.space, self.saved)
+        self.names = self.search.names
+        self.free_of_scale = not self.fixed and self.search.bounds.free_of_scale
+
+    def on(self, numbers: Sequence[int], seed: int) -> Task:
+        """The task on some of the documents, with another seed."""
+        return replace(self, corpus=self.corpus.take(numbers), plan=self.plan.seeded(seed))
+
+    def full(self, weights: Floats) -> Floats:
+        """All weights (F,), given the tuned ones (G,)."""
+        full = self.full_start.copy()
+        full[self.columns] = weights
+        return full
+
+    def norm(self, weights: Floats) -> float:
+        """L1 norm of weights (G,), by which they are divided; 1 where their scale is settled."""
+        free = self.free_of_scale and weights.any()
+        return float(np.linalg.norm(weights, 1)) if free else 1.0
+
+    def pool(self, path: Choices) -> Pool:
+        """All candidates under a path."""
+        return self.corpus.pool(path, self.columns, self.full_start)
+
+    def decode(self, weights: Floats) -> tuple[Choices, Sums]:
+        """The path that weights (G,) choose, and its summed statistics (D, W)."""
+        full, path = self.full(weights), list[tuple[int, ...]]()
+        for group in self.corpus.groups:
+            path += self.decoder(group, full)
+        return tuple(path), self.corpus.sums(tuple(path))
 
 
 def describe_bleu(what: str, sums: Sums) -> str:
@@ -41,7 +115,7 @@ class DecodedWeights:
     predicted: the optimum on the pool that gave the weights; None for the start weights
     """
 
-    weights: NDArray[np.float64]
+    weights: Floats
     statistics: Sums
     predicted: Optimum | None = None
 
@@ -82,7 +156,7 @@ def tune_in_rounds(
     patience: int,
     *,
     fixed: bool,
-    value: Callable[[Sums, NDArray[np.float64]], float],
+    value: Callable[[Sums, Floats], float],
     report: Callable[[Round], None] = lambda done: None,
 ) -> BestRound:
     """The best of the rounds; they end after `patience` in a row that do not gain, and after 15.
@@ -121,13 +195,13 @@ def sentences(task: Task) -> Rounds:
     As for tuners of single sentences. For features of order 0 the pool is complete: what it
     predicts is what is decoded.
     """
-    pool, tune = task.pool(task.corpus.first), task.pool_tuner(task.notices)
+    pool = task.pool(task.corpus.first)
 
-    def decode(weights: NDArray[np.float64]) -> Sums:
+    def decode(weights: Floats) -> Sums:
         return task.decode(weights)[1] if task.contextual else pool.decode(weights)
 
     yield DecodedWeights(task.start, decode(task.start))
-    found = tune(pool, task.start)
+    found = task.search.best(pool, task.start, task.notices)
     yield DecodedWeights(found.weights, decode(found.weights), found)
     return "one pool was asked for" if task.contextual else "the pool is complete"
 
@@ -136,15 +210,17 @@ def conditional(task: Task) -> Rounds:
     """The start weights (G,), and rounds until no weight moves, with a pool for each.
 
     The first pool is scored under the path of the first candidates, each later one under the path
-    that the newest weights decode. One pool for features of order 0.
+    that the newest weights decode. All rounds draw the same random points, so that rounds on equal
+    pools end alike. Optima of earlier rounds are starts of later ones. Constant features are
+    reported for the first pool.
     """
-    if not task.contextual:
-        return (yield from sentences(task))
-    tune, path, weights = task.pool_tuner(task.notices), task.corpus.first, task.start
+    path, weights, optima = task.corpus.first, task.start, list[Floats]()
     yield DecodedWeights(weights, task.decode(weights)[1])
     moved = np.inf
     while moved >= STILL:
-        found = tune(task.pool(path), weights)
+        notices = Notices() if optima else task.notices
+        found = task.search.best(task.pool(path), weights, notices, optima)
+        optima.append(found.weights)
         path, statistics = task.decode(found.weights)
         moved = float(np.abs(found.weights - weights).max(initial=0.0))
         weights = found.weights
@@ -162,14 +238,12 @@ def refuse_orders(orders: Sequence[int | None]) -> None:
 
 
 def exact(task: Task) -> Rounds:
-    """Line searches over all paths of all documents; one pool for features of order 0.
+    """Line searches over all paths of all documents.
 
     No pool stands between search and decoder: the predicted value is what decoding gives. Ascents
     end in local optima: the first begins at the better of the start weights and the optimum of the
     pool under the first candidates' path, later ones at kicks of the best weights.
     """
-    if not task.contextual:
-        return (yield from sentences(task))
     from rerank.tuning.exact.ascent import ChainSet, document_ascent
 
     refuse_orders([problem.order for problem in task.corpus.documents[0].problems])
@@ -180,12 +254,12 @@ def exact(task: Task) -> Rounds:
         task.notices.add(CONSTANT, names=constant)
     shrinkage = goal.shrinkage and goal.shrinkage.among(columns, task.space.width)
     full_goal = SearchGoal(goal.objective, shrinkage)
-    tune = task.pool_tuner(Notices())  # a feature may be constant on the first pool alone
 
-    def on_pool(weights: NDArray[np.float64]) -> Optimum:
-        return tune(task.pool(task.corpus.first), weights)
+    def on_pool(weights: Floats) -> Optimum:
+        # without notices: a feature may be constant on the first pool alone
+        return task.search.best(task.pool(task.corpus.first), weights, Notices())
 
-    def climb(weights: NDArray[np.float64]) -> Optimum:
+    def climb(weights: Floats) -> Optimum:
         full = task.full(weights)
         found = task.saved.optimum(
             (chains.chains, chains.gaps, full, full_goal, columns, bounds),
@@ -194,11 +268,11 @@ def exact(task: Task) -> Rounds:
             ),
         )
         moved = found.weights[columns]
-        if not task.fixed and task.bounds.free_of_scale:
+        if task.free_of_scale:
             moved = unit_norm(moved, start=task.start, varying=np.flatnonzero(spreads))
         return replace(found, weights=moved)
 
-    def decoded(weights: NDArray[np.float64], found: Optimum | None = None) -> DecodedWeights:
+    def decoded(weights: Floats, found: Optimum | None = None) -> DecodedWeights:
         return DecodedWeights(weights, chains.decode(task.full(weights)), found)
 
     def rank(result: DecodedWeights) -> float:
@@ -219,14 +293,15 @@ def exact(task: Task) -> Rounds:
         weights = best.weights
         if search is climb:
             kick = rng.standard_normal(int((spreads > 0).sum()))
-            weights = task.bounds.clipped(kicked(weights, spreads, kick))
+            weights = task.search.bounds.clipped(kicked(weights, spreads, kick))
         search = climb
 
 
-KINDS: Mapping[str, tuple[Callable[[Task], Rounds], int]] = {
-    "auto": (conditional, 2),
-    "sentences": (sentences, 2),
-    "conditional": (conditional, 2),
-    "exact": (exact, 3),
-}
-"""The rounds of each kind of pools, and how many of them in a row may end without a gain."""
+def rounds_of(task: Task) -> tuple[Rounds, int]:
+    """The rounds of a task, and how many of them in a row may end without a gain.
+
+    For features of order 0 one pool holds all that decoding can choose.
+    """
+    if task.plan.pools == "sentences" or not task.contextual:
+        return sentences(task), 2
+    return (exact(task), 3) if task.plan.pools == "exact" else (conditional(task), 2)

@@ -5,62 +5,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.errors import RerankError, UsageError
 from rerank.metrics import Metric
-from rerank.notices import Notices
+from rerank.notices import Notices, Printer
 from rerank.tuning.features import TunedFeatures, start_of_systems
 from rerank.tuning.goal import SearchGoal, objective_of
 from rerank.tuning.objective import Sums, bleu_of, length_of
 from rerank.tuning.plan import NONE, Plan
 from rerank.tuning.pool import Choices, TuningSet
 from rerank.tuning.pool_search import SavedSearches
-from rerank.tuning.rounds import KINDS, describe_bleu, tune_in_rounds
+from rerank.tuning.rounds import Decode, Task, describe_bleu, rounds_of, tune_in_rounds
 from rerank.tuning.scale import Scale
 from rerank.tuning.selection import EVEN, SURE, Selection, cross_validate
-from rerank.tuning.task import Decode, Task
-from rerank.tuning.tuners.ascent import Axes
-from rerank.tuning.tuners.mert import report_features
 
-Announce = Callable[[str], None]
 ZEROS = (
     "the result of tuning is all-zero weights, which choose the first candidates; "
     "give start weights with --start"
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Replicates:
-    """Weights (R, F) of R tunings, in one norm, and the BLEU of each on all documents.
-
-    One tuning gives weights that another start, or another sample of documents, would not have
-    given (Clark et al. 2011, https://aclanthology.org/P11-2031). The mean of weights that were
-    tuned on several bootstrap samples of the documents is steadier than any of them.
-    """
-
-    weights: NDArray[np.float64]
-    bleu: tuple[float, ...]
-
-    @property
-    def spread(self) -> NDArray[np.float64]:
-        """Sample standard deviation of each weight, (F,)."""
-        return np.asarray(self.weights.std(axis=0, ddof=1))
-
-    def to_dict(self, names: Sequence[str]) -> Mapping[str, object]:
-        """Entry of a weights file."""
-        spread = dict(zip(names, self.spread.tolist(), strict=True))
-        return {"bleu": list(self.bleu), "spread": spread}
-
-    def to_text(self, names: Sequence[str]) -> str:
-        """Means and standard deviations, for people."""
-        figures = zip(names, self.weights.mean(axis=0), self.spread, strict=True)
-        listed = ", ".join(f"{name} {mean:.4f} ± {spread:.4f}" for name, mean, spread in figures)
-        return f"mean of {len(self.bleu)} replicates: {listed}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,11 +40,6 @@ class HeldOutScores:
     documents: tuple[str, ...]
     bleu: dict[str, float]
     objective: dict[str, float]
-
-    def to_dict(self) -> dict[str, object]:
-        """Entry of a weights file."""
-        names = list(self.documents)
-        return {"documents": names, "bleu": self.bleu, "objective": self.objective}
 
     def to_text(self) -> str:
         """The gain or loss of the tuned weights, for people."""
@@ -92,15 +54,16 @@ class TuningResult:
     """Tuned weights, and what they decode to on the documents that they were tuned on.
 
     task: on these documents; weights: (G,) of its tuned columns; path, statistics: of what they
-    decode to, (D, W); selection: what cross-validation chose, None without it; scale: of p(path) ∝
-    exp(α · score), None where it could not be fitted
+    decode to, (D, W); replicates: entry of a weights file about several tunings, None without;
+    selection: what cross-validation chose, None without it; scale: of p(path) ∝ exp(α · score),
+    None where it could not be fitted
     """
 
     task: Task
     weights: NDArray[np.float64]
     path: Choices
     statistics: Sums
-    replicates: Replicates | None
+    replicates: Mapping[str, object] | None
     selection: Selection | None
     held_out: HeldOutScores | None
     scale: Scale | None
@@ -123,11 +86,11 @@ class TuningResult:
         """Entries of a weights file about replicates, selection, held-out documents and scale."""
         found: dict[str, object] = {}
         if self.replicates:
-            found["replicates"] = self.replicates.to_dict(self.task.names)
+            found["replicates"] = self.replicates
         if self.selection:
             found["selection"] = self.selection.to_dict()
         if self.held_out:
-            found["held_out"] = self.held_out.to_dict()
+            found["held_out"] = asdict(self.held_out)
         return found | (self.scale.to_provenance() if self.scale else {})
 
 
@@ -146,16 +109,16 @@ def tune(
     metrics: Sequence[Metric],
     *,
     decode: Decode,
-    features: TunedFeatures | None = None,
-    plan: Plan | None = None,
+    features: TunedFeatures,
+    plan: Plan,
+    notices: Notices,
     saved: SavedSearches | None = None,
-    notices: Notices | None = None,
-    announce: Announce = lambda line: None,
+    announce: Printer = lambda line: None,
 ) -> TuningResult:
     """Weights tuned on documents in memory; RerankError where only all-zero weights are found.
 
     metrics: those whose statistics `corpus` holds, BLEU first; decode: see
-    `rerank.tuning.task.Decode`; saved: where finished searches are kept, for a run that continues
+    `rerank.tuning.rounds.Decode`; saved: where finished searches are kept, for a run that continues
     this one; announce: called with a line about each round.
 
     Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
@@ -164,28 +127,23 @@ def tune(
     Where the features have alternatives and no start weights, one of these is the start.
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
-    features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
-    saved = saved or SavedSearches()
-    objective = objective_of(plan.objective_options, metrics)
-    task = Task(corpus, features, objective, plan, decode, notices=notices, saved=saved)
-    task, rest = _divided(task)
+    saved, objective = saved or SavedSearches(), objective_of(plan.objective_options, metrics)
+    task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
     if features.alternatives.systems and features.given is None:
         features = start_of_systems(features, task.corpus, task.goal.objective, announce)
-        task = task.starting(features)
-        rest = rest and rest.starting(features)
+        task = replace(task, features=features)
+        rest = rest and replace(rest, features=features)
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
     selection = None if plan.select == NONE else _selected(task, announce)
     replicates = None
     if selection and (selection.kept or (not task.contextual and plan.replicates == 1)):
-        report_features(Axes.of(task.pool(task.corpus.first)), task.names, notices)
+        task.search.report(task.pool(task.corpus.first), notices)
         weights = selection.tuned
     elif plan.replicates == 1:
         weights = _tuned(task, announce)
     else:
-        replicates = _replicates(task, announce)
-        announce(replicates.to_text(task.names))
-        weights = np.asarray(replicates.weights.mean(axis=0))
+        weights, replicates = _replicates(task, announce)
     weights = selection.weights(weights) if selection else weights
     path, sums = task.decode(weights)
     scores = None if rest is None else _held_out_scores(rest, weights, announce)
@@ -197,7 +155,7 @@ def tune(
     return TuningResult(task, weights, path, sums, replicates, selection, scores, scale)
 
 
-def _selected(task: Task, announce: Announce) -> Selection | None:
+def _selected(task: Task, announce: Printer) -> Selection | None:
     """What cross-validation chooses, if the lists allow it.
 
     Features that depend on context are scored after the path of the start weights.
@@ -216,12 +174,10 @@ def _selected(task: Task, announce: Announce) -> Selection | None:
     )
 
 
-def _tuned(task: Task, announce: Announce) -> NDArray[np.float64]:
+def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
     """Weights (G,) of the best round."""
-    rounds, patience = KINDS[task.plan.pools]
     found = tune_in_rounds(
-        rounds(task),
-        patience,
+        *rounds_of(task),
         fixed=task.fixed,
         value=task.goal.value,
         report=lambda done: announce(done.to_text()),
@@ -234,10 +190,14 @@ def _tuned(task: Task, announce: Announce) -> NDArray[np.float64]:
     return weights if np.array_equal(weights, task.start) else weights / task.norm(weights)
 
 
-def _replicates(task: Task, announce: Announce) -> Replicates:
-    """Tunings on documents drawn with replacement, each with its own seed.
+def _replicates(task: Task, announce: Printer) -> tuple[NDArray[np.float64], Mapping[str, object]]:
+    """The mean (G,) of tunings on documents drawn with replacement, each with its own seed.
 
-    All weights are divided by one number, so that their mean has norm 1.
+    One tuning gives weights that another start, or another sample of documents, would not have
+    given (Clark et al. 2011, https://aclanthology.org/P11-2031). The mean of weights that were
+    tuned on several bootstrap samples of the documents is steadier than any of them. All weights
+    are divided by one number, so that their mean has norm 1. Beside it the entry of a weights
+    file: the BLEU of each tuning on all documents, and each weight's sample standard deviation.
     """
     seed, n_documents = task.plan.settings.seed, len(task.corpus.documents)
     rng = np.random.default_rng(seed)
@@ -251,7 +211,12 @@ def _replicates(task: Task, announce: Announce) -> Replicates:
         announce(describe_bleu(f"replicate {r}, all documents:", sums))
         bleu.append(bleu_of(sums))
     weights = np.array([one / task.norm(one) for one in found])
-    return Replicates(weights / task.norm(weights.mean(axis=0)), tuple(bleu))
+    weights /= task.norm(weights.mean(axis=0))
+    mean, spread = weights.mean(axis=0), weights.std(axis=0, ddof=1).tolist()
+    figures = zip(task.names, mean, spread, strict=True)
+    listed = ", ".join(f"{name} {value:.4f} ± {around:.4f}" for name, value, around in figures)
+    announce(f"mean of {len(bleu)} replicates: {listed}")
+    return mean, {"bleu": bleu, "spread": dict(zip(task.names, spread, strict=True))}
 
 
 def _divided(task: Task) -> tuple[Task, Task | None]:
@@ -274,7 +239,7 @@ def _divided(task: Task) -> tuple[Task, Task | None]:
     return task.on(rest, seed), task.on(held, seed)
 
 
-def _held_out_scores(task: Task, weights: NDArray[np.float64], announce: Announce) -> HeldOutScores:
+def _held_out_scores(task: Task, weights: NDArray[np.float64], announce: Printer) -> HeldOutScores:
     """Scores of the held-out documents under the tuned weights (G,), all of them announced."""
     names = tuple(document.name for document in task.corpus.documents)
     announce(f"held out: {', '.join(names)}")

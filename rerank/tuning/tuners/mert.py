@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.metrics.bleu import WIDTH
-from rerank.notices import Notices
 from rerank.tuning.goal import BLEU_GOAL, GAIN, SearchGoal
 from rerank.tuning.plan import MertSettings
 from rerank.tuning.pool import Pool
@@ -58,22 +57,19 @@ class PoolResult:
 
 Report = Callable[[Optimum], None]
 """Called with each local optimum as it is found; with several threads in any order."""
-CONSTANT = "constant feature, whose weight stays as given"
 
 
 def optimise(
     pool: Pool,
     start: NDArray[np.float64],
-    notices: Notices,
     *,
-    names: Sequence[str],
     settings: MertSettings,
     goal: SearchGoal = BLEU_GOAL,
     bounds: Bounds | None = None,
     history: Sequence[NDArray[np.float64]] = (),
     report: Report = lambda optimum: None,
 ) -> PoolResult:
-    """Best weights (F,) of the features `names` for a pool; their value is at least `start`'s.
+    """Best weights (F,) for a pool; their value is at least `start`'s.
 
     One exception: an all-zero start without fixed scores is not a result; any weights replace it.
 
@@ -86,7 +82,7 @@ def optimise(
     axes = Axes.of(pool)
     bounds = bounds or Bounds.none(len(start))
     given = Optimum.at(pool, start, goal)
-    if not report_pool(axes, names, notices):
+    if silence(axes):
         return PoolResult(given, given)
     optima = _Search(axes, goal, bounds, settings, report).optima(start, history)
     if not pool.fixed.any():  # all-zero weights choose the first candidates; they are not a result
@@ -189,30 +185,6 @@ def silence(axes: Axes) -> str:
     if not axes.pool.statistics[:, 3].any() and axes.pool.statistics.shape[1] == WIDTH:
         return "on lists without a 4-gram match, where BLEU is nothing but its smoothing"
     return "" if axes.directions else "without a feature that varies within a list"
-
-
-def report_pool(axes: Axes, names: Sequence[str], notices: Notices) -> bool:
-    """Whether there is something to tune; notices of what there is not."""
-    report_features(axes, names, notices)
-    silent = silence(axes)
-    if silent:
-        notices.add(f"tuning {silent}: the weights stay as given")
-    return not silent
-
-
-def report_features(axes: Axes, names: Sequence[str], notices: Notices) -> None:
-    """Notices of features that cannot be tuned, or not apart from others."""
-    if constant := sorted(set(range(len(names))) - set(axes.features.tolist())):
-        notices.add(CONSTANT, names=[names[feature] for feature in constant])
-    spreads, equal = axes.spreads, list[str]()
-    for g in range(len(axes.features)):
-        for h in np.flatnonzero(spreads[:g] == spreads[g]):
-            if np.array_equal(axes.columns[h], axes.columns[g]):
-                equal.append(f"{names[axes.features[g]]} = {names[axes.features[h]]}")
-                break
-    if equal:
-        kind = "feature that equals another, so that only the sum of their weights counts"
-        notices.add(kind, names=equal)
 
 
 def unit_norm(
