@@ -138,11 +138,9 @@ def tune(
     and how (`rerank.tuning.plan.Plan`); the other arguments are those of `Reranker`.
     """
     from rerank.commands.tuning_set import tune_documents, tuning_search
-    from rerank.corpus.columns import decoder_names
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import Plan
-    from rerank.tuning.provenance import by_name
 
     asked, notices, plan = _Options(search, options), PythonWarnings(), plan or Plan()
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
@@ -159,14 +157,7 @@ def tune(
         features=tuned,
         plan=plan,
     )
-    space, made = result.task.space, {"BLEU": bleu_of(result.statistics)}
-    return Weights(
-        by_name(result.task.full(result.weights), space.labels),
-        tuned.other_sparse(space),
-        result.scale.alpha if result.scale else None,
-        made,
-        decoder_names=decoder_names(space.labels),
-    )
+    return result.written({"BLEU": bleu_of(result.statistics)})
 
 
 def evaluate(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rerank.formats.weights import Weights
     from rerank.metrics import Metric, Rows
     from rerank.metrics.consensus import ExpectedUtility
-    from rerank.tuning.spread import SpreadChoice
+    from rerank.tuning.scale import SpreadChoice
 
 _SEEN = (
     "the weights were tuned on these lists, on which their path of highest score looks better than "
@@ -163,7 +163,7 @@ def _choice(sums: Sequence[Rows], metric: Metric) -> SpreadChoice:
     """The choice, given statistics (C + 1, T, W) of each document's sentences."""
     import numpy as np
 
-    from rerank.tuning.spread import choose_spread, folds_of
+    from rerank.tuning.scale import choose_spread, folds_of
 
     folds = folds_of([one.shape[1] for one in sums])
     whole = np.concatenate(sums, axis=1)
@@ -198,7 +198,7 @@ def _sums(
     from decoders.reversal import direction_of, reversed_posterior, reversed_problem
     from decoders.table import SEED
     from rerank.commands.search import utilities_of
-    from rerank.tuning.spread import SPREADS
+    from rerank.tuning.scale import SPREADS
 
     forward = [document.problem(batch.weights) for document in batch.documents]
     turned = [direction_of(problem) is Direction.REVERSED for problem in forward]

@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING
 
 from rerank.commands.run import Messages, ReferenceFiles, RunOptions
 from rerank.commands.search import SearchOptions
+from rerank.files.paths import display
+from rerank.notices import Notices
 from rerank.options import Command, option, part, record
 from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import NameList
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from rerank.commands.list_run import ListRun
     from rerank.commands.search import Search
+    from rerank.files.lines import InputFiles
     from rerank.files.paths import FilePath
+    from rerank.formats.weights import Weights
     from rerank.metrics import Metric
-    from rerank.notices import Notices, Printer
+    from rerank.notices import Printer
     from rerank.scorers.features import FeatureSpace
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import Sums
@@ -68,126 +72,100 @@ def tune_mert(options: TuneMertOptions) -> None:
         --lm codclm=models/codclm --start moses.ini --out weights.json
     """
     from rerank.commands.distribution import share_scores
+    from rerank.commands.list_run import ListRun
+    from rerank.commands.lists import read_targets
+    from rerank.commands.tuning_set import PerHypothesis, tune_documents, tuning_search
+    from rerank.files.arrays import size_text
+    from rerank.files.lines import InputFiles
+    from rerank.formats.translations import files_of
+    from rerank.formats.weights import write_weights
+    from rerank.metrics.bleu import Bleu
+    from rerank.tuning.pool_search import SavedSearches
 
-    run, threads = options.run, options.plan.settings.threads
-    if run.machine.threads is None:
-        options = replace(options, run=run.with_threads(threads))
+    plan, references, weights = options.plan, options.references.references, options.weights.files
+    announce = options.messages.announce
+    if options.run.machine.threads is None:
+        options = replace(options, run=options.run.with_threads(plan.settings.threads))
     if not share_scores(tune_mert, options):
         return
     with options.messages.warnings() as notices:
-        result = _tuned(options, notices)
-    if result is not None:
-        options.messages.announce(result.to_text())
+        lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
+        plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.systems))
+        measured = [path for _, path in plan.objective.files]
+        files = [*files_of(references, "reference"), *weights.inputs, *measured]
+        inputs = InputFiles([*options.run.files, *files])
+        weights.check_files([*options.run.files, *files])
+        frame, start = weights.read(notices)
+        bleu = Bleu(plan.objective.tokenize)
+        search = tuning_search(options.searching.chosen(), plan).at(start.alpha if start else None)
+        documents, lines = read_targets(lists, references, notices, announce)
+        with ListRun.open(lists, notices, options.run, documents=documents) as run:
+            saved = SavedSearches(run.opened_cache())
+            features = _features(options.weights, start, run, plan)
+            search = run.choose_search(search, announce)
+            if run.sharded is not None:
+                _score_shard(run, search, features, inputs, options.messages)
+                return
+            if run.scorers:
+                run.estimate(search, announce)
+            metrics = plan.objective.load_metrics(
+                bleu,
+                lambda name, path: PerHypothesis(name, run.copies.copied(path), run.info, notices),
+            )
+            _check(run, features, plan, frame, weights.base)
+            if (memory := options.run.sharing.memory) is not None:
+                announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
+            result = tune_documents(
+                run,
+                documents.split(lines),
+                metrics,
+                search,
+                features=features,
+                plan=plan,
+                saved=saved,
+                announce=announce,
+            )
+            run.warn()
+            inputs.check()
+            with run.watch.lap("tuning"):
+                flat = surface(
+                    result.task.pool(result.path), result.weights, result.task.search, weights.plot
+                )
+            run.report(announce, options.messages.detail)
+            # here, since a copy of standard input exists only as long as the lists are open
+            made = (
+                _provenance(run, files, result, search)
+                | _scores(result.statistics, metrics, len(lines[0]) if lines else 0, announce)
+                | {**result.entries(), "flat": flat}
+                | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
+            )
+            write_weights(weights.out, result.written(made), base=frame, notices=notices)
+            saved.discard()
+    announce(result.to_text())
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
 
 
-def _tuned(options: TuneMertOptions, notices: Notices) -> TuningResult | None:
-    """Tune weights on the documents of lists and write them; of a shard, only score the documents.
-
-    For lists of systems' outputs the start is that of `rerank.tuning.features.start_of_systems`,
-    unless weights are given. Several processes may share the documents: scores of orders 0 and 1
-    are all that models compute, those of other orders after the histories of the first candidates
-    and of the start weights' search. Memory: see `TuningSet`; candidates that do not fit into
-    `--memory` lie in files (`rerank.files.arrays`).
-    """
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import read_targets
-    from rerank.commands.tuning_set import tune_documents, tuning_search
-    from rerank.files.arrays import size_text
-    from rerank.files.lines import InputFiles
-    from rerank.formats.translations import files_of
-    from rerank.formats.weights import read_base
-    from rerank.metrics.bleu import Bleu
-    from rerank.tuning.per_hypothesis import PerHypothesis
-    from rerank.tuning.pool_search import SavedSearches
-
-    plan, references, weights = options.plan, options.references.references, options.weights.files
-    lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
-    announce, details = options.messages.announce, options.messages.detail
-    plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.systems))
-    read = files_of(references, "reference")
-    measured = [path for _, path in plan.objective.files]
-    files = [*read, *weights.inputs, *measured]
-    inputs = InputFiles([*options.run.files, *files])
-    weights.check_files([*options.run.files, *read, *measured])
-    frame = None if weights.base is None else read_base(weights.base, notices)
-    features = _features(options.weights, notices)
-    bleu = Bleu(plan.objective.tokenize)
-    search = tuning_search(options.searching.chosen(), plan)
-    search = search.at(features.given.alpha if features.given else None)
-    documents, lines = read_targets(lists, references, notices, announce)
-    with ListRun.open(lists, notices, options.run, documents=documents) as run:
-        saved = SavedSearches(run.opened_cache())
-        features = _with_alternatives(features, run, plan)
-        search = run.choose_search(search, announce)
-        if run.sharded is not None:
-            _score_shard(run, search, features, announce)
-            inputs.check()
-            run.report(announce, details)
-            return None
-        if run.scorers:
-            run.estimate(search, announce)
-        metrics = plan.objective.load_metrics(
-            bleu, lambda name, path: PerHypothesis(name, run.copies.copied(path), run.info, notices)
-        )
-        _check(run, features, plan, frame, weights.base)
-        if (memory := options.run.sharing.memory) is not None:
-            announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
-        result = tune_documents(
-            run,
-            documents.split(lines),
-            metrics,
-            search,
-            features=features,
-            plan=plan,
-            saved=saved,
-            announce=announce,
-        )
-        run.warn()
-        inputs.check()
-        with run.watch.lap("tuning"):
-            pool = result.task.pool(result.path)
-            flat = surface(pool, result.weights, result.task.search, weights.plot)
-        run.report(announce, details)
-        # here, since a copy of standard input exists only as long as the lists are open
-        made = (
-            _provenance(run, files, result, search)
-            | _scores(result.statistics, metrics, len(lines[0]) if lines else 0, announce)
-            | {**result.entries(), "flat": flat}
-            | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
-        )
-        _write(weights.out, result, made, frame, notices)
-        saved.discard()
-    return result
-
-
-def _features(weights: MertWeights, notices: Notices) -> TunedFeatures:
-    """The tuned features with their start weights."""
-    from rerank.files.paths import display
-    from rerank.formats.weights import read_start_weights
-    from rerank.tuning.features import TunedFeatures
-
-    start = weights.files.start
-    given = None if start is None else read_start_weights(start, notices)
-    ranges = dict(weights.files.ranges)
-    return TunedFeatures(weights.features or (), given, display(start or ""), ranges)
-
-
-def _with_alternatives(features: TunedFeatures, run: ListRun, plan: Plan) -> TunedFeatures:
-    """The features, with the alternatives for a start where there are systems, but no weights."""
+def _features(
+    weights: MertWeights, start: Weights | None, run: ListRun, plan: Plan
+) -> TunedFeatures:
+    """The tuned features, with alternatives for a start where there are systems, but no weights."""
     from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_CHRF
-    from rerank.tuning.features import Alternatives
+    from rerank.tuning.features import Alternatives, TunedFeatures
 
-    if features.given is not None or not run.systems:
+    source, ranges = display(weights.files.start or ""), dict(weights.files.ranges)
+    features = TunedFeatures(weights.features or (), start, source, ranges)
+    if start is not None or not run.systems:
         return features
     only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]
     consensus = SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU
     return replace(features, alternatives=Alternatives(run.systems, consensus))
 
 
-def _score_shard(run: ListRun, search: Search, features: TunedFeatures, announce: Printer) -> None:
+def _score_shard(
+    run: ListRun, search: Search, features: TunedFeatures, inputs: InputFiles, messages: Messages
+) -> None:
     """Put the scores of a shard into the cache: under first candidates, and under start weights."""
 
     def weigh(space: FeatureSpace) -> NDArray[np.float64] | None:
@@ -195,13 +173,15 @@ def _score_shard(run: ListRun, search: Search, features: TunedFeatures, announce
         start = features.start(space)
         return start if start.any() else None
 
-    with run.scoring_shard(announce):
+    with run.scoring_shard(messages.announce):
         for batch in run.batches(weigh, search, total=features.total, sparse=features.sparse):
             for _, _, document, result in batch.each():
                 if document is not None:
                     document.under(document.first())
                     if batch.results:
                         document.under(result.choices)
+    inputs.check()
+    run.report(messages.announce, messages.detail)
 
 
 def _check(
@@ -212,30 +192,16 @@ def _check(
     base: str | None,
 ) -> None:
     """Faults that would show up after the work: orders of features, and the file to write."""
+    from rerank.formats.moses_ini import merged
+    from rerank.formats.weights import by_name
     from rerank.tuning.rounds import refuse_orders
 
     if plan.pools == "exact":
         refuse_orders([scorer.order for scorer in run.scorers])
     if frame is not None and (first := run.first_with_candidates()) is not None:
         space = run.space(first[1], total=features.total)
-        check_frame(frame, features, features.sparse, space, base)
-
-
-def check_frame(
-    frame: Sequence[bytes],
-    features: TunedFeatures,
-    sparse: Mapping[str, float],
-    space: FeatureSpace,
-    base: str | None,
-) -> None:
-    """InputError for lines of a moses.ini into which the weights of a space cannot go."""
-    from rerank.files.paths import display
-    from rerank.formats.moses_ini import merged
-    from rerank.notices import Notices
-    from rerank.tuning.provenance import by_name
-
-    begin = by_name(features.start(space), space.labels)
-    merged(frame, begin, sparse, None, Notices(), source=display(base or ""))
+        begin = by_name(features.start(space), space.labels)
+        merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
 
 
 def surface(
@@ -321,26 +287,3 @@ def _scores(
     found = {"bleu": bleu["score"], "length_ratio": length_of(sums), "signature": bleu["signature"]}
     named = {metric.name: one for metric, one in zip(metrics[1:], others, strict=True)}
     return {**found, **({"metrics": named} if named else {})}
-
-
-def _write(
-    out: str,
-    result: TuningResult,
-    made: Mapping[str, object],
-    frame: Sequence[bytes] | None,
-    notices: Notices,
-) -> None:
-    """Write the tuned weights with their provenance."""
-    from rerank.corpus.columns import decoder_names
-    from rerank.formats.weights import Weights, write_weights
-    from rerank.tuning.provenance import by_name
-
-    task = result.task
-    written = Weights(
-        by_name(task.full(result.weights), task.space.labels),
-        task.features.other_sparse(task.space),
-        result.scale.alpha if result.scale else None,
-        made,
-        decoder_names=decoder_names(task.space.labels),
-    )
-    write_weights(out, written, base=frame, notices=notices)

@@ -74,12 +74,14 @@ def tune_moses(options: TuneMosesOptions) -> None:
       rerank tune-moses --features run1.features.dat --scores run1.scores.dat \
         --init run1.init.opt --base moses.ini --out tuned.ini
     """
-    from rerank.commands.tune_mert import check_frame, surface
+    from rerank.commands.tune_mert import surface
     from rerank.files.lines import InputFiles
     from rerank.files.paths import display
-    from rerank.formats.weights import Weights, read_base, read_start_weights, write_weights
+    from rerank.formats.moses_ini import merged
+    from rerank.formats.weights import by_name, write_weights
+    from rerank.notices import Notices
     from rerank.tuning.moses import read_extracted, tune_extracted
-    from rerank.tuning.provenance import by_name, feature_entries, plan_entries
+    from rerank.tuning.provenance import feature_entries, plan_entries
     from rerank.tuning.run import price_note
     from rerank.tuning.scale import bleu_quality, fit_scale
 
@@ -89,9 +91,8 @@ def tune_moses(options: TuneMosesOptions) -> None:
         files = [*given.features, *given.scores, *([] if given.init is None else [given.init])]
         plan.check(ranges=bool(weights.ranges), start=bool(weights.start or given.init))
         inputs = InputFiles([*files, *weights.inputs])
-        weights.check_files(files)
-        start = None if weights.start is None else read_start_weights(weights.start, notices)
-        frame = None if weights.base is None else read_base(weights.base, notices)
+        weights.check_files([*files, *weights.inputs])
+        frame, start = weights.read(notices)
         data = read_extracted(given.features, given.scores, notices)
         announce(
             f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "
@@ -106,7 +107,8 @@ def tune_moses(options: TuneMosesOptions) -> None:
             source = display(weights.start or given.features[0])
             notices.add(kind, source=source, count=len(lacking))
         if frame is not None:  # a fault is reported before the work
-            check_frame(frame, features, sparse, space, weights.base)
+            begin, source = by_name(features.start(space), space.labels), display(weights.base)
+            merged(frame, begin, sparse, None, Notices(), source=source)
         result = tune_extracted(data, features, plan, notices, announce)
         inputs.check()
         pool, best, search = result.pool, result.found.best, result.search
@@ -123,8 +125,7 @@ def tune_moses(options: TuneMosesOptions) -> None:
         if scale:
             announce(scale.to_text())
             made |= scale.to_provenance()
-        alpha = scale.alpha if scale else None
-        written = Weights(by_name(result.weights, space.labels), sparse, alpha, made)
+        written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
         write_weights(weights.out, written, base=frame, notices=notices)
     begun = result.found.start
     line = (
@@ -144,10 +145,9 @@ def _features(
     """The tuned features, with start weights that are given, those of an init.opt, or 0."""
     from rerank.corpus.columns import column_names
     from rerank.files.paths import display
-    from rerank.formats.weights import Weights
+    from rerank.formats.weights import Weights, by_name
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.moses import read_init_opt
-    from rerank.tuning.provenance import by_name
 
     init, source = options.files.init, display(options.weights.start or "")
     if init is not None:

@@ -223,6 +223,12 @@ def vector(
     return np.array(values, dtype=np.float64)
 
 
+def by_name(values: NDArray[np.float64], labels: Sequence[Label]) -> dict[str, tuple[float, ...]]:
+    """Weights (F,) by feature, as in a file."""
+    parts = np.split(values, np.cumsum([label.width for label in labels])[:-1])
+    return {label.name: tuple(part.tolist()) for label, part in zip(labels, parts, strict=True)}
+
+
 def fitted_to(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
     """The weights under the names of a list's features.
 

@@ -12,7 +12,7 @@ derives from `SentenceMetric` and writes a name and one method:
             return max(len({*hypothesis.split()} & {*r.split()}) for r in references)
 
 A corpus metric derives from `TextMetric` and writes `statistics` and `scores`. Scores of a tool
-that cannot be called from Python are read from a file: `rerank.tuning.per_hypothesis`.
+that cannot be called from Python are read from a file: `rerank.commands.tuning_set`.
 """
 
 from __future__ import annotations

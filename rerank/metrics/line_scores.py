@@ -1,6 +1,6 @@
 """Values of a metric that another tool has written to a file, one for each line of a text.
 
-The file of an evaluation that corresponds to `rerank.tuning.per_hypothesis`, which is for lists.
+The file of an evaluation that corresponds to `rerank.commands.tuning_set`, which is for lists.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import column_names
+from rerank.corpus.columns import column_names, decoder_names
 from rerank.errors import UsageError
-from rerank.formats.weights import Weights, fitted_to, vector
+from rerank.formats.weights import Weights, by_name, fitted_to, vector
 from rerank.notices import Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.features import FeatureSpace
@@ -80,6 +80,22 @@ class TunedFeatures:
         if self.given is None:
             return np.zeros(space.width)
         return vector(self.given, space.labels, default=0.0, source=self.source)
+
+    def tuned(
+        self,
+        space: FeatureSpace,
+        weights: NDArray[np.float64],
+        alpha: float | None,
+        made: Mapping[str, object],
+    ) -> Weights:
+        """Tuned weights (F,) as a file has them, beside those of sparse features."""
+        return Weights(
+            by_name(weights, space.labels),
+            self.other_sparse(space),
+            alpha,
+            made,
+            decoder_names=decoder_names(space.labels),
+        )
 
     def columns(self, space: FeatureSpace) -> NDArray[np.int64]:
         """The tuned columns (G,); UsageError for the name of an unknown feature."""

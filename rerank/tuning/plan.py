@@ -35,8 +35,10 @@ from rerank.values import (
 )
 
 if TYPE_CHECKING:
+    from rerank.formats.weights import Weights
     from rerank.metrics import Metric
     from rerank.metrics.bleu import Bleu
+    from rerank.notices import Notices
 
 CV, NONE = SELECTIONS = ("cv", "none")
 POOLS = ("auto", "sentences", "conditional", "exact")
@@ -378,17 +380,24 @@ class TunedWeights:
         """Files that are read."""
         return [path for path in (self.start, self.base) if path]
 
+    def read(self, notices: Notices) -> tuple[list[bytes] | None, Weights | None]:
+        """Lines of the moses.ini that is written again, and the start weights."""
+        from rerank.formats.weights import read_base, read_start_weights
+
+        lines = None if self.base is None else read_base(self.base, notices)
+        return lines, None if self.start is None else read_start_weights(self.start, notices)
+
     def check(self) -> None:
         """UsageError for two ranges of one name."""
         refuse_repeated("--range", [name for name, _ in self.ranges])
 
-    def check_files(self, others: Sequence[FilePath]) -> None:
-        """UsageError where an output cannot be written, or is one of the files that are read."""
+    def check_files(self, files: Sequence[FilePath]) -> None:
+        """UsageError where an output cannot be written, or is one of the `files` that are read."""
         from rerank.files.outputs import check_matplotlib, check_outputs
         from rerank.formats.weights import kind_of
 
         outputs = [self.out, *([self.plot] if self.plot else [])]
-        check_outputs(outputs, [*others, *self.inputs])
+        check_outputs(outputs, files)
         kind_of(self.out, merged=self.base is not None)
         if self.plot:
             if Path(self.plot).suffix not in FIGURES:

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import Label
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.signature import __version__
@@ -75,12 +74,6 @@ def flatness(found: Sequence[Section], names: Sequence[str]) -> dict[str, list[f
 
 def _finite(ends: tuple[float, float]) -> list[float | None]:
     return [float(end) if math.isfinite(end) else None for end in ends]
-
-
-def by_name(weights: NDArray[np.float64], labels: Sequence[Label]) -> dict[str, tuple[float, ...]]:
-    """Weights (F,) by feature, as in a file."""
-    parts = np.split(weights, np.cumsum([label.width for label in labels])[:-1])
-    return {label.name: tuple(part.tolist()) for label, part in zip(labels, parts, strict=True)}
 
 
 def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dict[str, object]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.errors import RerankError, UsageError
+from rerank.formats.weights import Weights
 from rerank.metrics import Metric
 from rerank.notices import Notices, Printer
 from rerank.tuning.features import TunedFeatures, start_of_systems
@@ -81,6 +82,11 @@ class TuningResult:
         if self.held_out:
             line += f"; {self.held_out.to_text()}"
         return line + price_note(self.task.goal)
+
+    def written(self, made: Mapping[str, object]) -> Weights:
+        """The weights as a file has them, with their provenance `made`."""
+        task, alpha = self.task, self.scale.alpha if self.scale else None
+        return task.features.tuned(task.space, task.full(self.weights), alpha, made)
 
     def entries(self) -> dict[str, object]:
         """Entries of a weights file about replicates, selection, held-out documents and scale."""
