@@ -40,7 +40,7 @@ from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL
 from rerank.tuning.plan import MertSettings
 from rerank.tuning.pool import Pool
-from rerank.tuning.tuners.ascent import Axes, Optimum, PoolPoint, climb, coordinates
+from rerank.tuning.tuners.ascent import Axes, Optimum, PoolPoint, coordinates
 from rerank.tuning.tuners.mert import optimise
 
 SETS = {
@@ -159,7 +159,13 @@ def searches(name: str, task: Task) -> None:
     if scale == 1 and abs(best - values[7]) > 1e-9:
         raise SystemExit(f"the obvious search finds {best}, ours {values[7]}")
     axes = Axes.of(task.pool)
-    start, found = timed(lambda: climb(axes, task.start, BLEU_GOAL, coordinates), 3)
+
+    def climb() -> Optimum:
+        point = PoolPoint(axes, task.start, BLEU_GOAL)
+        coordinates(point)
+        return point.optimum()
+
+    start, found = timed(climb, 3)
     shape = f"{len(task.pool.features):,} × {task.pool.features.shape[1]}"
     print(
         f"| {name} | {shape} | {1e3 * ours:.2f} | {1e3 * theirs * scale:.0f} | "

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rerank.commands.run import SHARING, Messages, ReferenceFiles, RunOptions
-from rerank.commands.search import SearchOptions
+from rerank.commands.search import AUTO, UTILITY, SearchOptions
 from rerank.errors import InputError, UsageError
 from rerank.options import Command, option, part, record
 from rerank.registry import METRICS
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rerank.formats.weights import Weights
     from rerank.metrics import Metric, Rows
     from rerank.metrics.consensus import ExpectedUtility
-    from rerank.tuning.scale import SpreadChoice
 
 _SEEN = (
     "the weights were tuned on these lists, on which their path of highest score looks better than "
@@ -86,7 +85,6 @@ def tune_mbr(options: TuneMbrOptions) -> None:
     from rerank.commands.document_run import LinearModel
     from rerank.commands.list_run import ListRun
     from rerank.commands.lists import read_targets
-    from rerank.commands.search import AUTO, UTILITY
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
@@ -95,6 +93,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
     from rerank.metrics import metric as named_metric
     from rerank.metrics.bleu import Bleu
     from rerank.signature import __version__
+    from rerank.tuning.scale import choose_spread
 
     messages, references, name = options.messages, options.references, options.objective.metric
     weights, out = options.weights.weights, options.weights.out
@@ -127,7 +126,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
             run.warn()
             inputs.check()
             run.report(messages.announce, messages.detail)
-        choice = _choice(sums, metric)
+        choice = choose_spread(sums, metric)
         listed = ", ".join(f"{name}: {score:.2f}" for name, score in choice.by_spread().items())
         messages.announce(f"{metric.name} by spread: {listed}")
         made = {
@@ -157,18 +156,6 @@ def _mbr(search: Search) -> Search:
             "out"
         )
     return replace(search, method="mbr")
-
-
-def _choice(sums: Sequence[Rows], metric: Metric) -> SpreadChoice:
-    """The choice, given statistics (C + 1, T, W) of each document's sentences."""
-    import numpy as np
-
-    from rerank.tuning.scale import choose_spread, folds_of
-
-    folds = folds_of([one.shape[1] for one in sums])
-    whole = np.concatenate(sums, axis=1)
-    *mbr, highest = np.stack([whole[:, fold].sum(axis=1) for fold in folds], axis=1)
-    return choose_spread(np.stack(mbr), highest, metric)
 
 
 def _tuned_on(weights: Weights, kbest: str | Path) -> bool:

@@ -82,7 +82,7 @@ def tune_moses(options: TuneMosesOptions) -> None:
     from rerank.notices import Notices
     from rerank.tuning.moses import read_extracted, tune_extracted
     from rerank.tuning.provenance import feature_entries, plan_entries
-    from rerank.tuning.run import price_note
+    from rerank.tuning.run import gain_text
     from rerank.tuning.scale import bleu_quality, fit_scale
 
     given, weights, plan = options.files, options.weights, options.plan
@@ -127,13 +127,8 @@ def tune_moses(options: TuneMosesOptions) -> None:
             made |= scale.to_provenance()
         written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
         write_weights(weights.out, written, base=frame, notices=notices)
-    begun = result.found.start
-    line = (
-        f"tuned BLEU {best.bleu:.2f} (length ratio {best.ratio:.3f}); start "
-        f"{begun.bleu:.2f} ({begun.ratio:.3f}){price_note(result.search.goal)}"
-    )
-    selected = result.selection
-    announce(f"{selected.to_text()}; on the tuning set, {line}" if selected else line)
+    before = ("start", result.found.start.statistics)
+    announce(gain_text(best.statistics, before, search.goal, result.selection))
 
 
 COMMAND = Command("tune-moses", TuneMosesOptions, tune_moses)
@@ -151,18 +146,12 @@ def _features(
 
     init, source = options.files.init, display(options.weights.start or "")
     if init is not None:
-        values = read_init_opt(init, column_names(space.labels), notices)
-        if not values.usual:
-            notices.add(
-                "ranges other than 0 to 1, which weights may leave, as they may in Moses' mert; "
-                "--range keeps weights within a range",
-                source=display(init),
-            )
+        begin = read_init_opt(init, column_names(space.labels), notices)
         if given is not None:
             line = f"start weights are those of {source}, not of {display(init)}"
             options.messages.announce(line)
-        elif values.weights.any():
-            source, given = display(init), Weights(by_name(values.weights, space.labels))
+        elif begin.any():
+            source, given = display(init), Weights(by_name(begin, space.labels))
     ranges = dict(options.weights.ranges)
     return TunedFeatures(options.files.tune or (), given, source, ranges, "--tune")
 
@@ -171,11 +160,13 @@ def _result_entries(found: PoolResult) -> Mapping[str, object]:
     """Entries of the weights file about the best optimum, and the spread of all optima."""
     import numpy as np
 
+    from rerank.tuning.objective import length_of
+
     optima = np.array([optimum.bleu for optimum in found.optima])
     spread = np.quantile(optima, [0, 0.5, 1]).tolist() if len(optima) else []
     return {
         "statistics": "Moses' extractor",
         "bleu": found.best.bleu,
-        "length_ratio": found.best.ratio,
+        "length_ratio": length_of(found.best.statistics),
         "optima": {"found": len(optima), "bleu": spread},
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -97,11 +97,6 @@ class Shrinkage:
     anchor: NDArray[np.float64]
     scale: NDArray[np.float64]
     price: float
-    _unit_anchor: NDArray[np.float64] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        anchor = self.anchor * self.scale
-        object.__setattr__(self, "_unit_anchor", anchor / np.linalg.norm(anchor))
 
     def among(self, columns: NDArray[np.int64], n_features: int) -> Shrinkage:
         """Shrinkage of vectors of `n_features` weights, of which only `columns` count."""
@@ -111,7 +106,8 @@ class Shrinkage:
 
     def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
         """The products that the price along a line depends on."""
-        anchor, point, step = self._unit_anchor, weights * self.scale, direction * self.scale
+        anchor, point, step = (one * self.scale for one in (self.anchor, weights, direction))
+        anchor = anchor / np.linalg.norm(anchor)
         ahead = float(anchor @ point), float(anchor @ step)
         return (self.price, *ahead, float(point @ point), float(point @ step), float(step @ step))
 
@@ -150,33 +146,31 @@ class SearchGoal:
         Of intervals with equal values the one with the smallest steps. For m sorted breaks O(m)
         where the objective is compiled, else O(m W).
         """
-        length = self._length()
+        length, steps = self._length(), (*line.span, line.unit)
         products = self._products(line.weights, line.direction)
-        gain = _LEAST * self.shrinkage.price if self.shrinkage else 0.0
-        if length is not None:
-            steps = (*line.span, line.unit)
-            found = Step(
-                *_best_interval(
-                    line.breaks, line.order, line.changes, steps, length, products, here, gain
-                )
-            )
+        gain = _LEAST * products[0]
+        if length is None:
+            size, value = self._best(line, products, here, max(GAIN, gain))
         else:
-            found = self._best(line, products, here, max(GAIN, gain))
-        return found if np.isfinite(found.size) else Step(0.0, here)
+            size, value = _best_interval(
+                line.breaks, line.order, line.changes, steps, length, products, here, gain
+            )
+        return Step(size, value) if np.isfinite(size) else Step(0.0, here)
 
-    def _best(self, line: SearchLine, products: Products, here: float, gain: float) -> Step:
-        """The best step of an objective that is not compiled."""
+    def _best(
+        self, line: SearchLine, products: Products, here: float, gain: float
+    ) -> tuple[float, float]:
+        """`_best_interval` of an objective that is not compiled."""
         kept, _, steps = line.intervals()
         if not len(kept):
-            return Step(0.0, here)
+            return 0.0, here
         changes = line.changes.take(line.order, axis=0)  # faster than an index
         values = self.objective.along(changes, line.documents[line.order])[kept]
         if self.shrinkage:
             values = values - np.array([cost(step, products) for step in steps.tolist()])
         best = int(values.argmax())
-        if not values[best] > here + gain:
-            return Step(0.0, here)
-        return Step(float(steps[best]), float(values[best]))
+        gains = values[best] > here + gain
+        return (float(steps[best]), float(values[best])) if gains else (0.0, here)
 
     def _length(self) -> tuple[float, float] | None:
         """Length ratio and its price of an objective that is compiled, None for all others."""

@@ -209,34 +209,20 @@ def tune_extracted(
     announce(f"maximised: {goal.name}")
     search = PoolSearch.of(plan, goal, features, data.space, SavedSearches())
     selection = cross_validate(pool, start, search, notices, announce)
+    search.report(pool, notices)
     if selection:
-        search.report(pool, notices)
         chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
         found = PoolResult(chosen, Optimum.at(pool, start, goal))
     else:
-        found = search.result(pool, start, notices)
+        found = search.result(pool, start)
     full[columns] = found.best.weights
     if not full.any():
         raise RerankError(ZEROS)
     return ExtractedTuning(full, pool, search, found, selection)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InitOpt:
-    """Start weights and the range of each, all (F,) and finite; least ≤ largest."""
-
-    weights: NDArray[np.float64]
-    least: NDArray[np.float64]
-    largest: NDArray[np.float64]
-
-    @property
-    def usual(self) -> bool:
-        """Whether all ranges are 0 to 1, the default of mert-moses.pl."""
-        return not self.least.any() and bool((self.largest == 1).all())
-
-
-def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> InitOpt:
-    """Start weights and ranges of the F features `names`, from an init.opt.
+def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> NDArray[np.float64]:
+    """Start weights of the F features `names`, from an init.opt; a notice of ranges unlike 0 to 1.
 
     `InputError` for another number of lines or of values, for a value that is not finite, and for
     a least value above the largest.
@@ -270,7 +256,14 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> I
             "lines are start, least, largest",
             source=source,
         )
-    return InitOpt(*found)
+    start, lowest, highest = found
+    if lowest.any() or (highest != 1).any():  # 0 to 1 is the default of mert-moses.pl
+        notices.add(
+            "ranges other than 0 to 1, which weights may leave, as they may in Moses' mert; "
+            "--range keeps weights within a range",
+            source=source,
+        )
+    return start
 
 
 def _finite(token: bytes) -> float:

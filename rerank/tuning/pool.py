@@ -95,7 +95,7 @@ class Pool:
         """Scores (n,) under weights (F,), summed in the order of the features."""
         scores = self.store.working(self.fixed.shape, np.float64)
         scores[:] = self.fixed
-        _add_products(self.features, weights, scores)
+        add_columns(self.offsets, self.features.T, weights, scores)
         return scores
 
     def choices(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -201,14 +201,9 @@ class TuningSet:
         The gaps of each document are one more list, with a single candidate without features. A
         pool that does not depend on the path is made once.
         """
-        if any(document.problems for document in self.documents):
-            return self._pool(path, tuned, start)
         key = tuned.tobytes(), start.tobytes()
-        if key not in self._pools:
-            self._pools[key] = self._pool(path, tuned, start)
-        return self._pools[key]
-
-    def _pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
+        if key in self._pools:
+            return self._pools[key]
         held = np.setdiff1d(np.arange(len(start)), tuned)
         counts = [np.diff(document.offsets) for document in self.documents]
         more, lists = len(self.gaps), [len(count) for count in counts]
@@ -228,7 +223,7 @@ class TuningSet:
             statistics[begin:end] = rows
         columns[:, end:], fixed[end:], statistics[end:] = 0.0, 0.0, gaps
         self.store.release()
-        return Pool(
+        pool = Pool(
             offsets_of(np.concatenate([*counts, np.ones(more, dtype=np.int64)])),
             columns.T,
             statistics,
@@ -236,6 +231,9 @@ class TuningSet:
             np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(more)]),
             self.store,
         )
+        if not any(document.problems for document in self.documents):
+            self._pools[key] = pool
+        return pool
 
     def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
         """The scale of full weights (F,), fitted to the candidates of best BLEU under a path."""
@@ -266,14 +264,18 @@ def _take_lists(
 
 
 @njit(cache=True, nogil=True)
-def _add_products(
-    features: NDArray[np.float64], weights: NDArray[np.float64], scores: NDArray[np.float64]
+def add_columns(
+    offsets: NDArray[np.int64],
+    columns: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    scores: NDArray[np.float64],
 ) -> None:
-    for row in range(len(scores)):
-        score = scores[row]
-        for f in range(len(weights)):
-            score += features[row, f] * weights[f]
-        scores[row] = score
+    """Add weights (G,) · columns (G, n) to scores (n,), list by list: one pass through memory."""
+    for s in range(len(offsets) - 1):
+        for g in range(len(weights)):
+            if weights[g] != 0:
+                for row in range(offsets[s], offsets[s + 1]):
+                    scores[row] += weights[g] * columns[g, row]
 
 
 @njit(cache=True, nogil=True)

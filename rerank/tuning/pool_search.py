@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,22 +75,29 @@ class SavedSearches:
     ) -> Optimum:
         """What `search` returns, or returned in an earlier run.
 
-        searched: everything that the result depends on, as `content_digest` takes it. The digest
-        is O(bytes).
+        searched: everything that the result depends on, as `_add` takes it. The digest is O(bytes).
         """
         if self._cache is None:
             return search()
+        digest = hashlib.sha256()
         try:
-            name = content_digest(searched)
+            _add(digest, searched)
         except TypeError:  # a metric of another package, made of other things
             return search()
+        name = digest.hexdigest()
         with self._lock:
             arrays = self._cache.get(_group(), name)
             self._names.add(name)
-        kept = None if arrays is None else _optimum(arrays)
-        if kept is not None:
-            self.found += 1
-            return kept
+        if arrays is not None:
+            with suppress(KeyError, ValueError):  # another's arrays: the search is made again
+                kept = Optimum(
+                    arrays["weights"].copy(),
+                    arrays["statistics"].copy(),
+                    arrays["value"].item(),
+                    arrays["searches"].item(),
+                )
+                self.found += 1
+                return kept
         made = search()
         sums = made.statistics
         arrays = {
@@ -119,32 +127,13 @@ def _group() -> str:
     return digest.hexdigest()[:32]
 
 
-def _optimum(arrays: Mapping[str, NDArray[Any]]) -> Optimum | None:
-    """The optimum of a shard; None for a shard of other arrays."""
-    try:
-        return Optimum(
-            arrays["weights"].copy(),
-            arrays["statistics"].copy(),
-            arrays["value"].item(),
-            arrays["searches"].item(),
-        )
-    except (KeyError, ValueError):
-        return None
-
-
-def content_digest(value: object) -> str:
-    """SHA-256 of a value that is equal in every process, in hexadecimal.
+def _add(digest: hashlib._Hash, value: object) -> None:
+    """Add a value to a digest that is equal in every process.
 
     Values are numbers, texts, None, arrays, functions (by name), and sequences, mappings and
     dataclasses of values (by the fields that they are made from, but for those that take no part
     in comparisons); TypeError for another.
     """
-    digest = hashlib.sha256()
-    _add(digest, value)
-    return digest.hexdigest()
-
-
-def _add(digest: hashlib._Hash, value: object) -> None:
     if isinstance(value, np.ndarray):
         digest.update(f"array {value.dtype.str} {value.shape};".encode())
         for rows in np.split(value, range(_ROWS, len(value), _ROWS)) if value.ndim else [value]:
@@ -219,7 +208,6 @@ class PoolSearch:
         self,
         pool: Pool,
         start: NDArray[np.float64],
-        notices: Notices,
         history: Sequence[NDArray[np.float64]] = (),
     ) -> PoolResult:
         """The best weights found from `start` (F,); MERT begins at those of `history` as well.
@@ -227,12 +215,6 @@ class PoolSearch:
         Other tuners know no bounds, and of the plan's settings the seed alone; the goal is what
         their weights are judged by.
         """
-        self.report(pool, notices)
-        return self._result(pool, start, history)
-
-    def _result(
-        self, pool: Pool, start: NDArray[np.float64], history: Sequence[NDArray[np.float64]]
-    ) -> PoolResult:
         plan, goal = self.plan, self.goal
         if plan.algorithm == MERT:
             return optimise(
@@ -252,11 +234,11 @@ class PoolSearch:
         notices: Notices,
         history: Sequence[NDArray[np.float64]] = (),
     ) -> Optimum:
-        """The best of `result`, or of that of an earlier run."""
+        """The best of `result`, or of that of an earlier run; with notices about the pool."""
         self.report(pool, notices)
         return self.saved.optimum(
             (pool, start, self.plan.searched, self.goal, self.bounds, history),
-            lambda: self._result(pool, start, history).best,
+            lambda: self.result(pool, start, history).best,
         )
 
     def quick(self) -> PoolSearch:

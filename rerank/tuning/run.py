@@ -71,17 +71,9 @@ class TuningResult:
 
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
-        first = self.task.corpus.sums(self.task.corpus.first)
-        line = (
-            f"tuned BLEU {bleu_of(self.statistics):.2f} (length ratio "
-            f"{length_of(self.statistics):.3f}); first candidates {bleu_of(first):.2f} "
-            f"({length_of(first):.3f})"
-        )
-        if self.selection:
-            line = f"{self.selection.to_text()}; on the tuning set, {line}"
-        if self.held_out:
-            line += f"; {self.held_out.to_text()}"
-        return line + price_note(self.task.goal)
+        before = ("first candidates", self.task.corpus.sums(self.task.corpus.first))
+        held_out = f"; {self.held_out.to_text()}" if self.held_out else ""
+        return gain_text(self.statistics, before, self.task.goal, self.selection, held_out)
 
     def written(self, made: Mapping[str, object]) -> Weights:
         """The weights as a file has them, with their provenance `made`."""
@@ -100,14 +92,25 @@ class TuningResult:
         return found | (self.scale.to_provenance() if self.scale else {})
 
 
-def price_note(goal: SearchGoal) -> str:
-    """A mention of the price of direction, where the goal has one."""
-    if goal.shrinkage is None:
-        return ""
-    return (
-        f"; weights were kept near the direction of the start weights (--shrink "
-        f"{goal.shrinkage.price:g}; --shrink 0 for BLEU alone)"
+def gain_text(
+    tuned: Sums,
+    before: tuple[str, Sums],
+    goal: SearchGoal,
+    selection: Selection | None,
+    held_out: str = "",
+) -> str:
+    """BLEU of summed statistics before (and of what) and after tuning; the price of direction."""
+    what, sums = before
+    line = (
+        f"tuned BLEU {bleu_of(tuned):.2f} (length ratio {length_of(tuned):.3f}); {what} "
+        f"{bleu_of(sums):.2f} ({length_of(sums):.3f}){held_out}"
     )
+    if goal.shrinkage is not None:
+        line += (
+            f"; weights were kept near the direction of the start weights (--shrink "
+            f"{goal.shrinkage.price:g}; --shrink 0 for BLEU alone)"
+        )
+    return f"{selection.to_text()}; on the tuning set, {line}" if selection else line
 
 
 def tune(

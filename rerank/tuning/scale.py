@@ -227,13 +227,16 @@ def folds_of(sizes: Sequence[int]) -> list[NDArray[np.int64]]:
     return [block for block in blocks if len(block)]
 
 
-def choose_spread(sums: Rows, plain: Rows, metric: Metric) -> SpreadChoice:
-    """The choice, given statistics (C, G, W) of the C `SPREADS` on G folds, and of plain (G, W).
+def choose_spread(documents: Sequence[Rows], metric: Metric) -> SpreadChoice:
+    """The choice, given statistics (C + 1, T, W) of each document's sentences.
 
-    The default, too, where choosing is no better than the default on held-out folds. O(C G²)
-    scores.
+    They are those under the C `SPREADS`, and of the paths of highest score. The default is chosen,
+    too, where choosing is no better than the default on held-out folds. O(C G²) scores for G folds.
     """
-    folds = np.arange(len(plain))
+    of_folds = folds_of([one.shape[1] for one in documents])
+    whole = np.concatenate(documents, axis=1)
+    both = np.stack([whole[:, fold].sum(axis=1) for fold in of_folds], axis=1)
+    sums, plain, folds = both[:-1], both[-1], np.arange(len(of_folds))
     chosen = [best(np.delete(sums, g, axis=1), metric) for g in folds]
     both = np.stack([sums[chosen, folds], plain])  # (2, G, W)
     mbr, highest = metric.scores(both.sum(axis=1)).tolist()

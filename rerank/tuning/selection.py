@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,32 +116,22 @@ class Candidate:
     """A share of the way to the tuned weights, and what it gave on held-out units.
 
     share: 0 keeps the start weights, 1 takes the tuned ones
-    statistics: (U, W) summed statistics of each unit, decoded with weights tuned without it
-    value: of the objective, and its standard error; difference: to the value of the start weights
+    held_out: value of the objective, each unit decoded with weights tuned without it, and its
+    standard error; difference: to the value of the start weights
     """
 
     share: float
-    statistics: Sums
-    value: float
+    held_out: float
     error: float
     difference: float
     difference_error: float
-
-    def to_dict(self) -> dict[str, object]:
-        """Entry of a weights file."""
-        return {
-            "share": self.share,
-            "held_out": self.value,
-            "error": self.error,
-            "difference": self.difference,
-            "difference_error": self.difference_error,
-        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """All candidates, start first, and the chosen one.
 
+    statistics: (U, W) summed statistics of each held-out unit at the chosen share
     anchor: the start weights; tuned: (F,) mean of the weights tuned in the folds
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
     objective: name of the objective that all values are of
@@ -149,6 +139,7 @@ class Selection:
 
     candidates: tuple[Candidate, ...]
     chosen: Candidate
+    statistics: Sums
     objective: str
     anchor: Anchor
     tuned: NDArray[np.float64]
@@ -168,12 +159,12 @@ class Selection:
         """Entry of a weights file."""
         return {
             "folds": self.n_folds,
-            "held_out": {"unit": self.unit, "number": len(self.chosen.statistics)},
+            "held_out": {"unit": self.unit, "number": len(self.statistics)},
             "objective": self.objective,
             "start": self.anchor.name,
-            "candidates": [one.to_dict() for one in self.candidates],
-            "chosen": self.chosen.to_dict(),
-            "held_out_bleu": bleu_of(self.chosen.statistics),
+            "candidates": [asdict(one) for one in self.candidates],
+            "chosen": asdict(self.chosen),
+            "held_out_bleu": bleu_of(self.statistics),
         }
 
     def table(self) -> list[str]:
@@ -188,7 +179,7 @@ class Selection:
     def to_text(self) -> str:
         """The chosen candidate and its held-out value, in one line for people."""
         start, chosen = self.candidates[0], self.chosen
-        how = f"{self.n_folds}-fold cross-validation over {len(start.statistics)} {self.unit}"
+        how = f"{self.n_folds}-fold cross-validation over {len(self.statistics)} {self.unit}"
         if self.kept:
             return (
                 f"held-out {self.objective} {_with_error(start)} with {self.anchor.name}: no tuned "
@@ -196,13 +187,13 @@ class Selection:
             )
         return (
             f"held-out {self.objective} {_with_error(chosen)}; {self.anchor.name} "
-            f"{start.value:.2f}, difference {_difference(chosen)} ({how}; "
+            f"{start.held_out:.2f}, difference {_difference(chosen)} ({how}; "
             f"{chosen.share:g} of the way to the tuned weights)"
         )
 
 
 def _with_error(one: Candidate) -> str:
-    return f"{one.value:.2f} ± {one.error:.2f}"
+    return f"{one.held_out:.2f} ± {one.error:.2f}"
 
 
 def _difference(one: Candidate) -> str:
@@ -260,7 +251,8 @@ def cross_validate(
     candidates, chosen = _compared(shares, sums, search.goal.objective, confidence)
     selection = Selection(
         candidates,
-        chosen,
+        candidates[chosen],
+        sums[chosen],
         search.goal.objective.name,
         anchor,
         anchor.mean(tuned),
@@ -287,8 +279,8 @@ def _in_blocks(pool: Pool) -> Pool:
 
 def _compared(
     shares: Sequence[float], sums: Sums, objective: Objective, confidence: float
-) -> tuple[tuple[Candidate, ...], Candidate]:
-    """The candidates, start first, given their statistics (U, W), and the one that is chosen.
+) -> tuple[tuple[Candidate, ...], int]:
+    """The candidates, start first, given their statistics (C, U, W), and which one is chosen.
 
     The start where no candidate is better, else one within one standard error of the best.
     """
@@ -299,7 +291,6 @@ def _compared(
     candidates = tuple(
         Candidate(
             share,
-            sums[c],
             float(values[c]),
             _error(without[c]),
             float(values[c] - values[0]),
@@ -313,13 +304,13 @@ def _compared(
 
         errors = float(stdtrit(len(groups) - 1, confidence))
     near = [
-        one
+        c
         for c, one in enumerate(candidates)
         if c > 0
         and one.difference > errors * one.difference_error
-        and one.value >= values[best] - _error(without[best] - without[c])
+        and one.held_out >= values[best] - _error(without[best] - without[c])
     ]
-    return candidates, near[(len(near) - 1) // 2] if near else candidates[0]
+    return candidates, near[(len(near) - 1) // 2] if near else 0
 
 
 def _error(values: NDArray[np.float64]) -> float:

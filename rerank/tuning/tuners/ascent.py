@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from rerank.compilation import njit
 from rerank.tuning.goal import BLEU_GOAL, SearchGoal, SearchLine, Step
-from rerank.tuning.objective import Sums, bleu_of, length_of
-from rerank.tuning.pool import Pool
+from rerank.tuning.objective import Sums, bleu_of
+from rerank.tuning.pool import Pool, add_columns
 from rerank.tuning.tuners.envelope import Envelopes, SearchDirection
 
 CHOSEN = 2  # first steps, each the best of all features
@@ -72,11 +72,6 @@ class Optimum:
     def bleu(self) -> float:
         """Corpus BLEU, 0..100, whatever the goal."""
         return bleu_of(self.statistics)
-
-    @property
-    def ratio(self) -> float:
-        """Length of the choices ÷ length of the references."""
-        return length_of(self.statistics)
 
 
 class Point(ABC):
@@ -183,13 +178,8 @@ class Axes:
 
         Memory: 8 n bytes per varying feature, unless all vary and the pool is stored by columns.
         """
-        if pool not in _KEPT:
-            _KEPT[pool] = cls._of(pool)
-        return _KEPT[pool]
-
-    @classmethod
-    def _of(cls, pool: Pool) -> Axes:
-        pool = replace(pool, statistics=_narrow(pool))
+        if pool in _KEPT:
+            return _KEPT[pool]
         columns = pool.features.T  # shared with the pool, if it is stored by columns
         found = [SearchDirection.of(pool, column) for column in columns]
         varying = [f for f, direction in enumerate(found) if direction.spread > 0]
@@ -200,7 +190,9 @@ class Axes:
         directions = tuple(
             replace(found[f], slopes=own) for f, own in zip(varying, columns, strict=True)
         )
-        return cls(pool, np.array(varying, dtype=np.int64), columns, directions)
+        narrow = replace(pool, statistics=_narrow(pool))
+        axes = cls(narrow, np.array(varying, dtype=np.int64), columns, directions)
+        return _KEPT.setdefault(pool, axes)
 
     @property
     def spreads(self) -> NDArray[np.float64]:
@@ -224,14 +216,12 @@ def _narrow(pool: Pool) -> Sums:
     if statistics.dtype.kind == "f":
         return statistics
     most = int(statistics.max(initial=0)) - int(statistics.min(initial=0))
-    for kind in (np.int16, np.int32):
-        if most <= np.iinfo(kind).max:
-            if statistics.dtype == kind:
-                return statistics
-            found = pool.store.large(statistics.shape, kind)
-            found[...] = statistics
-            return found
-    return statistics
+    kind = next((kind for kind in (np.int16, np.int32) if most <= np.iinfo(kind).max), np.int64)
+    if statistics.dtype == kind:
+        return statistics
+    found = pool.store.large(statistics.shape, kind)
+    found[...] = statistics
+    return found
 
 
 class PoolPoint(Point):
@@ -251,7 +241,7 @@ class PoolPoint(Point):
         n, store = axes.pool.fixed.shape, axes.pool.store
         self._scores, self._next_scores = (store.working(n, np.float64) for _ in range(2))
         self._scores[:] = axes.pool.fixed
-        _add_columns(axes.pool.offsets, axes.columns, weights[axes.features], self._scores)
+        add_columns(axes.pool.offsets, axes.columns, weights[axes.features], self._scores)
         self._choices = axes.pool.choices(self._scores)
         self._next_choices = np.empty_like(self._choices)
         super().__init__(
@@ -292,36 +282,6 @@ class PoolPoint(Point):
 
 Strategy: TypeAlias = Callable[[Point], None]
 """Moves a point until nothing gains, or it is exhausted."""
-
-
-def climb(
-    axes: Axes,
-    start: NDArray[np.float64],
-    goal: SearchGoal,
-    strategy: Strategy,
-    *,
-    bounds: Bounds | None = None,
-    most_searches: float = math.inf,
-) -> Optimum:
-    """The local optimum that a strategy reaches from weights `start` (F,). O(n) for each search."""
-    point = PoolPoint(axes, start, goal, bounds=bounds, most_searches=most_searches)
-    strategy(point)
-    return point.optimum()
-
-
-@njit(cache=True, nogil=True)
-def _add_columns(
-    offsets: NDArray[np.int64],
-    columns: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    scores: NDArray[np.float64],
-) -> None:
-    """Add weights (G,) · columns (G, n) to scores (n,), list by list: one pass through memory."""
-    for s in range(len(offsets) - 1):
-        for g in range(len(weights)):
-            if weights[g] != 0:
-                for row in range(offsets[s], offsets[s + 1]):
-                    scores[row] += weights[g] * columns[g, row]
 
 
 @njit(cache=True, nogil=True)

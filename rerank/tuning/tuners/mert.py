@@ -30,8 +30,8 @@ from rerank.tuning.tuners.ascent import (
     Axes,
     Bounds,
     Optimum,
+    PoolPoint,
     Strategy,
-    climb,
     coordinates,
     in_turn,
 )
@@ -147,14 +147,12 @@ class _Search:
         """The local optimum from the nearest weights within bounds."""
         if self.stopped.is_set():
             raise CancelledError
-        found = climb(
-            self.axes,
-            self.bounds.clipped(weights),
-            self.goal,
-            strategy,
-            bounds=self.bounds,
-            most_searches=most_searches,
+        start = self.bounds.clipped(weights)
+        point = PoolPoint(
+            self.axes, start, self.goal, bounds=self.bounds, most_searches=most_searches
         )
+        strategy(point)
+        found = point.optimum()
         self.report(found)
         return found
 
