@@ -209,16 +209,14 @@ def surface(
 ) -> dict[str, list[float | None]]:
     """Flatness of the objective around weights (G,), drawn to the file `plot` if there is one."""
     from rerank.tuning.provenance import flatness, sections
-    from rerank.tuning.tuners.ascent import Axes
 
-    objective, names = search.goal.objective, search.names
-    around = sections(pool, weights, objective)
+    objective = search.goal.objective
+    around = sections(pool, weights, objective, search.names)
     if plot is not None:
         from rerank.report.figures import plot_sections
 
-        spreads = Axes.of(pool).scale.tolist()
-        plot_sections(plot, around, names, spreads, objective=objective.name)
-    return flatness(around, names)
+        plot_sections(plot, around, objective=objective.name)
+    return flatness(around)
 
 
 def _provenance(

@@ -60,7 +60,8 @@ def read_set(
                     f"those of {len(lines)}",
                     source=run.name,
                 )
-            rows, missing = _counted(kbest, lines, metrics)
+            counted = [metric.of_lists(kbest, lines) for metric in metrics]
+            rows, missing = (np.hstack(side) for side in zip(*counted, strict=True))
             if kbest.n:
                 counts.append(run.store.kept(narrow(rows)))
                 gaps.append(missing)
@@ -84,14 +85,6 @@ def read_set(
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))
     return TuningSet(tuple(groups), tuple(counts), np.array(gaps), run.store)
-
-
-def _counted(
-    kbest: KBest, references: Sequence[Sequence[bytes]], metrics: Sequence[Metric]
-) -> tuple[Sums, Sums]:
-    """Statistics (n, W) of a document's candidates, and summed those of its gaps (W,)."""
-    found = [metric.of_lists(kbest, references) for metric in metrics]
-    return np.hstack([rows for rows, _ in found]), np.hstack([gaps for _, gaps in found])
 
 
 def tune_documents(

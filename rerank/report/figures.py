@@ -29,14 +29,12 @@ Curve = Sequence[tuple[float, float]]
 def plot_sections(
     path: str | Path,
     found: Sequence[Section],
-    names: Sequence[str],
-    spreads: Sequence[float],
     *,
     objective: str,
 ) -> None:
     """Write a figure with the objective along every feature, one panel each, to `path`.
 
-    names: of all features; spreads: (F,) spread of each. A panel shows weights within a change of
+    A panel shows weights within a change of
     about the size of all weights; the tuned weight is marked, and the range where the objective
     loses at most `NEAR` is shaded.
     """
@@ -46,11 +44,11 @@ def plot_sections(
     figure = _empty(3.2 * _COLUMNS, 2.4 * rows + 1.2)
     figure.suptitle("Objective along each weight, the others at their tuned values")
     figure.supylabel(objective)
-    size = max((abs(s.weight) * spreads[s.feature] for s in found), default=1.0) or 1.0
+    size = max((abs(s.weight) * s.spread for s in found), default=1.0) or 1.0
     marks: list[Any] = []
     for i, section in enumerate(found):
         axes = figure.add_subplot(rows, _COLUMNS, i + 1)
-        reach = size / spreads[section.feature]
+        reach = size / section.spread
         low, high = section.weight - reach, section.weight + reach
         left = np.clip(section.left, low, high)
         inside = np.append(left[1:], high) > left
@@ -58,7 +56,7 @@ def plot_sections(
         tuned = axes.axvline(section.weight, color="C1", linewidth=1)
         start, end = section.flat()
         flat = axes.axvspan(max(start, low), min(end, high), color="C1", alpha=0.15, linewidth=0)
-        axes.set_xlabel(f"weight of {names[section.feature]}", fontsize=9)
+        axes.set_xlabel(f"weight of {section.name}", fontsize=9)
         axes.tick_params(labelsize=7)
         marks = [steps, tuned, flat]
     meanings = ["objective", "tuned weight", f"objective at most {NEAR:g} below its tuned value"]

@@ -227,9 +227,8 @@ def goal_of(
     if options.length_price > 0:
         ratio = length_of(first) if options.length == "keep" else float(options.length)
         objective = LengthPenalty(objective, ratio, options.length_price)
-    if options.shrinkage_price == 0:
-        return SearchGoal(objective)
-    if settled or not start.any():
+    price, shrinkage = options.shrinkage_price, None
+    if price and (settled or not start.any()):
         if options.shrinkage:
             why = (
                 "a part of the scores is not tuned, so that the size of the tuned weights "
@@ -238,11 +237,9 @@ def goal_of(
                 else "all tuned weights start at 0"
             )
             raise UsageError(f"--shrink {options.shrinkage:g}: {why}; leave it out")
-        return SearchGoal(objective)
-    known = np.where(start != 0, scale(), 0.0)
-    if not known.any():
-        return SearchGoal(objective)
-    return SearchGoal(objective, Shrinkage(start, known, options.shrinkage_price))
+    elif price and (known := np.where(start != 0, scale(), 0.0)).any():
+        shrinkage = Shrinkage(start, known, price)
+    return SearchGoal(objective, shrinkage)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -31,29 +31,32 @@ NEAR = 0.1  # largest loss of a flat range, in points of the objective
 class Section:
     """An objective along one feature, all other weights fixed.
 
-    feature: its column; weight: its given weight; left: (m,) weights where intervals begin, −inf
-    first; values: (m,) objective on each interval
+    name: of the feature; spread: of its values; weight: its given weight; left: (m,) weights where
+    intervals begin, −inf first; values: (m,) objective on each interval
     """
 
-    feature: int
+    name: str
+    spread: float
     weight: float
     left: NDArray[np.float64]
     values: NDArray[np.float64]
 
-    def flat(self, near: float = NEAR) -> tuple[float, float]:
-        """The widest range around the weight where the objective loses at most `near`.
+    def flat(self) -> tuple[float, float]:
+        """The widest range around the weight where the objective loses at most `NEAR`.
 
         Ends may be infinite.
         """
         here = int(np.searchsorted(self.left, self.weight, side="right")) - 1
-        low = np.flatnonzero(self.values < self.values[here] - near)
+        low = np.flatnonzero(self.values < self.values[here] - NEAR)
         before, after = low[low < here], low[low > here]
         start = self.left[before[-1] + 1] if len(before) else -np.inf
         end = self.left[after[0]] if len(after) else np.inf
         return float(start), float(end)
 
 
-def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> list[Section]:
+def sections(
+    pool: Pool, weights: NDArray[np.float64], objective: Objective, names: Sequence[str]
+) -> list[Section]:
     """A section of each feature that varies, through weights (F,). O(n) for each."""
     axes = Axes.of(pool)
     point = PoolPoint(axes, weights, SearchGoal(objective))
@@ -62,14 +65,14 @@ def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> 
         line = point.line(axis)
         values = objective.along(line.changes[line.order], line.documents[line.order])
         places, left, _ = line.intervals()
-        here = float(weights[feature])
-        found.append(Section(feature, here, here + left, values[places]))
+        here, spread = float(weights[feature]), axes.directions[axis].spread
+        found.append(Section(names[feature], spread, here, here + left, values[places]))
     return found
 
 
-def flatness(found: Sequence[Section], names: Sequence[str]) -> dict[str, list[float | None]]:
+def flatness(found: Sequence[Section]) -> dict[str, list[float | None]]:
     """Least and greatest weight of each feature at which little is lost; None: unlimited."""
-    return {names[section.feature]: _finite(section.flat()) for section in found}
+    return {section.name: _finite(section.flat()) for section in found}
 
 
 def _finite(ends: tuple[float, float]) -> list[float | None]:

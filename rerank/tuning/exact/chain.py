@@ -197,11 +197,6 @@ class CandidateSubset(NamedTuple):
     rows: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
-    @classmethod
-    def all(cls, chain: DocumentChain) -> CandidateSubset:
-        """Every row of a document."""
-        return cls(np.arange(len(chain.fixed), dtype=np.int64), chain.offsets)
-
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where the pairs of each sentence begin, one after another, (S+1,)."""

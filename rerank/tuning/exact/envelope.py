@@ -66,7 +66,8 @@ def document_envelope(
     of candidates that are not dominated, and `parametric_viterbi` on these.
     """
     lines = (unary, pair)
-    boxes = _divided(chain, lines, CandidateSubset.all(chain), (lo, hi), _HALVINGS)
+    every = CandidateSubset(np.arange(len(chain.fixed)), chain.offsets)
+    boxes = _divided(chain, lines, every, (lo, hi), _HALVINGS)
     found = []
     for box, candidates in boxes:
         trellis = gathered(chain, unary, pair, candidates)

@@ -134,15 +134,21 @@ def _search_back(trellis: Trellis, block: Block, step: float) -> Floats:
 
 
 @njit(cache=True, nogil=True)
+def places(trellis: Trellis, block: Block, path: Ints) -> Ints:
+    """Places of the pairs along a path of a block; the last is that with the right neighbour."""
+    found, before = np.empty(len(path) + (block.right >= 0), np.int64), block.left
+    for i in range(len(found)):
+        now = path[i] if i < len(path) else block.right
+        found[i] = place(trellis, block.first + i, before, now)
+        before = now
+    return found
+
+
+@njit(cache=True, nogil=True)
 def path_score(trellis: Trellis, block: Block, path: Ints, step: float) -> float:
     """Score of a path of a block, summed as `best_of_block` does."""
-    total, before = 0.0, block.left
-    for i in range(len(path)):
-        at = place(trellis, block.first + i, before, path[i])
-        total += trellis.base[at] + step * trellis.slope[at]
-        before = path[i]
-    if block.right >= 0:
-        at = place(trellis, block.first + len(path), before, block.right)
+    total = 0.0
+    for at in places(trellis, block, path):
         total += trellis.base[at] + step * trellis.slope[at]
     return total
 
@@ -152,11 +158,8 @@ def path_size(trellis: Trellis, block: Block, step: float) -> float:
     """Sum of the absolute values that the scores of a block's paths add up."""
     total = 0.0
     for side in range(2):
-        before = block.left
-        for i in range(len(block.paths[side])):
-            at = place(trellis, block.first + i, before, block.paths[side, i])
+        for at in places(trellis, block, block.paths[side]):
             total += abs(trellis.base[at]) + abs(step * trellis.slope[at])
-            before = block.paths[side, i]
     return total
 
 
@@ -238,21 +241,13 @@ def _crossing(trellis: Trellis, block: Block) -> tuple[float, float]:
     The height is above the crossing; −1 where the paths are one.
     """
     falls = rises = 0.0
-    same = True
-    before = np.full(2, block.left)
-    length = len(block.begins) - 1
-    for i in range(length + (block.right >= 0)):
-        now = np.full(2, block.right)
-        if i < length:
-            now[0], now[1] = block.paths[0, i], block.paths[1, i]
-        if before[0] != before[1] or now[0] != now[1]:
-            same = False
-            p = place(trellis, block.first + i, before[0], now[0])
-            q = place(trellis, block.first + i, before[1], now[1])
-            falls += trellis.base[p] - trellis.base[q]
-            rises += trellis.slope[q] - trellis.slope[p]
-        before = now
-    if same:
+    one = places(trellis, block, block.paths[0])
+    other = places(trellis, block, block.paths[1])
+    for i in range(len(one)):
+        if one[i] != other[i]:
+            falls += trellis.base[one[i]] - trellis.base[other[i]]
+            rises += trellis.slope[other[i]] - trellis.slope[one[i]]
+    if (one == other).all():
         return 0.0, -1.0
     a, b = block.ends
     if rises <= 0:  # as good at both ends, up to rounding
