@@ -264,34 +264,24 @@ class ListRun(Run):
             if known and self.order is not None:
                 announce(f"{counts}; scores of the first document by {models} need not be computed")
                 return
-            words = self._decode_head(name, kbest, search)  # once to warm up
-            began = time.monotonic()
-            self._decode_head(name, kbest, search)
-            taken = time.monotonic() - began
+            head = kbest.head(SAMPLE)
+            if search is not None and not search.options.scale:
+                search = search.at(1.0)
+            for _ in range(2):  # once to warm up
+                began = time.monotonic()
+                scorers = [scorer.uncached_copy() for scorer in self.scorers]
+                sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
+                for batch in sample.batches(_contextual_only, search, keep=False):
+                    for document in batch.documents if search is None else ():
+                        document.under(document.first())
+                taken = time.monotonic() - began
             candidates, all_words = self.count_and_hold()
+            words = sum(len(head.tokens(row)) for row in range(head.n))
             seconds = taken * all_words / max(1, words)
             announce(
                 f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
                 f"{duration(seconds)}" + (f" with {models}" if models else "")
             )
-
-    def _decode_head(self, name: str, kbest: KBest, search: Search | None) -> int:
-        """Decode a document's first sentences, or score them; returns the number of their words."""
-        head = kbest.head(SAMPLE)
-        scorers = [scorer.uncached_copy() for scorer in self.scorers]
-        sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
-        if search is not None and not search.options.scale:
-            search = search.at(1.0)
-
-        def contextual_only(space: FeatureSpace) -> Array:
-            weights = np.zeros(space.width)
-            weights[list(space.contextual)] = 1.0
-            return weights
-
-        for batch in sample.batches(contextual_only, search, keep=False):
-            for document in batch.documents if search is None else ():
-                document.under(document.first())
-        return sum(len(head.tokens(row)) for row in range(head.n))
 
     def write_list(
         self,
@@ -323,6 +313,13 @@ class ListRun(Run):
             return 0
         largest = np.maximum.reduceat(totals, document.offsets[:-1])
         return int((largest > totals[document.chosen_rows(choices)]).sum())
+
+
+def _contextual_only(space: FeatureSpace) -> Array:
+    """Weights (F,) of 1 for the features that depend on context."""
+    weights = np.zeros(space.width)
+    weights[list(space.contextual)] = 1.0
+    return weights
 
 
 def _opened(
