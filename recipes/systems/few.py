@@ -24,13 +24,13 @@ from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS
-from rerank.tuning.features import Alternatives, TunedFeatures, values_of_systems
+from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import bleu_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import TuningSet
 from rerank.tuning.run import tune
 
-Read = tuple[TuningSet, Alternatives, Bleu]
+Read = tuple[TuningSet, TunedFeatures, Bleu]
 
 
 def wmt23(data: Path) -> Read:
@@ -54,12 +54,13 @@ def read(lists: Lists, reference: Path, tokenize: str) -> Read:
     with ListRun.open(lists, notices, documents=documents) as source:
         split = documents.split(lines)
         corpus = read_set(source, split, [metric], TunedFeatures(), lambda line: None)
-        return corpus, Alternatives(source.systems, DOCUMENT_BLEU), metric
+        features = TunedFeatures(systems=source.systems, consensus=DOCUMENT_BLEU)
+        return corpus, features, metric
 
 
 def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
     """BLEU of document MBR and of tuned weights on other documents, over the best system's."""
-    corpus, alternatives, metric = found
+    corpus, features, metric = found
     others = [d for d in range(len(corpus.documents)) if d not in tuning]
     result = tune(
         corpus.take(tuning),
@@ -67,14 +68,14 @@ def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
         decode=lambda documents, weights: [
             one.choices for one in search_documents(documents, weights, AUTO)
         ],
-        features=TunedFeatures(alternatives=alternatives),
+        features=features,
         plan=Plan(),
         notices=Notices(),
     )
     objective = result.task.goal.objective
-    values = values_of_systems(alternatives.systems, result.task.corpus, objective)
+    values = values_of_systems(features.systems, result.task.corpus, objective)
     best = max(values, key=lambda name: values[name])
-    (label,) = (one for one, name in alternatives.systems.items() if name == best)
+    (label,) = (one for one, name in features.systems.items() if name == best)
     rest = result.task.on(others, 1)
 
     def alone(name: str) -> float:
@@ -84,7 +85,7 @@ def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
 
     base = alone(label)
     tuned = bleu_of(rest.decode(result.weights)[1])
-    return alone(alternatives.consensus) - base, tuned - base
+    return alone(features.consensus) - base, tuned - base
 
 
 def main() -> None:

@@ -150,17 +150,19 @@ COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
 def _features(
     weights: MertWeights, start: Weights | None, run: ListRun, plan: Plan
 ) -> TunedFeatures:
-    """The tuned features, with alternatives for a start where there are systems, but no weights."""
+    """The tuned features; one of the systems, or their consensus, is a start without weights."""
     from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_CHRF
-    from rerank.tuning.features import Alternatives, TunedFeatures
+    from rerank.tuning.features import TunedFeatures
 
-    source, ranges = display(weights.files.start or ""), dict(weights.files.ranges)
-    features = TunedFeatures(weights.features or (), start, source, ranges)
-    if start is not None or not run.systems:
-        return features
     only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]
-    consensus = SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU
-    return replace(features, alternatives=Alternatives(run.systems, consensus))
+    return TunedFeatures(
+        weights.features or (),
+        start,
+        display(weights.files.start or ""),
+        dict(weights.files.ranges),
+        systems={} if start else run.systems,
+        consensus=SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU,
+    )
 
 
 def _score_shard(
@@ -252,7 +254,7 @@ def _provenance(
         made["scorers"] = {
             one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in entries
         }
-    if task.features.alternatives.systems:
+    if task.features.systems:
         made["start"] = task.features.source
         made["systems"] = values_of_systems(run.systems, task.corpus, task.goal.objective)
         made["indicators"] = {name: label for label, name in run.systems.items()}
@@ -271,14 +273,13 @@ def _scores(
 
     from rerank.tuning.objective import length_of
 
-    whole, begin, shown = sums.sum(axis=0), 0, list[str]()
+    ends, shown = np.cumsum([metric.width for metric in metrics]), list[str]()
     entries: list[dict[str, object]] = []
-    for metric in metrics:
-        score = metric.shown(float(metric.scores(np.asarray(whole[begin : begin + metric.width]))))
+    for metric, own in zip(metrics, np.split(sums.sum(axis=0), ends[:-1]), strict=True):
+        score = metric.shown(float(metric.scores(own)))
         signature = metric.signature(n_references)
         shown.append(f"{metric.name} {score:.2f} ({signature})")
         entries.append({"score": score, "signature": signature})
-        begin += metric.width
     if len(shown) > 1:
         announce(f"decoded: {'; '.join(shown)}")
     bleu, *others = entries

@@ -35,21 +35,14 @@ BESIDE = 1.0  # weight of the best system beside the consensus
 
 
 @dataclass(frozen=True, slots=True)
-class Alternatives:
-    """Features of the start: of each system, by label its name; and of their consensus."""
-
-    systems: Mapping[str, str] = field(default_factory=dict)
-    consensus: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class TunedFeatures:
     """Which features are tuned, from which start weights, and within which ranges.
 
     names: of the tuned features, empty for all; given: start weights, 0 for features
     without one, and `source`, where they come from; ranges: least and greatest weight, by the name
     of a feature or of one of its columns; option: of the shell that names them, for messages;
-    alternatives: features one of which alone is the start, where no weights are given
+    systems, consensus: where no weights are given, features one of which is the start: of each
+    system, by label its name; and of their consensus
     """
 
     names: Sequence[str] = ()
@@ -57,7 +50,8 @@ class TunedFeatures:
     source: str = "start"
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     option: str = "--features"
-    alternatives: Alternatives = field(default_factory=Alternatives)
+    systems: Mapping[str, str] = field(default_factory=dict)
+    consensus: str = ""
 
     @property
     def total(self) -> bool:
@@ -159,7 +153,7 @@ def start_of_systems(
     The values of all systems, and the held-out ones of both starts, are announced. O(M (n + D))
     time for M systems and D documents.
     """
-    names, consensus = features.alternatives.systems, {features.alternatives.consensus: 1.0}
+    names, consensus = features.systems, {features.consensus: 1.0}
     beside = {label: consensus | {label: BESIDE} for label in names}
     alone = {label: {label: 1.0} for label in names}
     sums: NDArray[Any] = np.array(

@@ -31,7 +31,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, read_lines
 from rerank.files.paths import display
 from rerank.formats.moses_tuning import ExtractorBlock, feature_blocks, statistics_blocks
-from rerank.formats.tokens import NUMBER, shown
+from rerank.formats.tokens import NUMBER, Place, shown
 from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.features import TunedFeatures
@@ -227,26 +227,25 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> N
     `InputError` for another number of lines or of values, for a value that is not finite, and for
     a least value above the largest.
     """
-    source, found = display(path), []
-    for n, line in enumerate(read_lines(path, notices, max_bytes=MAX_LINE_BYTES), 1):
-        if not line.strip():
-            continue
-        try:
-            row = [_finite(token) for token in line.split()]
-            if len(row) != len(names):
-                raise InputError(
-                    f"expected {len(names)} values, for {names[0]} … {names[-1]}, found {len(row)}"
-                )
-        except InputError as fault:
-            raise InputError(str(fault), source=source, line=n) from None
-        found.append(np.array(row))
+    place, found = Place(display(path), notices), list[NDArray[np.float64]]()
+    for line in place.numbered(read_lines(path, notices, max_bytes=MAX_LINE_BYTES)):
+        tokens = line.split()
+        row = [float(token) if NUMBER.fullmatch(token) else math.nan for token in tokens]
+        for token, value in zip(tokens, row, strict=True):
+            if not abs(value) <= LARGEST:
+                raise place.fault(f"expected a finite decimal number, found {shown(token)}")
+        if row and len(row) != len(names):
+            raise place.fault(
+                f"expected {len(names)} values, for {names[0]} … {names[-1]}, found {len(row)}"
+            )
+        found += [np.array(row)] if row else []
         if len(found) > 3:
             break
     if len(found) != 3:
         more = " or more" if len(found) > 3 else ""
         raise InputError(
             f"expected three lines, start, least and largest values, found {len(found)}{more}",
-            source=source,
+            source=place.source,
         )
     wrong = np.flatnonzero(found[1] > found[2])
     if len(wrong):
@@ -254,21 +253,13 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> N
         raise InputError(
             f"expected a range for {names[wrong[0]]}, found {least:g} to {largest:g}; "
             "lines are start, least, largest",
-            source=source,
+            source=place.source,
         )
     start, lowest, highest = found
     if lowest.any() or (highest != 1).any():  # 0 to 1 is the default of mert-moses.pl
         notices.add(
             "ranges other than 0 to 1, which weights may leave, as they may in Moses' mert; "
             "--range keeps weights within a range",
-            source=source,
+            source=place.source,
         )
     return start
-
-
-def _finite(token: bytes) -> float:
-    """A finite decimal number."""
-    value = float(token) if NUMBER.fullmatch(token) else math.nan
-    if not abs(value) <= LARGEST:
-        raise InputError(f"expected a finite decimal number, found {shown(token)}")
-    return value

@@ -133,12 +133,13 @@ def tune(
     Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
     and `conditional` are made anew in each round under the path decoded last; `exact` needs none.
     With `select` of the plan, cross-validation then chooses weights between the start and these.
-    Where the features have alternatives and no start weights, one of these is the start.
+    Where the features are of systems and have no start weights, one system or the consensus is the
+    start.
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     saved, objective = saved or SavedSearches(), objective_of(plan.objective_options, metrics)
     task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
-    if features.alternatives.systems and features.given is None:
+    if features.systems and features.given is None:
         features = start_of_systems(features, task.corpus, task.goal.objective, announce)
         task = replace(task, features=features)
         rest = rest and replace(rest, features=features)
@@ -169,7 +170,7 @@ def _selected(task: Task, announce: Printer) -> Selection | None:
 
     Features that depend on context are scored after the path of the start weights.
     """
-    path, systems = task.corpus.first, task.features.alternatives.systems
+    path, systems = task.corpus.first, task.features.systems
     if task.contextual and task.full_start.any():
         path = task.decode(task.start)[0]
     return cross_validate(
