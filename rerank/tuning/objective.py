@@ -234,8 +234,7 @@ def metrics_of(objective: str) -> list[str]:
 
 def _accumulated(changes: Sums) -> Sums:
     """Cumulative sums over rows, in 64 bits."""
-    wide = np.float64 if changes.dtype.kind == "f" else np.int64
-    return np.cumsum(changes, axis=0, dtype=wide)
+    return np.cumsum(changes, axis=0, dtype=np.result_type(changes, np.int64))
 
 
 def _by_document(

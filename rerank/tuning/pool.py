@@ -110,8 +110,8 @@ class Pool:
 
     def sums(self, choices: NDArray[np.int64]) -> Sums:
         """Summed statistics (D, W) of the chosen rows of each document, ascending. O(S W)."""
-        wide = np.float64 if self.statistics.dtype.kind == "f" else np.int64
-        sums = np.zeros((self.n_documents, self.statistics.shape[1]), dtype=wide)
+        shape = (self.n_documents, self.statistics.shape[1])
+        sums = np.zeros(shape, np.result_type(self.statistics, np.int64))
         _add_rows(self.statistics, choices, self.places, sums)
         return sums
 

@@ -99,10 +99,9 @@ class SavedSearches:
                 self.found += 1
                 return kept
         made = search()
-        sums = made.statistics
         arrays = {
             "weights": made.weights,
-            "statistics": sums if sums.dtype.kind == "f" else sums.astype(np.int64),
+            "statistics": made.statistics.astype(np.result_type(made.statistics, np.int64)),
             "value": np.array([made.value]),
             "searches": np.array([made.searches]),
         }

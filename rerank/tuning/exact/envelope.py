@@ -42,8 +42,8 @@ class DocumentEnvelope:
 
     def changes(self, statistics: Sums) -> Sums:
         """What each break adds to the summed statistics of the path, (m, W); O(x W)."""
-        kind = np.float64 if statistics.dtype.kind == "f" else np.int64
-        found = np.zeros((len(self.breaks), statistics.shape[1]), dtype=kind)
+        shape = (len(self.breaks), statistics.shape[1])
+        found = np.zeros(shape, np.result_type(statistics, np.int64))
         _changes((self.first, self.starts, self.sentences, self.rows), statistics, found)
         return found
 
