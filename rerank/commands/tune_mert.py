@@ -1,4 +1,11 @@
-"""`rerank tune-mert`: weights of dense features, tuned on whole documents."""
+"""`rerank tune-mert`: weights of dense features, tuned on whole documents.
+
+For lists of systems' outputs the start is that of `rerank.tuning.features.start_of_systems`, unless
+weights are given. Several processes may share the documents: scores of orders 0 and 1 are all that
+models compute, those of other orders after the histories of the first candidates and of the start
+weights' search. Memory: see `TuningSet`; candidates that do not fit into `--memory` lie in files
+(`rerank.files.arrays`).
+"""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class PoolSearch:
             )
         tuner: Tuner = attribute(ALGORITHMS[plan.algorithm])
         weights = tuner(pool, start, rng=np.random.default_rng(plan.settings.seed))
-        if not pool.fixed.any():
+        if not self.bounds.settle_scale(pool):
             weights = unit_norm(weights, start=start, varying=Axes.of(pool).features)
         best = Optimum.at(pool, weights, goal)
         return PoolResult(best, Optimum.at(pool, start, goal), (best,))

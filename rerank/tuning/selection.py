@@ -61,7 +61,7 @@ class Anchor:
     ) -> Anchor:
         """The start weights, or the best single feature of a pool where there are none."""
         spreads = Axes.of(pool).scale
-        settled = bool(pool.fixed.any()) or not search.bounds.free_of_scale
+        settled = search.bounds.settle_scale(pool)
         if settled or (start * spreads).any():
             return cls(start, spreads, settled, name)
         feature, name = _best_feature(pool, search)

@@ -43,6 +43,10 @@ class Bounds:
         ends = np.concatenate([self.low, self.high])
         return bool((np.isinf(ends) | (ends == 0)).all())
 
+    def settle_scale(self, pool: Pool) -> bool:
+        """Whether the scale of the weights matters on a pool: for fixed scores, or for ranges."""
+        return bool(pool.fixed.any()) or not self.free_of_scale
+
     def clipped(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest weights (F,) within the ranges."""
         return np.clip(weights, self.low, self.high)

@@ -87,9 +87,9 @@ def optimise(
     optima = _Search(axes, goal, bounds, settings, report).optima(start, history)
     if not pool.fixed.any():  # all-zero weights choose the first candidates; they are not a result
         optima = [o for o in optima if o.weights[axes.features].any()]
-        if bounds.free_of_scale:
-            unit = partial(unit_norm, start=start, varying=axes.features)
-            optima = [replace(o, weights=unit(o.weights)) for o in optima]
+    if not bounds.settle_scale(pool):
+        unit = partial(unit_norm, start=start, varying=axes.features)
+        optima = [replace(o, weights=unit(o.weights)) for o in optima]
     best = max(optima, key=lambda optimum: optimum.value, default=given)
     best = replace(Optimum.at(pool, best.weights, goal), searches=best.searches)
     no_start = not (start.any() or pool.fixed.any())
