@@ -235,8 +235,8 @@ def choose_spread(documents: Sequence[Rows], metric: Metric) -> SpreadChoice:
     """
     of_folds = folds_of([one.shape[1] for one in documents])
     whole = np.concatenate(documents, axis=1)
-    both = np.stack([whole[:, fold].sum(axis=1) for fold in of_folds], axis=1)
-    sums, plain, folds = both[:-1], both[-1], np.arange(len(of_folds))
+    every = np.stack([whole[:, fold].sum(axis=1) for fold in of_folds], axis=1)
+    sums, plain, folds = every[:-1], every[-1], np.arange(len(of_folds))
     chosen = [best(np.delete(sums, g, axis=1), metric) for g in folds]
     both = np.stack([sums[chosen, folds], plain])  # (2, G, W)
     mbr, highest = metric.scores(both.sum(axis=1)).tolist()
