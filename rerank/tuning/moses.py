@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
@@ -66,11 +66,6 @@ class ExtractedLists:
     def space(self) -> FeatureSpace:
         """The dense features."""
         return FeatureSpace.of(self.labels, (), total=False)
-
-    def pool(self, sparse_weights: Mapping[str, float]) -> Pool:
-        """The pool; its fixed part is the weighted sparse features, one without weight counts 0."""
-        fixed = self.sparse.dot(sparse_weights)
-        return Pool(self.offsets, self.features, self.statistics, fixed)
 
 
 def read_extracted(
@@ -192,11 +187,10 @@ def tune_extracted(
 ) -> ExtractedTuning:
     """Weights tuned on extracted lists; RerankError where only all-zero weights are found."""
     columns, full = features.columns(data.space), features.start(data.space)
-    pool, held = data.pool(features.other_sparse(data.space)), np.ones(len(full), bool)
-    held[columns] = False
-    if held.any():  # these columns go into the fixed scores
-        fixed = pool.fixed + pool.features[:, held] @ full[held]
-        pool = replace(pool, features=pool.features[:, columns], fixed=fixed)
+    held = np.setdiff1d(np.arange(len(full)), columns)
+    # what is not tuned is fixed: these columns, and sparse features; one without weight counts 0
+    fixed = data.sparse.dot(features.other_sparse(data.space)) + data.features[:, held] @ full[held]
+    pool = Pool(data.offsets, data.features[:, columns], data.statistics, fixed)
     start, options = full[columns], plan.objective_options
     goal = goal_of(
         options,
