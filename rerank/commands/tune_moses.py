@@ -107,7 +107,10 @@ def tune_moses(options: TuneMosesOptions) -> None:
             source = display(weights.start or given.features[0])
             notices.add(kind, source=source, count=len(lacking))
         if frame is not None:  # a fault is reported before the work
-            begin, source = by_name(features.start(space), space.labels), display(weights.base)
+            begin, source = (
+                by_name(features.start(space), space.labels),
+                display(weights.base or ""),
+            )
             merged(frame, begin, sparse, None, Notices(), source=source)
         result = tune_extracted(data, features, plan, notices, announce)
         inputs.check()

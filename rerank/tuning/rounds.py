@@ -250,7 +250,7 @@ def exact(task: Task) -> Rounds:
     chains = ChainSet.of_documents(task.corpus)
     columns, goal, bounds = task.columns, task.goal, task.features.bounds(task.space)
     spreads = chains.spreads[columns]
-    if constant := [task.names[g] for g in np.flatnonzero(spreads == 0)]:
+    if constant := [task.names[g] for g in np.flatnonzero(spreads == 0).tolist()]:
         task.notices.add(CONSTANT, names=constant)
     shrinkage = goal.shrinkage and goal.shrinkage.among(columns, task.space.width)
     full_goal = SearchGoal(goal.objective, shrinkage)
