@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -157,17 +156,7 @@ def epoch_order(n_documents: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return np.random.default_rng((seed, epoch)).permutation(n_documents)
 
 
-class EpochSegments(Protocol):
-    """The segments of an epoch, a function of seed and epoch alone."""
-
-    def __call__(
-        self, corpus: Corpus, *, streams: int, length: int, seed: int, epoch: int
-    ) -> Iterator[Segment]:
-        """Segments of up to `length` sentences from each of `streams` streams."""
-        ...
-
-
-SEGMENTS: Mapping[str, EpochSegments] = {
+SEGMENTS: Mapping[str, Callable[..., Iterator[Segment]]] = {  # of an epoch, by its seed alone
     "carried": carried_segments,
     "independent": independent_segments,
 }

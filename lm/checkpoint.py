@@ -209,7 +209,7 @@ def read_vocabulary(manifest: Path, digest: object, size: int, numbers: int) -> 
 
     ModelError if it is not in the folder of the manifest, or not the one of this digest.
     """
-    if not isinstance(digest, str) or not is_digest(digest):
+    if not is_digest(digest):
         raise ModelError(f"{manifest}: expected a vocabulary's digest, found {digest!r:.80}")
     path = manifest.with_name(_VOCABULARY.format(digest))
     raw = read_verified(path, digest, _VOCABULARY_BYTES + 256 * min(size, numbers))

@@ -22,14 +22,11 @@ from lm.evaluation import perplexity_by_document
 from lm.model import DocumentLM
 from lm.reading import contexts_after, entered
 from lm.scoring import LogProbs, ScoringEngine, after
-from lm.sentences import Rows
 from lm.trie import Candidates
 
 TOGETHER = 128  # items scored at once
-Sentence = Sequence[int]
+Sentence = Sequence[int]  # of ids
 Document = Sequence[Sentence]
-Variants = Sequence[Sentence]
-Ids = Sequence[int]
 TOKENS = 1 << 20  # words and sentences held at once, or one document
 STREAMS = 64  # documents read side by side
 Orders = NDArray[np.int64]
@@ -48,30 +45,18 @@ def scores_in_contexts(
     """
     for begin in range(0, len(variants), TOGETHER):
         items = slice(begin, begin + TOGETHER)
-        yield from _scores(engine, variants[items], contexts[items])
-
-
-def _scores(
-    engine: ScoringEngine,
-    variants: Sequence[Sequence[Sentence]],
-    contexts: Sequence[Sequence[Document]],
-) -> list[LogProbs]:
-    keys = [[context_key(engine.model, text) for text in texts] for texts in contexts]
-    texts = {
-        key: text
-        for own, given in zip(keys, contexts, strict=True)
-        for key, text in zip(own, given, strict=True)
-    }
-    number = {key: n for n, key in enumerate(texts)}
-    rows = contexts_after(engine.model, Corpus.of([*texts.values()]))
-    requests, places = [], []
-    for candidates, own in zip(variants, keys, strict=True):
-        chosen, place = np.unique([number[key] for key in own], return_inverse=True)
-        index = torch.from_numpy(chosen).to(rows.device)
-        requests.append((Candidates.of([candidates]), rows.take(index)))
-        places.append(place)
-    found = after(engine, requests)
-    return [scores[place] for (scores, _), place in zip(found, places, strict=True)]
+        keys = [[context_key(engine.model, text) for text in own] for own in contexts[items]]
+        texts = dict(zip(chain(*keys), chain(*contexts[items]), strict=True))
+        number = {key: n for n, key in enumerate(texts)}
+        rows = contexts_after(engine.model, Corpus.of([*texts.values()]))
+        requests, places = [], []
+        for candidates, own in zip(variants[items], keys, strict=True):
+            chosen, place = np.unique([number[key] for key in own], return_inverse=True)
+            index = torch.from_numpy(chosen).to(rows.device)
+            requests.append((Candidates.of([candidates]), rows.take(index)))
+            places.append(place)
+        found = after(engine, requests)
+        yield from (scores[place] for (scores, _), place in zip(found, places, strict=True))
 
 
 def context_key(model: DocumentLM, text: Document) -> Hashable:
@@ -104,7 +89,7 @@ def scores_of_followers(
 
 
 def answer_log_probs(
-    engine: ScoringEngine, document: Sequence[Ids], query: tuple[Ids, Ids], answers: Ids
+    engine: ScoringEngine, document: Document, query: tuple[Sentence, Sentence], answers: Sentence
 ) -> NDArray[np.float64]:
     """Log-probabilities (A,) of answers to be the missing word of a query, in nats.
 
@@ -116,7 +101,11 @@ def answer_log_probs(
     MemoryError.
     """
     left, right = (list(ids) for ids in query)
-    context = _context_after(engine, document)
+    context = engine.model.context.start(1).detach()
+    for sentence in document:
+        ((_, summary),) = after(engine, [(Candidates.of([[sentence]]), context)])
+        with engine.backend.inference():
+            context = engine.model.context.advance(context, summary)
     words = len(left) + 1 + len(right)
     at_once = max(1, engine.backend.tokens(engine.model.config.hidden) // words)
     parts = [answers[i : i + at_once] for i in range(0, len(answers), at_once)]
@@ -124,16 +113,6 @@ def answer_log_probs(
     scores = [s[0] for s, _ in after(engine, [(own, context) for own in lists])]
     joint = np.concatenate([np.zeros(0), *scores])
     return joint - float(np.logaddexp.reduce(joint))
-
-
-def _context_after(engine: ScoringEngine, document: Sequence[Ids]) -> Rows:
-    """The context after a document's sentences."""
-    context = engine.model.context.start(1).detach()
-    for sentence in document:
-        ((_, summary),) = after(engine, [(Candidates.of([[sentence]]), context)])
-        with engine.backend.inference():
-            context = engine.model.context.advance(context, summary)
-    return context
 
 
 def distinct_orders(corpus: Corpus, document: int, most: int, rng: np.random.Generator) -> Orders:
@@ -171,9 +150,11 @@ def log_probs_of_orders(
     """
     alike = saved.model.order == 0
     read = {d: own[:0] for d, own in orders.items()} if alike else orders
-    found = chain.from_iterable(_log_probs(saved, text) for text in _texts(corpus, read))
+    texts = map(saved.in_reading_order, _texts(corpus, read))
+    found = (perplexity_by_document(saved.model, text, streams=STREAMS) for text in texts)
+    nats = (document.nats for one in found for document in one.documents or ())
     for d, own in read.items():
-        log_probs = np.fromiter(islice(found, 1 + len(own)), dtype=np.float64)
+        log_probs = -np.fromiter(islice(nats, 1 + len(own)), dtype=np.float64)
         yield np.repeat(log_probs, 1 + len(orders[d])) if alike else log_probs
 
 
@@ -203,9 +184,3 @@ def _texts(corpus: Corpus, orders: Mapping[int, Orders]) -> Iterator[Corpus]:
             size += each
     if held:
         yield corpus.rearranged(held)
-
-
-def _log_probs(saved: SavedModel, text: Corpus) -> Iterator[float]:
-    """Log p of each document of a text."""
-    found = perplexity_by_document(saved.model, saved.in_reading_order(text), streams=STREAMS)
-    return (-document.nats for document in found.documents or ())

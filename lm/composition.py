@@ -6,7 +6,8 @@ Addresses `module:attribute` keep the tables free of torch.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -152,7 +153,7 @@ def fact(maker: Any, name: str) -> Any:
 Zoo: TypeAlias = Mapping[str, Composition]
 
 
-class ZooWithFamilies(Zoo):
+class ZooWithFamilies(dict[str, Composition]):
     """Compositions by name, and families of them by pattern, a name that ends in -N.
 
     A family's context has the keyword `sentences`; its order is N, one of `numbers`. Members are
@@ -162,28 +163,19 @@ class ZooWithFamilies(Zoo):
     numbers = range(1, 101)
 
     def __init__(self, models: Zoo, families: Mapping[str, Composition]) -> None:
-        self._models, self.families = models, families
+        super().__init__(models)
+        self.families = families
 
-    def __getitem__(self, name: str) -> Composition:
-        """The composition of a name."""
-        if name in self._models or name not in self:
-            return self._models[name]
-        pattern, number = self._member(name)
-        family = self.families[pattern]
+    def __missing__(self, name: str) -> Composition:
+        """The member of a family."""
+        found = re.fullmatch(r"(.+)-([1-9][0-9]{0,8})", name)
+        family = self.families.get(f"{found[1]}-N") if found else None
+        if found is None or family is None or int(found[2]) not in self.numbers:
+            raise KeyError(name)
+        number = int(found[2])
         return replace(family, context=ContextWindow(family.context, number), order=number)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._models or self._member(str(name))[0] in self.families
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._models)
-
-    def __len__(self) -> int:
-        return len(self._models)
-
-    def _member(self, name: str) -> tuple[str, int]:
-        """The pattern and the number of a family's member; "" and 0 for other names."""
-        found = re.fullmatch(r"(.+)-([1-9][0-9]{0,8})", name)
-        if found is None or int(found[2]) not in self.numbers:
-            return "", 0
-        return f"{found[1]}-N", int(found[2])
+        with suppress(KeyError):
+            return bool(self[str(name)])
+        return False

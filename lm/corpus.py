@@ -10,7 +10,8 @@ read as usual. Either is an ordinary model of the reordered text, and a model ma
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -27,7 +28,7 @@ Sentence = list[bytes] | None  # its words; None where a document ends
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Corpus:
+class Corpus(SideText):
     """Documents of sentences of word ids (without `<s>` and `</s>`).
 
     tokens: (N,) int32 ids; sentences: (S + 1,) offsets into tokens; documents: (D + 1,)
@@ -35,8 +36,6 @@ class Corpus:
     whether the words of a sentence are predicted, or only read, None where all are predicted.
     """
 
-    tokens: NDArray[np.int32]
-    sentences: NDArray[np.int64]
     documents: NDArray[np.int64]
     side: SideTexts = field(default_factory=dict)
     predicted: NDArray[np.bool_] | None = None
@@ -88,9 +87,10 @@ class Corpus:
 
     def taken(self, chosen: NDArray[np.int64], documents: NDArray[np.int64]) -> Corpus:
         """The sentences `chosen`, in this order; documents: (D + 1,) offsets into these."""
-        text = SideText(self.tokens, self.sentences).take(chosen)
+        text = self.take(chosen)
         side = {kind: own.take(chosen) for kind, own in self.side.items()}
-        return Corpus(text.tokens, text.sentences, documents, side)
+        predicted = None if self.predicted is None else self.predicted[chosen]
+        return Corpus(text.tokens, text.sentences, documents, side, predicted)
 
     def in_stretches(self, number: int) -> Corpus:
         """The corpus as one text, whatever its documents, in `number` stretches of equal length.
@@ -119,8 +119,7 @@ class Corpus:
         self, kinds: Sequence[str], chosen: NDArray[np.int64], device: torch.device
     ) -> Rows:
         """Side information (B rows) of the sentences `chosen`: a tensor for each of the kinds."""
-        side = {**self.side, TARGET: SideText(self.tokens, self.sentences)}
-        return rows_of(side, kinds, chosen, self.documents, device)
+        return rows_of({**self.side, TARGET: self}, kinds, chosen, self.documents, device)
 
     def digest(self) -> str:
         """Digest of the ids, the boundaries of sentences and documents, `side` and `predicted`."""
@@ -134,32 +133,14 @@ class Corpus:
         return state.hexdigest()[:16]
 
 
-def parted_by_blank_lines(lines: Iterable[bytes]) -> Iterator[Sentence]:
-    """Sentences of a text with a blank line between documents."""
-    return (words_of(line) or None for line in lines)
-
-
-def closed_by_equals_signs(lines: Iterable[bytes]) -> Iterator[Sentence]:
-    """Sentences of a text where a line whose first character is `=` closes a document.
-
-    The data files of Ji et al. 2016. As in their code, a blank line is a sentence without words.
-    """
-    return (None if line.startswith(b"=") else words_of(line) for line in lines)
-
-
-def parted_into_paragraphs(lines: Iterable[bytes]) -> Iterator[Sentence]:
-    """Sentences of a text whose paragraphs are read as documents.
-
-    A blank line parts documents, and a line that is `PARAGRAPH` parts the paragraphs of one. The
-    contextual LSTMs of Ghosh et al. 2016 know no larger unit than the paragraph.
-    """
-    return (None if line.strip(b" ") == PARAGRAPH else words_of(line) or None for line in lines)
-
-
-DOCUMENTS: Mapping[str, Callable[[Iterable[bytes]], Iterator[Sentence]]] = {
-    "blank": parted_by_blank_lines,
-    "equals": closed_by_equals_signs,
-    "paragraphs": parted_into_paragraphs,
+DOCUMENTS: Mapping[str, Callable[[bytes], Sentence]] = {  # what a line says
+    # a blank line parts documents
+    "blank": lambda line: words_of(line) or None,
+    # a line whose first character is `=` closes a document, and a blank line is a sentence without
+    # words, as in the data files and the code of Ji et al. 2016
+    "equals": lambda line: None if line.startswith(b"=") else words_of(line),
+    # paragraphs are documents: the contextual LSTMs of Ghosh et al. 2016 know no larger unit
+    "paragraphs": lambda line: None if line.strip(b" ") == PARAGRAPH else words_of(line) or None,
 }
 
 
@@ -169,20 +150,15 @@ def intern(lines: Iterable[bytes], documents: str = "blank") -> tuple[list[bytes
     documents: a name of `DOCUMENTS`; the end of the text closes a document, too.
     """
     index: dict[bytes, int] = {}
-    tokens: list[NDArray[np.int32]] = []
-    sentences, bounds, pending = [0], [0], []
-    for words in DOCUMENTS[documents](lines):
+    tokens, sentences, bounds = array("i"), [0], [0]
+    for words in map(DOCUMENTS[documents], lines):
         if words is not None:
-            pending.extend([index.setdefault(word, len(index)) for word in words])
-            sentences.append(sentences[-1] + len(words))
-            if len(pending) > 1 << 16:
-                tokens.append(np.asarray(pending, dtype=np.int32))
-                pending = []
+            tokens.fromlist([index.setdefault(word, len(index)) for word in words])
+            sentences.append(len(tokens))
         else:
             bounds.append(len(sentences) - 1)
     bounds.append(len(sentences) - 1)
-    tokens.append(np.asarray(pending, dtype=np.int32))
-    columns = np.concatenate(tokens), np.asarray(sentences), np.unique(bounds)
+    columns = np.array(tokens, np.int32), np.array(sentences), np.unique(bounds)
     return list(index), Corpus(*columns)
 
 
@@ -206,8 +182,8 @@ def build_vocabulary(
     unknown: a word that stands for unknown words, as `<unk>` does; it is left out.
     """
     counts = np.bincount(corpus.tokens, minlength=len(words)).tolist()
-    own = [(w, n) for w, n in zip(words, counts, strict=True) if w != unknown and n >= least]
-    return Vocabulary.most_frequent([word for word, _ in own], [n for _, n in own], size)
+    own = ((w, n) for w, n in zip(words, counts, strict=True) if w != unknown and n >= least)
+    return Vocabulary.most_frequent(own, size)
 
 
 def with_last_words_twice(corpus: Corpus) -> Corpus:
@@ -233,8 +209,7 @@ def reversed_sentences(corpus: Corpus) -> Corpus:
 
     The documents stay in their order, and so do the words of a sentence.
     """
-    found = corpus.taken(mirrored(corpus.documents), corpus.documents)
-    return replace(found, predicted=corpus.predicted)
+    return corpus.taken(mirrored(corpus.documents), corpus.documents)
 
 
 def in_reading_order(

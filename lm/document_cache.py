@@ -17,10 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lm.batches import PackedBatch
-from lm.contexts import Context, Prepared
+from lm.contexts import Context
 from lm.model import DocumentLM
-from lm.recurrences import State
 from lm.sentences import ReadSentences, Rows
 from lm.vocabulary import END, UNKNOWN
 
@@ -35,16 +33,21 @@ class CachedWords(nn.Module):
     sentences = None
     averages = False
     history_key = Context.history_key
+    of_contexts = ("value", "prepared", "state", "auxiliary_nll")  # methods that are given contexts
 
     def __init__(self, inner: Context) -> None:
         super().__init__()
         self.inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        """What the other context has of this name."""
+        """What the other context has of this name; its methods are given its own contexts."""
+        inner = self._modules["inner"]
         if name == "inner":
-            return self._modules["inner"]
-        return getattr(self._modules["inner"], name)
+            return inner
+        found = getattr(inner, name)
+        if name not in self.of_contexts:
+            return found
+        return lambda contexts, *more: found(_inner(contexts), *more)
 
     def start(self, batch: int) -> Rows:
         """The other context's start, and no words."""
@@ -67,22 +70,6 @@ class CachedWords(nn.Module):
         """The other context's sentences entered."""
         inner = self.inner.enter(_inner(contexts), encoded)
         return inner.beside(Rows(contexts.tensors[-1:]))
-
-    def value(self, contexts: Rows) -> Tensor:
-        """That of the other context."""
-        return self.inner.value(_inner(contexts))
-
-    def prepared(self, contexts: Rows) -> Prepared:
-        """What the other context prepares."""
-        return self.inner.prepared(_inner(contexts))
-
-    def state(self, contexts: Rows) -> State:
-        """Those of the other context."""
-        return self.inner.state(_inner(contexts))
-
-    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
-        """That of the other context."""
-        return self.inner.auxiliary_nll(_inner(contexts), batch)
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """The other context's key, and the sentence's bag of words."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -138,6 +139,21 @@ class Perplexity:
 
 
 @torch.no_grad()
+def _readings(
+    model: DocumentLM, corpus: Corpus, documents: Sequence[int], streams: int, length: int
+) -> Iterator[Reading]:
+    """Readings of documents, `streams` of them side by side, without noise of training."""
+    was_training = model.training
+    model.eval()
+    contexts = model.context.start(max(1, streams))
+    for segment in segments(corpus, documents, streams=streams, length=length):
+        reading = read(model, corpus, segment, contexts)
+        contexts = reading.contexts
+        yield reading
+    model.train(was_training)
+
+
+@torch.no_grad()
 def sentence_level_nats(
     model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
 ) -> float:
@@ -145,15 +161,9 @@ def sentence_level_nats(
 
     LogProbError for a model that returns NaN.
     """
-    was_training = model.training
-    model.eval()
-    streams = min(streams, corpus.n_documents)
-    contexts, nats = model.context.start(streams), 0.0
-    for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
-        reading = read(model, corpus, segment, contexts)
-        contexts = reading.contexts
-        nats += float(reading.auxiliary_nats)
-    model.train(was_training)
+    documents = range(corpus.n_documents)
+    readings = _readings(model, corpus, documents, min(streams, len(documents)), length)
+    nats = sum(float(reading.auxiliary_nats) for reading in readings)
     found = nats / max(1, len(corpus.tokens))
     if not found < MOST_NATS:  # NaN is not
         raise LogProbError("the sentence level of a language model returned NaN")
@@ -164,6 +174,7 @@ def perplexity(
     model: DocumentLM,
     corpus: Corpus,
     *,
+    per_document: bool = False,
     tags: Tags | None = None,
     share: Share = ALL,
     streams: int = 32,
@@ -171,38 +182,25 @@ def perplexity(
 ) -> Perplexity:
     """Perplexity of a corpus with at least one sentence, normalised exactly, float32.
 
-    tags: of its words, for the figures of each tag. Of sentences that are only read
-    (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams` documents
-    are read side by side; they bound the memory, not the result. share: of the documents that this
-    process reads; with more than one process sums are rounded in another order. LogProbError for a
-    model that returns NaN, or whose perplexity overflows, also that of a single tag.
-    """
-    total, _, of_tags = _sums(model, corpus, streams, length, tags, share)
-    whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
-    return whole if tags is None else replace(whole, tags=_by_tag(corpus, tags, of_tags, whole))
-
-
-def perplexity_by_document(
-    model: DocumentLM,
-    corpus: Corpus,
-    *,
-    tags: Tags | None = None,
-    share: Share = ALL,
-    streams: int = 32,
-    length: int = 8,
-) -> Perplexity:
-    """Perplexity of a corpus, to the last bit as `perplexity` gives it, with that of its documents.
-
-    Counts and nats of the documents add up to those of the corpus. Each document has words.
-    LogProbError as for `perplexity`, also for a single document.
+    per_document: with that of its documents, each of which has words; their counts and nats add up
+    to those of the corpus. tags: of its words, for the figures of each tag. Of sentences that are
+    only read (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams`
+    documents are read side by side; they bound the memory, not the result. share: of the documents
+    that this process reads; with more than one process sums are rounded in another order.
+    LogProbError for a model that returns NaN, or whose perplexity overflows, also that of a single
+    document or tag.
     """
     total, of_documents, of_tags = _sums(model, corpus, streams, length, tags, share)
-    documents = tuple(
-        _perplexity(corpus, (d, d + 1), sums, model) for d, sums in enumerate(of_documents.tolist())
-    )
-    whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
+    documents = None
+    if per_document:
+        both = zip(pairwise(corpus.documents.tolist()), of_documents.tolist(), strict=True)
+        documents = tuple(_perplexity(corpus, *span, sums, model) for span, sums in both)
+    whole = _perplexity(corpus, 0, corpus.n_sentences, total, model)
     found = None if tags is None else _by_tag(corpus, tags, of_tags, whole)
     return replace(whole, documents=documents, tags=found)
+
+
+perplexity_by_document = partial(perplexity, per_document=True)
 
 
 @torch.no_grad()
@@ -210,19 +208,12 @@ def _sums(
     model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None, share: Share
 ) -> tuple[Sums, Tensor, Tensor]:
     """Sums over the whole corpus, (D, 4) over each document, and −log p of each tag, in float64."""
-    was_training = model.training
-    model.eval()
     documents = share.documents(corpus)
-    streams = min(streams, len(documents))
-    contexts = model.context.start(max(1, streams))
     total, of_documents = [0.0] * 4, torch.zeros(corpus.n_documents, 4, dtype=torch.float64)
     sizes = torch.from_numpy(np.diff(corpus.documents))
     of_tags = torch.zeros(len(tags.names) if tags else 0, dtype=torch.float64)
     document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
-    parts = segments(corpus, documents, streams=streams, length=length) if documents else ()
-    for segment in parts:
-        reading = read(model, corpus, segment, contexts)
-        contexts = reading.contexts
+    for reading in _readings(model, corpus, documents, min(streams, len(documents)), length):
         alone = model.head.nll(reading.features, reading.targets)
         nll = _interpolated(model, reading, alone).double()
         words = reading.targets != END
@@ -238,20 +229,15 @@ def _sums(
         own = document_of[reading.sentences.cpu()]
         of_documents.index_add_(0, own, torch.stack(terms, dim=1).cpu())
         if tags is not None:
-            own = torch.from_numpy(tags.ids[_places(corpus, reading)[words.cpu()].numpy()])
-            of_tags.index_add_(0, own, nll[words].cpu())
-    model.train(was_training)
+            inputs = (positions for positions, _ in reading.parts)
+            numbers = torch.cat([one.sums(torch.ones_like(one.words)) for one in inputs])
+            starts = torch.from_numpy(corpus.sentences)[reading.sentences.cpu()]
+            places = (starts + numbers.cpu() - 1)[words.cpu()].numpy()
+            of_tags.index_add_(0, torch.from_numpy(tags.ids[places]), nll[words].cpu())
     whole = torch.tensor(total, dtype=torch.float64)
     for sums in (whole, of_documents, of_tags):
         share.add(sums)
     return whole.tolist(), of_documents, of_tags
-
-
-def _places(corpus: Corpus, reading: Reading) -> Tensor:
-    """Place (N,) in the corpus of each target of a reading that is a word."""
-    index = [positions.sums(torch.ones_like(positions.words)) for positions, _ in reading.parts]
-    starts = torch.from_numpy(corpus.sentences)[reading.sentences.cpu()]
-    return starts + torch.cat(index).cpu() - 1
 
 
 def _by_tag(corpus: Corpus, tags: Tags, nats: Tensor, whole: Perplexity) -> dict[str, Perplexity]:
@@ -272,30 +258,33 @@ def _by_tag(corpus: Corpus, tags: Tags, nats: Tensor, whole: Perplexity) -> dict
     return found
 
 
-def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, model: DocumentLM) -> Perplexity:
-    """Perplexity of a span of documents (the first, and the one after the last) from its sums."""
-    head = model.head
-    first, last = (int(corpus.documents[d]) for d in span)
-    tokens, sentences = (
-        corpus.tokens[corpus.sentences[first] : corpus.sentences[last]],
-        last - first,
-    )
+def _counts(corpus: Corpus, first: int, last: int) -> tuple[int, int, int]:
+    """Sentences first..last-1 that are predicted, their words, and those of them that are unknown.
+
+    Three numbers.
+    """
+    sentences = last - first
+    tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
     if corpus.predicted is not None:
         predicted = corpus.predicted[first:last]
         tokens = tokens[np.repeat(predicted, np.diff(corpus.sentences[first : last + 1]))]
         sentences = int(np.count_nonzero(predicted))
+    return sentences, len(tokens), int(np.count_nonzero(tokens == UNKNOWN))
+
+
+def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: DocumentLM) -> Perplexity:
+    """Perplexity of sentences first..last-1 from their sums."""
+    sentences, tokens, oov = _counts(corpus, first, last)
     nats, word_nats, log_z, squares = sums
-    if not nats < MOST_NATS * max(1, len(tokens)):  # NaN is not
+    if not nats < MOST_NATS * max(1, tokens):  # NaN is not
         raise LogProbError("a language model returned NaN or has no probability left for the text")
-    n, error = len(tokens) + sentences * head.predicts_end, None
-    if not head.normalised:
+    ends, error = model.head.predicts_end, None
+    if not model.head.normalised:
+        n = tokens + sentences * ends
         variance = squares / n - (log_z / n) ** 2
         error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
-    oov = int(np.count_nonzero(tokens == UNKNOWN))
-    counts = sentences, len(tokens), oov
-    return Perplexity(
-        *counts, nats, word_nats, error, predicts_end=head.predicts_end, causal=model.causal
-    )
+    figures = sentences, tokens, oov, nats, word_nats, error
+    return Perplexity(*figures, predicts_end=ends, causal=model.causal)
 
 
 def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:
@@ -319,24 +308,17 @@ def perplexity_of_ngrams(
 
     per_document: with that of its documents. NGramError if it overflows.
     """
-    nats = -model.scores(corpus.tokens, corpus.sentences)
-    whole = _of_sentences(model, corpus, nats, (0, corpus.n_sentences))
-    if not per_document:
-        return whole
+    nats = -model.scores(corpus.tokens, corpus.sentences)  # (S, 2): words, and `</s>`
+
+    def of_sentences(first: int, last: int) -> Perplexity:
+        sentences, tokens, oov = _counts(corpus, first, last)
+        words, ends = nats[first:last].sum(axis=0).tolist()
+        if not max(words, words + ends) < MOST_NATS * max(1, tokens):
+            raise NGramError("the n-gram model has no probability left for the text")
+        figures = sentences, tokens, oov, words + ends, words
+        return Perplexity(*figures, normalised=model.normalised)
+
+    whole = of_sentences(0, corpus.n_sentences)
     spans = pairwise(corpus.documents.tolist())
-    documents = tuple(_of_sentences(model, corpus, nats, span) for span in spans)
+    documents = tuple(of_sentences(*span) for span in spans) if per_document else None
     return replace(whole, documents=documents)
-
-
-def _of_sentences(
-    model: NGramModel, corpus: Corpus, nats: NDArray[np.float64], span: tuple[int, int]
-) -> Perplexity:
-    """Perplexity of the sentences of a span, given the nats (S, 2) of each: words, and `</s>`."""
-    first, last = span
-    tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
-    words, ends = nats[first:last].sum(axis=0).tolist()
-    if not max(words, words + ends) < MOST_NATS * max(1, len(tokens)):
-        raise NGramError("the n-gram model has no probability left for the text")
-    oov = int(np.count_nonzero(tokens == UNKNOWN))
-    counts = last - first, len(tokens), oov
-    return Perplexity(*counts, words + ends, words, normalised=model.normalised)

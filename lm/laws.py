@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, islice, permutations
+from itertools import islice, permutations
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.backend import Backend
@@ -20,7 +21,7 @@ from lm.batches import PackedBatch, segments
 from lm.composition import Composition, load
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM, options_of
-from lm.reading import read
+from lm.reading import Reading, read
 from lm.scoring import ScoringEngine, after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 from lm.side_information import (
@@ -29,7 +30,6 @@ from lm.side_information import (
     NUMBERS,
     SentenceNumbers,
     SideText,
-    SideTexts,
     information_of,
 )
 from lm.training.optimisers import sparse_parameters
@@ -38,6 +38,7 @@ from lm.vocabulary import END, SPECIAL, START
 
 Item = TypeVar("Item")
 Sentence = list[int]
+WORDS = 10  # of a tiny model
 DOCUMENT: tuple[Sentence, ...] = ([3, 4, 5], [6, 7], [8, 3, 9, 4], [5, 6, 8], [9, 7, 3], [4, 8])
 OTHER: Sentence = [4, 9, 9, 3, 6]
 OTHERS: tuple[Sentence, ...] = (OTHER, [5] * 9, [8] * 9)
@@ -87,7 +88,7 @@ def check_unroll(model: DocumentLM) -> None:
     """Packed sentences have the states, predictions and summaries of words read one by one."""
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(len(SENTENCES))]
     joined = Rows.cat(contexts)
-    batch = PackedBatch.of(corpus_of(SENTENCES), np.arange(len(SENTENCES)))
+    batch = PackedBatch.of(Corpus.of([SENTENCES]), np.arange(len(SENTENCES)))
     found = model.unroll(batch, joined)
     log_probs = _log_probs(model, model.features(found, joined))
     summary = model.context.summary(found)
@@ -177,20 +178,28 @@ def check_causality(model: DocumentLM) -> None:
 
 def check_keys(model: DocumentLM) -> None:
     """Sentences of equal keys leave equal contexts; histories of equal keys, equal scores."""
+
+    def keys(sentences: Sequence[Sentence]) -> list[bytes]:
+        arrays = (np.array(sentence, np.int32) for sentence in sentences)
+        return [model.context.sentence_key(words) for words in arrays]
+
+    def equal_scores(law: str, one: list[Sentence], other: list[Sentence]) -> None:
+        scores = [last_score(model, [*document, OTHER]) for document in (one, other)]
+        if abs(scores[0] - scores[1]) > 1e-5:
+            raise BrokenLaw(f"{law}: expected the score {scores[0]}, found {scores[1]}")
+
     before = [OTHER, *DOCUMENT[:3]]
-    score = last_score(model, [*before, OTHER])
     for words in _reordered(before[-1]):
-        if _keys(model, [words]) == _keys(model, before[-1:]):
+        if keys([words]) == keys(before[-1:]):
             others = [*before[:-1], words]
-            _equal_scores("equal sentences", score, last_score(model, [*others, OTHER]))
-            both = ([*some, DOCUMENT[4], OTHER] for some in (before, others))
-            _equal_scores("equal sentences", *(last_score(model, some) for some in both))
+            equal_scores("equal sentences", before, others)
+            equal_scores("equal sentences", [*before, DOCUMENT[4]], [*others, DOCUMENT[4]])
     if model.order is None:
         return
     last, key = slice(max(0, len(before) - model.order), None), model.context.history_key
     for others in _reordered(before):
-        if key(_keys(model, others[last])) == key(_keys(model, before[last])):
-            _equal_scores("equal histories", score, last_score(model, [*others, OTHER]))
+        if key(keys(others[last])) == key(keys(before[last])):
+            equal_scores("equal histories", before, others)
 
 
 def _reordered(items: Sequence[Item]) -> list[list[Item]]:
@@ -245,9 +254,8 @@ def check_levels(model: DocumentLM) -> None:
 def check_predictions(model: DocumentLM) -> None:
     """After every word, probabilities sum to 1, and scores are log-probabilities if so stated."""
     head, context = model.head, context_after(model, DOCUMENT[:1])
-    features, n_words = model.features(read_by_words(model, OTHER, context), context), 10
-    at = torch.arange(len(features)).repeat_interleave(n_words)
-    words = torch.arange(n_words).repeat(len(features))
+    features = model.features(read_by_words(model, OTHER, context), context)
+    at, words = _all_words(features)
     table = _log_probs(model, features)
     predicted = table.clone()
     if not head.predicts_end:
@@ -261,7 +269,7 @@ def check_predictions(model: DocumentLM) -> None:
         _close("normalised scores are log-probabilities", 0, scores, log_probs)
     into, leave = head.predictor(Backend()).log_probs(features, at, words)
     _close("predictor equals head: scores of words", 0, into, scores)
-    _close("predictor equals head: scores of </s>", 0, leave, scores.view(-1, n_words)[:, END])
+    _close("predictor equals head: scores of </s>", 0, leave, scores.view(-1, WORDS)[:, END])
 
 
 @torch.no_grad()
@@ -270,45 +278,51 @@ def check_pairs(model: DocumentLM) -> None:
     if model.order != 1:
         return
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES, DOCUMENT])
-    corpus, kinds = beside(model), model.context.side_information
-    device = model.embedding.weight.device
-    side = corpus.side_rows(kinds, np.arange(2), device) if kinds else None
+    kinds = model.context.side_information
+    side = _side(model, kinds, np.arange(2)) if kinds else None
     found = pairs(engine, lists, np.array([True, False]), side)[1]
     for n, sentence in enumerate(SENTENCES):
         ((alone, _),) = after(engine, [(lists.part(1, 2), context_after(model, [sentence]))])
         _close("all pairs equal loop: scores", n, torch.tensor(found[n]), torch.tensor(alone[0]))
 
 
-def _scores(model: DocumentLM, contexts: Rows) -> Tensor:
-    """Scores (N, K) of `SENTENCES` after contexts."""
-    request = Candidates.of([SENTENCES]), contexts
+def _scores(model: DocumentLM, contexts: Rows, sentences: Sequence[Sentence] = SENTENCES) -> Tensor:
+    """Scores (N, K) of sentences after contexts."""
+    request = Candidates.of([sentences]), contexts
     return torch.tensor(after(ScoringEngine.of(model), [request])[0][0])
 
 
 def _scores_of_sentences(model: DocumentLM, document: Sequence[Sentence]) -> Tensor:
     """Scores (T,) of a document's sentences as training reads them."""
-    corpus = corpus_of(document, side_of(model, range(len(document))))
-    (segment,) = segments(corpus, [0], streams=1, length=len(document))
-    reading = read(model, corpus, segment, model.context.start(1))
+    reading = _reading(model, document)
     nll = model.head.nll(reading.features, reading.targets)
     return torch.zeros(len(document)).index_add(0, reading.sentences, -nll)
 
 
 def _log_probs(model: DocumentLM, features: Tensor) -> Tensor:
     """Log-probabilities (N, 10) of all words after each position."""
-    at = torch.arange(len(features)).repeat_interleave(10)
-    words = torch.arange(10).repeat(len(features))
-    return -model.head.nll(features[at], words).view(-1, 10)
+    at, words = _all_words(features)
+    return -model.head.nll(features[at], words).view(-1, WORDS)
+
+
+def _all_words(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Position and word of each prediction of a table (N, 10), row by row."""
+    table = torch.cartesian_prod(torch.arange(len(features)), torch.arange(WORDS))
+    return table[:, 0], table[:, 1]
 
 
 def _losses(model: DocumentLM) -> tuple[Tensor, Tensor]:
     """Loss of the words and auxiliary loss of one document."""
-    sentences = [list(s) for s in (*DOCUMENT, *SENTENCES) if s]
-    corpus = corpus_of(sentences, side_of(model, range(len(sentences))))
-    (segment,) = segments(corpus, [0], streams=1, length=corpus.n_sentences)
-    reading = read(model, corpus, segment, model.context.start(1))
+    reading = _reading(model, [sentence for sentence in (*DOCUMENT, *SENTENCES) if sentence])
     loss = model.head.loss(reading.features, reading.targets, None, torch.Generator())
     return loss.sum(), reading.auxiliary_loss
+
+
+def _reading(model: DocumentLM, document: Sequence[Sentence]) -> Reading:
+    """A document as training reads it, in one segment."""
+    corpus = with_side(model, document)
+    (segment,) = segments(corpus, [0], streams=1, length=len(document))
+    return read(model, corpus, segment, model.context.start(1))
 
 
 def _gradients(model: DocumentLM, loss: Tensor) -> dict[str, Tensor | None]:
@@ -319,19 +333,10 @@ def _gradients(model: DocumentLM, loss: Tensor) -> dict[str, Tensor | None]:
     return dict(zip(names, dense, strict=True))
 
 
-def _keys(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
-    return [model.context.sentence_key(np.array(sentence, np.int32)) for sentence in sentences]
-
-
 def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:
     """BrokenLaw unless two tensors agree to float32's accuracy."""
     if found.shape != truth.shape or not torch.allclose(found, truth, rtol=1e-4, atol=1e-5):
         raise BrokenLaw(f"{law}: sentence or context {n}: expected {truth}, found {found}")
-
-
-def _equal_scores(law: str, one: float, other: float) -> None:
-    if abs(one - other) > 1e-5:
-        raise BrokenLaw(f"{law}: expected the score {one}, found {other}")
 
 
 # Tiny models of ten words, a document for them, and sentences read word by word
@@ -347,7 +352,7 @@ def tiny_model(
 ) -> DocumentLM:
     """A model of ten words, whose weights are large enough for contexts to matter."""
     embed = 8 if composition.one_size else 6
-    config = Config("composition", 10, embed, 8, recurrence, layers, tied)
+    config = Config("composition", WORDS, embed, 8, recurrence, layers, tied)
     hashed = "hash_size" in options_of(config, composition)
     config = replace(config, hash_size=13 if hashed else None)  # with collisions
     kinds = information_of(load(composition.context))
@@ -365,24 +370,24 @@ def tiny_model(
     return model
 
 
-def side_of(model: DocumentLM, sentences: Sequence[int]) -> SideTexts:
-    """Side information of sentences by number, words that follow from the number.
+def with_side(model: DocumentLM, document: Sequence[Sentence]) -> Corpus:
+    """A document with side information: words that follow from the numbers of its sentences.
 
     Three words each, or one of a kind whose sentences are labels; of numbers of sentences, one of
     these, but none for every fourth.
     """
-    found: dict[str, SideText] = {}
+    side: dict[str, SideText] = {}
+    numbers = np.arange(len(document))
     for kind in information_of(model.context):
         if kind in NUMBERS:
-            numbers = np.array(sentences)
-            numbers = np.where(numbers % 4 == 3, -1, (numbers + 2) % len(numbers))
-            found[kind] = SentenceNumbers.of(numbers)
-            continue
-        words = np.arange(1 if kind in LABELS else 3)
-        tokens = [len(SPECIAL) + (7 * n + words * (words + 1)) % 5 for n in sentences]
-        offsets = np.arange(len(tokens) + 1) * len(words)
-        found[kind] = SideText(np.array([*chain(*tokens)], np.int32), offsets)
-    return found
+            others = np.where(numbers % 4 == 3, -1, (numbers + 2) % len(numbers))
+            side[kind] = SentenceNumbers.of(others)
+        else:
+            words = np.arange(1 if kind in LABELS else 3)
+            tokens = len(SPECIAL) + (7 * numbers[:, None] + words * (words + 1)) % 5
+            offsets = np.arange(len(tokens) + 1) * len(words)
+            side[kind] = SideText(tokens.astype(np.int32).ravel(), offsets)
+    return replace(Corpus.of([document]), side=side)
 
 
 def entered(model: DocumentLM, contexts: Rows, number: int, *, other: str = "") -> Rows:
@@ -393,19 +398,17 @@ def entered(model: DocumentLM, contexts: Rows, number: int, *, other: str = "") 
     kinds = model.context.side_information
     if not kinds:
         return contexts
-    device = contexts.device
-    numbers = (np.full(len(contexts), number + 3 * (kind == other)) for kind in kinds)
     side = [
-        beside(model).side_rows([kind], chosen, device).tensors[0]
-        for kind, chosen in zip(kinds, numbers, strict=True)
+        _side(model, [kind], np.full(len(contexts), number + 3 * (kind == other))).tensors[0]
+        for kind in kinds
     ]
     return model.context.enter(contexts, model.context.encoded(Rows.of(*side)))
 
 
-def beside(model: DocumentLM) -> Corpus:
-    """A document of twelve sentences of one word each, with side information."""
-    sentences = [[len(SPECIAL) + n % 7] for n in range(12)]
-    return corpus_of(sentences, side_of(model, range(12)))
+def _side(model: DocumentLM, kinds: Sequence[str], numbers: NDArray[np.int64]) -> Rows:
+    """Side information of sentences of a document of twelve, each of one word."""
+    corpus = with_side(model, [[len(SPECIAL) + n % 7] for n in range(12)])
+    return corpus.side_rows(kinds, numbers, model.embedding.weight.device)
 
 
 def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
@@ -431,12 +434,4 @@ def context_after(model: DocumentLM, document: Sequence[Sentence]) -> Rows:
 
 def last_score(model: DocumentLM, document: Sequence[Sentence]) -> float:
     """Score of the last sentence after the others."""
-    request = Candidates.of([[document[-1]]]), context_after(model, document[:-1])
-    return float(after(ScoringEngine.of(model), [request])[0][0][0, 0])
-
-
-def corpus_of(sentences: Sequence[Sentence], side: SideTexts | None = None) -> Corpus:
-    """One document."""
-    offsets, ends = np.cumsum([0, *map(len, sentences)]), np.array([0, len(sentences)])
-    words = [word for sentence in sentences for word in sentence]
-    return Corpus(np.array(words, np.int32), offsets, ends, side or {})
+    return float(_scores(model, context_after(model, document[:-1]), document[-1:]))

@@ -18,7 +18,6 @@ from lm.batches import PackedBatch
 from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
 from lm.config import Config as Config
 from lm.contexts import Context, Prepared
-from lm.corpus import Corpus
 from lm.fusions import Fusion
 from lm.heads import Head
 from lm.recurrences import Recurrence, select
@@ -135,13 +134,6 @@ class DocumentLM(nn.Module):
     def _value_enters_words(self) -> bool:
         """Whether hidden states depend on a value for each word."""
         return self.context.per_word and self.fusion.hidden_depends_on_context
-
-    def fit(self, corpus: Corpus, seed: int) -> None:
-        """Learn from the training text, before training, what no gradient trains.
-
-        ValueError if the text does not suffice.
-        """
-        self.context.fit(corpus, seed)
 
     # One word at a time
 

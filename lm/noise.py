@@ -19,7 +19,6 @@ from torch import Tensor
 
 from lm.corpus import Corpus
 from lm.sentences import Positions, Rows
-from lm.side_information import SideText
 from lm.vocabulary import START
 
 # shares of the words of a corrupted sentence: words are dropped and moved, as in the noise of
@@ -51,16 +50,17 @@ class Corruption:
 
     def copies(self, corpus: Corpus, chosen: NDArray[np.int64]) -> Copies:
         """The sentences `chosen` (B,) of a corpus, and copies of some; O(words) time."""
-        copied = np.flatnonzero(self.rng.random(len(chosen)) < self.share)
-        clean, owners = _words(corpus, chosen)
-        corrupted = self._corrupted(corpus, *_words(corpus, chosen[copied]))
-        lengths = np.bincount(owners, minlength=len(chosen))
-        of_copies = np.bincount(corrupted[1], minlength=len(copied))
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate([lengths, of_copies]))])
-        tokens = np.concatenate([clean, corrupted[0]])
-        left = np.arange(len(chosen))
-        left[copied] = len(chosen) + np.arange(len(copied))
-        sources = np.concatenate([np.arange(len(chosen)), copied])
+        n = len(chosen)
+        copied = np.flatnonzero(self.rng.random(n) < self.share)
+        sources = np.concatenate([np.arange(n), copied])
+        text = corpus.take(chosen[sources])
+        clean, lengths = text.tokens[: text.sentences[n]], np.diff(text.sentences)
+        owners = np.repeat(np.arange(len(copied)), lengths[n:])
+        words, owners = self._corrupted(corpus, text.tokens[len(clean) :], owners)
+        lengths[n:] = np.bincount(owners, minlength=len(copied))
+        tokens, offsets = np.concatenate([clean, words]), np.concatenate([[0], np.cumsum(lengths)])
+        left = np.arange(n)
+        left[copied] = n + np.arange(len(copied))
         return Copies(Corpus(tokens, offsets, np.array([0, len(sources)])), sources, left)
 
     def _corrupted(
@@ -77,14 +77,6 @@ class Corruption:
         # a swapped word goes behind its right neighbour, unless it is the last one
         place = np.arange(len(words)) + 1.5 * (self.rng.random(len(words)) < SWAPPED)
         return words[np.lexsort((place, owners))], owners
-
-
-def _words(
-    corpus: Corpus, chosen: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Words of some sentences, one after the other, and (N,) position in `chosen` of each."""
-    text = SideText(corpus.tokens, corpus.sentences).take(chosen)
-    return text.tokens, np.repeat(np.arange(len(chosen)), np.diff(text.sentences))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,10 +109,6 @@ class Noise:
             shape = len(positions.last), x.shape[1]
             mask = dropout_mask(shape, self.locked_dropout, self.generator)
             x = x * mask[positions.context]
-        return self.drop(x)
-
-    def drop(self, x: Tensor) -> Tensor:
-        """Inverted dropout of single numbers."""
         if self.dropout == 0.0:
             return x
         keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.dropout
@@ -131,6 +119,9 @@ class Noise:
         rows = torch.rand(len(contexts), 1, generator=self.generator, device=contexts.device)
         dropped = rows[:, 0] < self.context_dropout
         return contexts.put(dropped, null.take(dropped))
+
+
+WITHOUT_NOISE = Noise(0.0, 0.0, torch.Generator())
 
 
 def dropout_mask(shape: tuple[int, ...], rate: float, generator: torch.Generator) -> Tensor:

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
-from lm.model import DocumentLM, Dropout
-from lm.noise import Corruption, Noise
+from lm.model import DocumentLM
+from lm.noise import WITHOUT_NOISE, Corruption, Noise
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
 
 Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where there is none
@@ -69,7 +69,8 @@ def read(
     """
     begins = torch.from_numpy(segment.begins).to(contexts.device)
     contexts = contexts.put(begins, model.context.start(len(contexts)).take(begins))
-    reader = _SegmentReader(model, corpus, noise)
+    noise = noise or WITHOUT_NOISE
+    reader = _SegmentReader(model, corpus, noise, noise.corruption if model.order != 0 else None)
     if model.fusion.hidden_depends_on_context and model.context.reads_states:
         return reader.sentence_by_sentence(segment.sentences, contexts)
     return reader.all_at_once(segment.sentences, contexts)
@@ -81,30 +82,31 @@ class _SegmentReader:
 
     model: DocumentLM
     corpus: Corpus
-    noise: Noise | None
+    noise: Noise
+    corruption: Corruption | None
 
     def sentence_by_sentence(self, grid: Grid, contexts: Rows) -> Reading:
         """B sentences at a time, once their contexts are known."""
         model = self.model
         sides = self._sides(grid, contexts)
-        features, targets, sentences_of, lengths = [], [], [], []
+        columns: list[tuple[Tensor, ...]] = []
         losses = torch.zeros(2, device=contexts.device)
         parts: list[tuple[Positions, Rows]] = []
         for row, side in zip(grid, sides, strict=True):
             index, true, given = self._given(row, contexts, side)
             if not len(index):
                 break
-            batch = PackedBatch.of(self.corpus, row[row >= 0], contexts.device)
-            sentences, summary = self._unrolled(row[row >= 0], batch, given)
-            features.append(model.features(sentences, given, self._feature_noise))
-            targets.append(batch.targets)
-            sentences_of.append(_sentences(batch, row))
-            lengths.append(batch.lengths)
+            chosen = row[row >= 0]
+            batch = PackedBatch.of(self.corpus, chosen, contexts.device)
+            sentences, summary = self._unrolled(chosen, batch, given)
+            features = model.features(sentences, given, self.noise.features)
+            columns.append((features, batch.targets, _sentences(batch, chosen), batch.lengths))
             parts.append((sentences.positions, given))
             losses = losses + self._auxiliary(true, batch)
             contexts = contexts.put(index, model.context.advance(true, summary))
-        columns = torch.cat(features), torch.cat(targets), contexts, losses[0], losses[1].detach()
-        return Reading(*columns, torch.cat(sentences_of), torch.cat(lengths), parts)
+        features, targets, sentences_of, lengths = map(torch.cat, zip(*columns, strict=True))
+        nats = losses[1].detach()
+        return Reading(features, targets, contexts, losses[0], nats, sentences_of, lengths, parts)
 
     def all_at_once(self, grid: Grid, contexts: Rows) -> Reading:
         """All L · B sentences in one batch.
@@ -117,27 +119,15 @@ class _SegmentReader:
         if model.fusion.hidden_depends_on_context:
             summary = self._summary_of_words(chosen, batch)
             true, given, contexts = self._contexts(grid, contexts, summary)
-            sentences = model.unroll(batch, given, self._input_noise)
+            sentences = model.unroll(batch, given, self.noise.inputs)
         else:
             null = model.context.start(len(batch.order))
             sentences, summary = self._unrolled(chosen, batch, null)
             true, given, contexts = self._contexts(grid, contexts, summary)
-        features = model.features(sentences, given, self._feature_noise)
+        features = model.features(sentences, given, self.noise.features)
         loss, nats = self._auxiliary(true, batch)
-        columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
+        columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, chosen)
         return Reading(*columns, batch.lengths, [(sentences.positions, given)])
-
-    @property
-    def _input_noise(self) -> Dropout:
-        return self.noise.inputs if self.noise else _unchanged
-
-    @property
-    def _feature_noise(self) -> Dropout:
-        return self.noise.features if self.noise else _unchanged
-
-    @property
-    def _corruption(self) -> Corruption | None:
-        return self.noise.corruption if self.noise and self.model.order != 0 else None
 
     def _contexts(self, grid: Grid, contexts: Rows, summary: Rows) -> tuple[Rows, Rows, Rows]:
         """Contexts of all sentences, row by row: true, with noise; and those after the grid."""
@@ -157,8 +147,8 @@ class _SegmentReader:
         """What contexts that need no hidden states take from sentences, or corrupted copies."""
         nothing = self.model.embedding.weight.new_zeros(0)
         left = None
-        if self._corruption is not None:
-            copies = self._corruption.copies(self.corpus, chosen)
+        if self.corruption is not None:
+            copies = self.corruption.copies(self.corpus, chosen)
             batch = PackedBatch.of(copies.text, np.arange(len(copies.sources)), nothing.device)
             left = torch.from_numpy(copies.left).to(nothing.device)
         unread = PositionStates(nothing.new_zeros(len(batch.inputs), 0))
@@ -198,7 +188,7 @@ class _SegmentReader:
         context, true = self.model.context, contexts.take(index)
         if side is not None:
             true = context.enter(true, side)
-        if self.noise is None:
+        if self.noise is WITHOUT_NOISE:
             return index, true, true
         null = context.start(len(true))
         if side is not None:
@@ -214,28 +204,23 @@ class _SegmentReader:
         context and side by side with it.
         """
         model = self.model
-        if self._corruption is None:
-            sentences = model.unroll(batch, given, self._input_noise)
+        if self.corruption is None:
+            sentences = model.unroll(batch, given, self.noise.inputs)
             return sentences, model.context.summary(sentences)
-        copies = self._corruption.copies(self.corpus, chosen)
+        copies = self.corruption.copies(self.corpus, chosen)
         both = copies.sources, copies.left
         sources, left = (torch.from_numpy(rows).to(given.device) for rows in both)
         packed = PackedBatch.of(copies.text, np.arange(len(sources)), given.device)
-        sentences = model.unroll(packed, given.take(sources), self._input_noise)
+        sentences = model.unroll(packed, given.take(sources), self.noise.inputs)
         summary = model.context.summary(sentences).take(left)
         # packed sentences keep their order: without the copies, positions are those of `batch`
         own = sentences.positions.context < len(chosen)
         return ReadSentences(batch.positions, sentences.states.take(own)), summary
 
 
-def _sentences(batch: PackedBatch, grid: Grid) -> Tensor:
+def _sentences(batch: PackedBatch, chosen: Grid) -> Tensor:
     """(N,) index in the corpus of the sentence of each position of a batch of these sentences."""
-    given = torch.from_numpy(grid[grid >= 0]).to(batch.rows.device)
-    return given[batch.order[batch.rows]]
-
-
-def _unchanged(x: Tensor, positions: Positions) -> Tensor:
-    return x
+    return torch.from_numpy(chosen).to(batch.rows.device)[batch.order[batch.rows]]
 
 
 @torch.no_grad()

@@ -69,17 +69,17 @@ def sample(
         numbers = range(first, min(first + together, documents))
         generators = [np.random.default_rng((seed, number)) for number in numbers]
         contexts = before.repeat_interleave(len(numbers))
-        drawn: list[list[Sentence]] = [[] for _ in numbers]
-        cut = [0] * len(numbers)
+        rows = []
         for _ in range(sentences):
-            row, ended = _sentences(
+            row = _sentences(
                 model, contexts, inputs, generators, longest=longest, temperature=temperature
             )
-            contexts = read_on(model, Corpus.of([row]), np.arange(len(row)), contexts)
-            for d, sentence in enumerate(row):
-                drawn[d].append(sentence)
-                cut[d] += not ended[d]
-        yield from (SampledDocument(tuple(d), n) for d, n in zip(drawn, cut, strict=True))
+            corpus = Corpus.of([[sentence for sentence, _ in row]])
+            contexts = read_on(model, corpus, np.arange(len(row)), contexts)
+            rows.append(row)
+        for document in zip(*rows, strict=True):
+            drawn, ended = zip(*document, strict=True)
+            yield SampledDocument(drawn, ended.count(False))
 
 
 def _sentences(
@@ -90,7 +90,7 @@ def _sentences(
     *,
     longest: int,
     temperature: float,
-) -> tuple[list[Sentence], list[bool]]:
+) -> list[tuple[Sentence, bool]]:
     """A sentence in each of B contexts, and whether its `</s>` was drawn."""
     sentences: list[Sentence] = [[] for _ in generators]
     ended = [False] * len(sentences)
@@ -116,7 +116,7 @@ def _sentences(
         alive, state = alive[on], model.step(state.take(on), drawn[on], inputs[drawn[on]])
         words = torch.cat([words[on], drawn[on, None]], dim=1)
         states = [*(one.take(on) for one in states), model.kept(state)]
-    return sentences, ended
+    return list(zip(sentences, ended, strict=True))
 
 
 def _prefixes(words: Tensor, states: Sequence[PositionStates]) -> ReadSentences:

@@ -134,9 +134,7 @@ def independent(
 
     def attempt() -> list[LogProbs]:
         scores: list[LogProbs] = []
-        for begin, end in _spans(engine, lists):
-            part = lists.part(begin, end)
-            forest = _shared(engine, part)
+        for _, part, forest in _tries(engine, lists):
             contexts = engine.model.context.start(1)
             features = engine.model.features(engine.read(forest, contexts), contexts)
             sums = engine.path_scores(forest, features, contexts)
@@ -168,9 +166,7 @@ def pairs(
         context = engine.model.context
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
         encoded = None if side is None else context.encoded(side)
-        for begin, end in _spans(engine, lists):
-            part = lists.part(begin, end)
-            forest = _shared(engine, part)
+        for begin, part, forest in _tries(engine, lists):
             sentences = engine.read(forest, start[0])
             summary = context.summary(sentences)
             given = []
@@ -337,15 +333,19 @@ def _shared(engine: ScoringEngine, lists: Candidates) -> Forest:
     return forest
 
 
-def _spans(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:
-    """Runs of lists with at most `Backend.tokens` tokens, or of one list with more."""
+def _tries(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, Candidates, Forest]]:
+    """Runs of lists with at most `Backend.tokens` tokens, or of one list with more.
+
+    Number of the first list, the run, and one trie of all its lists.
+    """
     most = engine.backend.tokens(engine.model.config.hidden)
     begins = lists.offsets[lists.lists]
     begin = 0
     while begin < len(lists):
         end = int(np.searchsorted(begins, begins[begin] + most, side="right")) - 1
         end = max(end, begin + 1)
-        yield begin, end
+        part = lists.part(begin, end)
+        yield begin, part, _shared(engine, part)
         begin = end
 
 

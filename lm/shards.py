@@ -15,11 +15,11 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, TypeGuard
 
 import torch
 from safetensors import SafetensorError
@@ -99,10 +99,8 @@ class Manifest:
         total = 0
         for name, _ in self.shards:
             path = self.path.with_name(name)
-            try:
-                total += _regular(path, os.stat(path)).st_size
-            except OSError as fault:
-                _unreadable(path, fault)
+            with _readable(path):
+                total += _regular_bytes(path, os.stat(path))
         return total
 
     def tensors(self) -> dict[str, Tensor]:
@@ -185,40 +183,46 @@ def sha256(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def is_digest(text: object) -> bool:
+def is_digest(text: object) -> TypeGuard[str]:
     """Whether a value is a SHA-256 in hexadecimal."""
     return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def read_file(path: Path, limit: int) -> bytes:
     """Bytes of a regular file; ModelError if it is none, or has more than `limit` bytes."""
-    try:
-        with open(path, "rb", opener=lambda path, flags: os.open(path, flags | _AT_ONCE)) as file:
-            size = _regular(path, os.fstat(file.fileno())).st_size
-            if size > limit:
-                raise ModelError(
-                    f"{path}: expected at most {limit:,} bytes, found {size:,}; "
-                    "copy the whole folder again"
-                )
-            return file.read(size)
-    except OSError as fault:
-        _unreadable(path, fault)
+    with (
+        _readable(path),
+        open(path, "rb", opener=lambda path, flags: os.open(path, flags | _AT_ONCE)) as file,
+    ):
+        size = _regular_bytes(path, os.fstat(file.fileno()))
+        if size > limit:
+            raise ModelError(
+                f"{path}: expected at most {limit:,} bytes, found {size:,}; "
+                "copy the whole folder again"
+            )
+        return file.read(size)
 
 
-def _regular(path: Path, status: os.stat_result) -> os.stat_result:
-    """The status of a regular file; ModelError for that of a pipe or a device."""
+def _regular_bytes(path: Path, status: os.stat_result) -> int:
+    """Size of a regular file; ModelError for the status of a pipe or a device."""
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
             f"{path}: expected a regular file, found a folder, a pipe or a device; "
             "copy the whole folder again"
         )
-    return status
+    return status.st_size
 
 
-def _unreadable(path: Path, fault: OSError) -> NoReturn:
-    raise ModelError(
-        f"{path}: cannot be read ({fault.strerror}); expected a folder made by `rerank train-lm`"
-    ) from None
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """ModelError in place of the system's, for a file that cannot be read."""
+    try:
+        yield
+    except OSError as fault:
+        raise ModelError(
+            f"{path}: cannot be read ({fault.strerror}); expected a folder made by `rerank "
+            "train-lm`"
+        ) from None
 
 
 def read_verified(path: Path, digest: str, limit: int) -> bytes:

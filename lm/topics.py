@@ -82,20 +82,16 @@ class TopicModel(nn.Module):
 
     def of_corpus(self, corpus: Corpus) -> NDArray[np.int64]:
         """The topics (S,) of the sentences of a corpus; O(words · N) time."""
-        found = [
-            self.of_sums(self._sums(corpus, np.arange(begin, end)))
-            for begin, end in pairwise([*range(0, corpus.n_sentences, AT_ONCE), corpus.n_sentences])
-        ]
-        return torch.cat(found).cpu().numpy() if found else np.zeros(0, dtype=np.int64)
-
-    def _sums(self, corpus: Corpus, chosen: NDArray[np.int64]) -> Tensor:
-        """Sums (M, 1 + N) of the words of M consecutive sentences."""
-        bounds = corpus.sentences[chosen[0] : chosen[-1] + 2]
-        rows = np.repeat(np.arange(len(chosen)), np.diff(bounds))
-        ids = torch.from_numpy(corpus.tokens[bounds[0] : bounds[-1]].astype(np.int64))
-        terms = self.of_words(ids.to(self.terms.device))
-        sums = terms.new_zeros(len(chosen), terms.shape[1])
-        return sums.index_add_(0, torch.from_numpy(rows).to(terms.device), terms)
+        found = [np.zeros(0, dtype=np.int64)]
+        for begin in range(0, corpus.n_sentences, AT_ONCE):
+            bounds = corpus.sentences[begin : begin + AT_ONCE + 1]
+            ids = torch.from_numpy(corpus.tokens[bounds[0] : bounds[-1]].astype(np.int64))
+            terms = self.of_words(ids.to(self.terms.device))
+            rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+            sums = terms.new_zeros(len(bounds) - 1, terms.shape[1])
+            sums.index_add_(0, torch.from_numpy(rows).to(terms.device), terms)
+            found.append(self.of_sums(sums).cpu().numpy())
+        return np.concatenate(found)
 
     def learn(self, learner: Learner, corpus: Corpus, seed: int) -> None:
         """Take the weights that a learner finds in a training text.

@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.corpus import Corpus
 from lm.sentences import Positions
 from lm.vocabulary import START
 
@@ -39,13 +40,8 @@ class Candidates:
     @classmethod
     def of(cls, lists: Sequence[Sequence[Sequence[int]]]) -> Candidates:
         """Columns of nested lists of ids."""
-        flat = [candidate for candidates in lists for candidate in candidates]
-        tokens = [word for candidate in flat for word in candidate]
-        return cls(
-            np.asarray(tokens, dtype=np.int32),
-            np.cumsum([0, *map(len, flat)]),
-            np.cumsum([0, *map(len, lists)]),
-        )
+        columns = Corpus.of(lists)
+        return cls(columns.tokens, columns.sentences, columns.documents)
 
     @classmethod
     def joined(cls, parts: Sequence[Candidates]) -> Candidates:

@@ -7,9 +7,9 @@ bytes between ASCII spaces; nothing else separates them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import islice, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,8 +62,7 @@ class Vocabulary:
         return ids[is_word], np.concatenate([[0], offsets])
 
     @classmethod
-    def most_frequent(cls, words: Sequence[bytes], counts: Sequence[int], size: int) -> Vocabulary:
-        """The `size` words with the highest counts; equal counts keep the order of `words`."""
-        ranked = sorted(range(len(words)), key=lambda i: -counts[i])
-        kept = (words[i] for i in ranked if words[i] not in SPECIAL)
-        return cls(tuple(word for word, _ in zip(kept, range(size), strict=False)))
+    def most_frequent(cls, counts: Iterable[tuple[bytes, int]], size: int) -> Vocabulary:
+        """The `size` words with the highest counts; of equal counts, those that come first."""
+        ranked = sorted(counts, key=lambda pair: -pair[1])
+        return cls(tuple(islice((word for word, _ in ranked if word not in SPECIAL), size)))

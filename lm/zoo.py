@@ -17,255 +17,218 @@ from typing import Any
 from lm.composition import Composition, Zoo, ZooWithFamilies
 
 
-def _model(context: str, fusion: str, source: str, parameters: str, **more: Any) -> Composition:
-    """A composition whose parts are named by what follows `lm.contexts` and `lm.fusions`."""
+def _model(
+    context: str, parameters: str, source: str, *, fusion: str, paper: str, **more: Any
+) -> Composition:
+    """A composition whose parts are named by what follows `lm.contexts` and `lm.fusions`.
+
+    source: where the paper, for which {} stands, defines it.
+    """
     address = f"lm.contexts{'.' if ':' in context else ':'}{context}"
-    return Composition(address, f"lm.fusions:{fusion}", source, parameters, **more)
+    return Composition(address, f"lm.fusions:{fusion}", source.format(paper), parameters, **more)
 
 
-_JI = "Ji et al. 2016, arXiv:1511.03962"
-_LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
-_MEMO = "Eisenstein, The Document Context Language Model (memo)"
-_GHOSH = "Ghosh et al. 2016, arXiv:1602.06291"
-_TOPICS = f"{_GHOSH}, eq. 1 and §3.3.1; state reset in every sentence"
-_LARGER = "Wang & Cho 2015, arXiv:1511.03729, §3"
-
-_ji = partial(_model, recipe="ji")
-_wang_cho = partial(_model, shape=("lstm", 1), recipe="wang-cho")
-_ghosh = partial(_model, shape=("peephole", 1), recipe="ghosh")
-_memo = partial(_model, shape=("rnn", 1))
+_ji = partial(_model, paper="Ji et al. 2016, arXiv:1511.03962", recipe="ji")
+_wang_cho = partial(
+    _model, paper="Wang & Cho 2015, arXiv:1511.03729", shape=("lstm", 1), recipe="wang-cho"
+)
+_ghosh = partial(
+    _model,
+    paper="Ghosh et al. 2016, arXiv:1602.06291",
+    fusion="Input",
+    shape=("peephole", 1),
+    recipe="ghosh",
+)
+_early = partial(_wang_cho, source="{}, §3", fusion="InputSum")
+_late = partial(_early, fusion="LateFusion")
+_topics = partial(_ghosh, source="{}, eq. 1 and §3.3.1; state reset in every sentence")
+_memo = partial(
+    _model,
+    paper="Eisenstein, The Document Context Language Model (memo)",
+    fusion="Output",
+    shape=("rnn", 1),
+)
 _lin = partial(  # in their own form words have no embeddings of their own size
     _model,
+    paper="Lin et al. 2015, EMNLP, pp. 899–907",
     head="lm.heads.hashed_softmax:LinSoftmax",
     shape=("lm.recurrences.simple:OneHotHTanh", 1),
     recipe="lin",
     tied=False,
     one_size=True,
 )
+# of a document level, an encoder and a recurrence over its vectors; of one over source sentences
+_LEVEL = "(3KH+H) + H(2H+1) + H"
+_SOURCE = f"(WK + {_LEVEL})"
 _MODELS: Zoo = {
     "rnnlm": _ji(
         "NoContext",
-        "NoFusion",
-        f"Mikolov et al. 2010; baseline of {_JI}",
         "H(13H+3K+6) + V(H+K+1)",
+        "Mikolov et al. 2010; baseline of {}",
+        fusion="NoFusion",
         order=0,
     ),
     "drnnlm": _ji(
         "states:CarriedState",
-        "InitialState",
-        f"{_JI}, fig. 1 and §4 (RNNLM w/o sentence boundary)",
         "H(13H+3K+6) + V(H+K+1)",
+        "{}, fig. 1 and §4 (RNNLM w/o sentence boundary)",
+        fusion="InitialState",
     ),
     "codclm": _ji(
-        "states:LastHidden", "Output", f"{_JI}, eqs. 6–7", "H(13H+3K+6) + V(2H+K+1) + H", order=1
+        "states:LastHidden", "H(13H+3K+6) + V(2H+K+1) + H", "{}, eqs. 6–7", fusion="Output", order=1
     ),
-    "ccdclm": _ji("states:LastHidden", "Input", f"{_JI}, eqs. 4–5", "H(16H+3K+6) + V(H+K+1) + H"),
+    "ccdclm": _ji(
+        "states:LastHidden", "H(16H+3K+6) + V(H+K+1) + H", "{}, eqs. 4–5", fusion="Input"
+    ),
     "adclm": _ji(
         "attention:PreviousWords",
-        "InputMerge",
-        f"{_JI}, eqs. 8–12",
         "H(18H+3K+7) + A(2H+1) + V(H+K)",
+        "{}, eqs. 8–12",
+        fusion="InputMerge",
         head="lm.heads:unbiased_softmax",
     ),
     "dam": _ji(
         "attention:FinalStates",
-        "InputResidual",
-        f"the attention in the code of {_JI}",
         "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
+        "the attention in the code of {}",
+        fusion="InputResidual",
     ),
     "hrnnlm": _ji(
         "sentence_level:SentenceRecurrence",
-        "Input",
-        f"Lin et al. 2015 in the LSTM form of {_JI}, §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
+        "Lin et al. 2015 in the LSTM form of {}, §4",
+        fusion="Input",
     ),
     "rlm": _wang_cho(
-        "NoContext",
-        "NoFusion",
-        "baseline of Wang & Cho 2015, arXiv:1511.03729, §2.1",
-        "4H(H+K+1) + V(H+K+1)",
-        order=0,
+        "NoContext", "4H(H+K+1) + V(H+K+1)", "baseline of {}, §2.1", fusion="NoFusion", order=0
     ),
     "rnnslm": _lin(
         "sentence_level:SentenceBags",
-        "Output",
-        f"{_LIN}, eqs. 4–9 (sentence level alone: bags of words, no </s>)",
         "H² + 2VH + S",
+        "{}, eqs. 4–9 (sentence level alone: bags of words, no </s>)",
+        fusion="Output",
         head="lm.heads.hashed_softmax:HashedBagSoftmax",
         shape=("lm.recurrences.simple:NoRecurrence", 1),
         fixed=True,
     ),
     "rnnlm-lin": _lin(
         "NoContext",
-        "NoFusion",
-        f"{_LIN}, §5.1 (word level alone) and §6.2 (baseline)",
         "H² + 2VH + S",
+        "{}, §5.1 (word level alone) and §6.2 (baseline)",
+        fusion="NoFusion",
         order=0,
     ),
     "hrnnlm-lin": _lin(
         "sentence_level:SentenceLevel",
-        "Input",
-        f"{_LIN}, eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
         "3H² + 4VH + 2S",
+        "{}, eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
+        fusion="Input",
     ),
     "hrnnlm-lin-dual": _lin(
         "sentence_level:DualSentenceLevel",
-        "Input",
-        f"{_LIN}, eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
         "3H² + 4VH + 2S",
+        "{}, eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
+        fusion="Input",
         recipe="lin-dual",
     ),
     "dclm": _memo(
-        "document:DocumentRecurrence",
-        "Output",
-        f"{_MEMO}, eqs. 1–5",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H",
+        "document:DocumentRecurrence", f"H(H+K+1) + V(2H+K+1) + {_LEVEL}", "{}, eqs. 1–5"
     ),
     "dclm-decoupled": _memo(
-        "document:PreviousEncoding",
-        "Output",
-        f"{_MEMO}, §3.1",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H",
-        order=1,
+        "document:PreviousEncoding", "H(H+K+1) + V(2H+K+1) + (3KH+H) + H", "{}, §3.1", order=1
     ),
     "dclm-two-sentence": _memo(
         "states:LastTwoHidden",
-        "Output",
-        f"{_MEMO}, §1 (sentence-sensitive RNNLM)",
         "H(H+K+1) + V(3H+K+1) + H",
+        "{}, §1 (sentence-sensitive RNNLM)",
         order=2,
     ),
     "dclm-bilingual": _memo(
-        "source:SourceSentences",
-        "Output",
-        f"{_MEMO}, eqs. 6–8",
-        "H(H+K+1) + V(3H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
-        order=0,
+        "source:SourceSentences", f"H(H+K+1) + V(3H+K+1) + {_SOURCE}", "{}, eqs. 6–8", order=0
     ),
     "dclm-bilingual-decoupled": _memo(
         "source:SourceAndPrevious",
-        "Output",
-        f"{_MEMO}, §3.1, with the source context of eq. 7",
-        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
+        f"H(H+K+1) + V(4H+K+1) + {_SOURCE} + (3KH+H) + H",
+        "{}, §3.1, with the source context of eq. 7",
         order=1,
     ),
-    "clstm-prevsent": _ghosh(
-        "topics:PreviousTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=1
+    "clstm-prevsent": _topics("topics:PreviousTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=1),
+    "clstm-sentseg": _topics(
+        "topics:SentencePrefixTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=0
     ),
-    "clstm-sentseg": _ghosh(
-        "topics:SentencePrefixTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=0
+    "clstm-paraseg": _topics("topics:ParagraphPrefixTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K"),
+    "clstm-prevsent-sentseg": _topics(
+        "topics:PreviousAndSentencePrefixTopics", "4H(H+3K) + 7H + V(H+K+1) + 2(T+1)K", order=1
     ),
-    "clstm-paraseg": _ghosh(
-        "topics:ParagraphPrefixTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (T+1)K"
+    "clstm-sentseg-paraseg": _topics(
+        "topics:SentenceAndParagraphPrefixTopics", "4H(H+3K) + 7H + V(H+K+1) + 2(T+1)K"
     ),
-    "clstm-prevsent-sentseg": _ghosh(
-        "topics:PreviousAndSentencePrefixTopics",
-        "Input",
-        _TOPICS,
-        "4H(H+3K) + 7H + V(H+K+1) + 2(T+1)K",
-        order=1,
-    ),
-    "clstm-sentseg-paraseg": _ghosh(
-        "topics:SentenceAndParagraphPrefixTopics",
-        "Input",
-        _TOPICS,
-        "4H(H+3K) + 7H + V(H+K+1) + 2(T+1)K",
-    ),
-    "clstm-given-topic": _ghosh(
-        "topics:GivenTopic", "Input", _TOPICS, "4H(H+2K) + 7H + V(H+K+1) + (R-2)K", order=0
-    ),
+    "clstm-given-topic": _topics("topics:GivenTopic", "4H(H+2K) + 7H + V(H+K+1) + (R-2)K", order=0),
     "clstm-given-topic-carried": _ghosh(
         "topics:CarriedStateAndGivenTopic",
-        "InputAndInitialState",
-        f"{_GHOSH}, eq. 1 and §4.3; state carried on",
         "4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
+        "{}, eq. 1 and §4.3; state carried on",
+        fusion="InputAndInitialState",
     ),
     "clstm-thought": _ghosh(
         "states:PreviousThought",
-        "InputAndInitialState",
-        f"{_GHOSH}, §5.4 and fig. 8",
         "4H(H+K+D) + 7H + V(H+K+1) + DH",
+        "{}, §5.4 and fig. 8",
+        fusion="InputAndInitialState",
     ),
     "hlstm": _ghosh(
-        "states:SentenceThoughts",
-        "Input",
-        f"{_GHOSH}, §8 and fig. 9",
-        "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)",
+        "states:SentenceThoughts", "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)", "{}, §8 and fig. 9"
     ),
     "dclm-right": _memo(
         "source:NextSource",
-        "Output",
-        f"{_MEMO}, eq. 13 on the source side",
-        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        f"H(H+K+1) + V(4H+K+1) + {_SOURCE}",
+        "{}, eq. 13 on the source side",
         order=0,
     ),
     "dclm-right-target": _memo(
         "document:NextTarget",
-        "Output",
-        f"{_MEMO}, eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
-        "H(H+K+1) + V(3H+K+1) + (3KH+H) + H(2H+1) + H",
+        f"H(H+K+1) + V(3H+K+1) + {_LEVEL}",
+        "{}, eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
         causal=False,
     ),
     "dclm-rst": _memo(
         "source:NextAndParentSource",
-        "Output",
-        f"{_MEMO}, eq. 14 on the source side",
-        "H(H+K+1) + V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        f"H(H+K+1) + V(5H+K+1) + {_SOURCE}",
+        "{}, eq. 14 on the source side",
         order=0,
     ),
     "dclm-projection": _memo(
-        "relations:RelationProjection",
-        "Output",
-        f"{_MEMO}, eq. 9",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        "relations:RelationProjection", f"H(H+K+1) + V(2H+K+1) + {_LEVEL} + (R-2)H²", "{}, eq. 9"
     ),
     "dclm-projection-decoupled": _memo(
         "relations:DecoupledRelationProjection",
-        "Output",
-        f"{_MEMO}, eq. 9, with §3.1",
         "H(H+K+1) + V(2H+K+1) + (3KH+H) + H + (R-2)H²",
+        "{}, eq. 9, with §3.1",
         order=1,
     ),
     "dclm-recurrence": _memo(
         "relations:RelationRecurrence",
-        "Output",
-        f"{_MEMO}, eqs. 3 and 10",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        f"H(H+K+1) + V(2H+K+1) + {_LEVEL} + (R-2)H²",
+        "{}, eqs. 3 and 10",
     ),
     "dclm-auxiliary": _memo(
         "relations:RelationTask",
-        "Output",
-        f"{_MEMO}, eqs. 1–5 and 11",
-        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        f"H(H+K+1) + V(2H+K+1) + {_LEVEL} + (R-2)H²",
+        "{}, eqs. 1–5 and 11",
     ),
 }
 _FAMILIES: Zoo = {
-    "rlm-bow-ef-N": _wang_cho(
-        "bags:WordFrequencies", "InputSum", _LARGER, "4H(H+K+1) + V(H+K+1) + VK + K²"
+    "rlm-bow-ef-N": _early("bags:WordFrequencies", "4H(H+K+1) + V(H+K+1) + VK + K²"),
+    "rlm-bow-lf-N": _late("bags:WordFrequencies", "4H(H+K+1) + V(H+K+1) + VK + HK + (2H²+H)"),
+    "rlm-seqbow-ef-N": _early("bags:BagSequence", "4H(H+K+1) + V(H+K+1) + VK + 4H(H+K+1) + KH"),
+    "rlm-seqbow-lf-N": _late(
+        "bags:BagSequence", "4H(H+K+1) + V(H+K+1) + VK + 4H(H+K+1) + H² + (2H²+H)"
     ),
-    "rlm-bow-lf-N": _wang_cho(
-        "bags:WordFrequencies", "LateFusion", _LARGER, "4H(H+K+1) + V(H+K+1) + VK + HK + (2H²+H)"
+    "rlm-seqbow-att-ef-N": _early(
+        "bags:BagAttention", "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2KH"
     ),
-    "rlm-seqbow-ef-N": _wang_cho(
-        "bags:BagSequence", "InputSum", _LARGER, "4H(H+K+1) + V(H+K+1) + VK + 4H(H+K+1) + KH"
-    ),
-    "rlm-seqbow-lf-N": _wang_cho(
-        "bags:BagSequence",
-        "LateFusion",
-        _LARGER,
-        "4H(H+K+1) + V(H+K+1) + VK + 4H(H+K+1) + H² + (2H²+H)",
-    ),
-    "rlm-seqbow-att-ef-N": _wang_cho(
-        "bags:BagAttention",
-        "InputSum",
-        _LARGER,
-        "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2KH",
-    ),
-    "rlm-seqbow-att-lf-N": _wang_cho(
-        "bags:BagAttention",
-        "LateFusion",
-        _LARGER,
-        "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)",
+    "rlm-seqbow-att-lf-N": _late(
+        "bags:BagAttention", "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)"
     ),
 }
 ZOO = ZooWithFamilies(_MODELS, _FAMILIES)

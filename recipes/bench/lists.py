@@ -98,7 +98,7 @@ class Text:
     def vocabulary(self, size: int) -> Vocabulary:
         """Its most frequent words, `size` ids in all."""
         counts = Counter(word for c in self.lists for words in c for word in words)
-        return Vocabulary.most_frequent(list(counts), list(counts.values()), size - len(SPECIAL))
+        return Vocabulary.most_frequent(counts.items(), size - len(SPECIAL))
 
 
 def made_up(vocabulary: int, *, sentences: int = 20, k: int = 1000, seed: int = 1) -> Set:

@@ -292,7 +292,7 @@ def sentences_of(
 
     found: list[tuple[int, list[bytes]]] = []
     bounds = [0]
-    for number, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):
+    for number, words in enumerate(map(DOCUMENTS[documents], read_lines(path, notices)), 1):
         if words is None:
             bounds.append(len(found))
         else:

@@ -219,7 +219,7 @@ def _labelled(options: TopicLabelOptions, notices: Notices) -> int:
         documents_beside(text, docs, len(lines), notices)
         parsed: list[list[bytes] | None] = [words_of(line) for line in lines]
     else:
-        parsed = list(DOCUMENTS[options.parting](lines))
+        parsed = list(map(DOCUMENTS[options.parting], lines))
     sentences = [saved.vocabulary.encode(words) for words in parsed if words is not None]
     labels = iter(saved.model.of_corpus(Corpus.of([sentences])).tolist())
     with atomic(options.out) as file:

@@ -520,7 +520,7 @@ def _trainer(
         _begin_with(model, of_source, options.choice.source_lm)
     if fresh:
         with _fitting(options):
-            model.fit(texts.train, seed)
+            model.context.fit(texts.train, seed)
         # the first process decides: a last bit may differ between two of them
         model.load_state_dict(group.gather(dict(model.named_buffers()))[0], strict=False)
     try:

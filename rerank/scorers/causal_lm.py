@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 
 from decoders.problem import Answer, Indices
 from lm.backend import Backend
-from lm.causal.engine import VERSION, CausalContext, CausalEngine, Tree, trees_of
-from lm.causal.folder import UNLIMITED, CausalModel
+from lm.causal import (
+    UNLIMITED,
+    VERSION,
+    CausalContext,
+    CausalEngine,
+    CausalModel,
+    Tree,
+    trees_of,
+)
 from lm.trie import Candidates
 from rerank.corpus.tokenisation import detokenised
 from rerank.errors import RerankError

@@ -284,7 +284,7 @@ def _open_causal(
     threads: int | None,
 ) -> FeatureSource:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
-    from lm.causal.folder import CausalFolderError, open_causal_model
+    from lm.causal import CausalFolderError, open_causal_model
     from lm.model import n_parameters
     from rerank.scorers.causal_lm import CausalLM
 

@@ -11,8 +11,16 @@ import torch
 from support import causal
 
 from lm.backend import Backend
-from lm.causal.engine import CausalContext, CausalEngine, Tree, path_of, trees_of
-from lm.causal.folder import CausalFolderError, CausalModel, open_causal_model
+from lm.causal import (
+    CausalContext,
+    CausalEngine,
+    CausalFolderError,
+    CausalModel,
+    Tree,
+    open_causal_model,
+    path_of,
+    trees_of,
+)
 from lm.trie import Candidates
 
 
@@ -60,7 +68,7 @@ def test_scores_are_those_of_single_forward_passes(
     tokens = sum(len(one) for _, n in requests for one in lists[n])
     assert engine.counts.tokens == tokens
     assert 0 < engine.counts.nodes < tokens + sum(len(c.ids) for c, _ in requests)
-    monkeypatch.setattr("lm.causal.engine.STORED", 0)  # stored contexts may be dropped
+    monkeypatch.setattr("lm.causal.STORED", 0)  # stored contexts may be dropped
     again = [engine.scores([(context, trees[n])])[0] for context, n in requests]
     np.testing.assert_allclose(np.concatenate(again), np.concatenate(found), atol=1e-5)
     assert len(engine._stored) <= 2

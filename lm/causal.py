@@ -1,4 +1,7 @@
-"""Log-probabilities of candidates after contexts under a causal transformer.
+"""Causal language models of Hugging Face: read from folders, and how they score candidates.
+
+Of a folder only safetensors are read, no code from it is run, and nothing is looked up on the
+network. The package `transformers` (extra `hf`) is imported when a folder is opened.
 
 Each context is read once and its key–value pairs are kept (least recently used ones are dropped),
 so that longer contexts are read from where they differ; candidates are read as prefix trees, many
@@ -9,10 +12,13 @@ section 4.2). Last tokens of candidates are predicted but never read.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,12 +27,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.backend import Backend
-from lm.causal.folder import CausalModel
 from lm.scoring import EngineCounts
-from lm.trie import Candidates, Forest, build
+from lm.trie import Candidates, Forest, Indices, build
 
+UNLIMITED = 1 << 30  # positions of a model that states no number of them
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+DIGESTED = ("*.safetensors", "*.json", "*.model", "*.txt", "*.jinja")  # weights, tokenizer, shape
 MOST_NODES = 1536  # of a tree: attention within it is quadratic, smaller ones share less
-Indices = NDArray[np.int64]
 VERSION = 1  # of scores: to be raised whenever they change
 STORED = 4  # times the floats of a batch that stored key–value pairs may have
 PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
@@ -36,6 +43,119 @@ BLOCK = 64  # tokens of a context that are read together if the backend is deter
 CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
 KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
 Result = TypeVar("Result")
+
+
+class CausalFolderError(ValueError):
+    """A folder that is not a usable model, or a missing package; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CausalModel:
+    """A causal language model that was read back.
+
+    model: of transformers, in evaluation mode; digest: SHA-256 of its files; positions: most
+    tokens of a text with its context; begin: id of the token that texts begin with.
+    """
+
+    model: Any
+    tokenizer: Any
+    digest: str
+    positions: int
+    begin: int
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of the tokens of texts, without special tokens; what looks like one is text."""
+        if not texts:
+            return []
+        found: list[list[int]] = self.tokenizer(
+            list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
+        )["input_ids"]
+        return found
+
+
+def open_causal_model(
+    folder: Path, device: torch.device | str = "cpu", dtype: str = "float32"
+) -> CausalModel:
+    """The causal language model of a folder; CausalFolderError if there is none.
+
+    dtype: `float32` or `bfloat16`, of weights and of all that is computed.
+    """
+    _check_files(folder)
+    try:
+        import transformers
+        from transformers.utils import logging
+    except ImportError as fault:
+        raise CausalFolderError(
+            f"{folder}: Hugging Face models need the package transformers ({fault}); install it: "
+            "pip install 'rerank-mt[hf]'"
+        ) from None
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    safe = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, use_safetensors=True, dtype=getattr(torch, dtype), **safe
+        )
+    except Exception as fault:  # of any kind: transformers documents none
+        reason = " ".join(f"{type(fault).__name__}: {fault}".split())
+        raise CausalFolderError(
+            f"{folder}: transformers {transformers.__version__} cannot load it as a causal "
+            f"language model: {reason:.300}; give a folder written by save_pretrained, with its "
+            "tokenizer"
+        ) from None
+    begin = tokenizer.bos_token_id
+    begin = tokenizer.eos_token_id if begin is None else begin
+    if begin is None:
+        raise CausalFolderError(
+            f"{folder}: expected a tokenizer with a bos or an eos token, which texts begin with, "
+            "found neither; name one in tokenizer_config.json"
+        )
+    config = model.config.get_text_config()  # tokens that have positions and may be attended to
+    limits = (getattr(config, name, None) for name in ("max_position_embeddings", "sliding_window"))
+    positions = min([UNLIMITED, *(n for n in limits if isinstance(n, int) and n > 0)])
+    return CausalModel(model.to(device).eval(), tokenizer, _digest(folder), positions, begin)
+
+
+def _check_files(folder: Path) -> None:
+    """CausalFolderError unless a folder has a configuration and safetensors, and needs no code."""
+    if not folder.is_dir():
+        raise CausalFolderError(
+            f"{folder}: expected a folder written by save_pretrained, found "
+            f"{'a file' if folder.exists() else 'none'}; models are not downloaded: give the path "
+            "of a folder on this machine"
+        )
+    if not (folder / "config.json").is_file():
+        raise CausalFolderError(
+            f"{folder}: expected config.json of a Hugging Face model, found none; a model made by "
+            "train-lm is given without hf:"
+        )
+    if not any(folder.glob("*.safetensors")):
+        pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(suffix))
+        found = f"only {pickles[0]}, a pickle, which may run code" if pickles else "none"
+        raise CausalFolderError(
+            f"{folder}: expected weights in *.safetensors, found {found}; write the model again "
+            "with model.save_pretrained(DIR, safe_serialization=True)"
+        )
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except ValueError as fault:
+        raise CausalFolderError(f"{folder}/config.json: expected JSON ({fault})") from None
+    if isinstance(config, dict) and "auto_map" in config:
+        raise CausalFolderError(
+            f"{folder}: this model comes with code of its own (auto_map in config.json), which is "
+            "never run; give a model of an architecture that is in transformers"
+        )
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of the names and contents of all files that scores may depend on."""
+    whole = hashlib.sha256()
+    for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
+        with path.open("rb") as file:
+            own = hashlib.file_digest(file, "sha256").hexdigest()
+        whole.update(f"{path.name}\0{own}\n".encode())
+    return whole.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +196,7 @@ class Tree:
         tokens = forest.token[read]
         return cls(forest, rows, tokens, depths, ancestors, parents, words, n_tokens)
 
-    def sums(self, log_probs: torch.Tensor) -> NDArray[np.float64]:
+    def sums(self, log_probs: Tensor) -> NDArray[np.float64]:
         """Sums (n,) along the paths of the candidates, of log-probabilities (M,)."""
         leave = torch.zeros(len(self.forest), 1)
         return self.forest.sums(log_probs.float().cpu()[:, None], leave)[:, 0]
@@ -94,12 +214,10 @@ def trees_of(candidates: Candidates, most: int = MOST_NODES) -> list[Tree]:
 
 def _split(candidates: Candidates, rows: Indices, most: int) -> list[Tree]:
     tokens = np.diff(candidates.offsets)[rows].sum() + 1
-    if tokens > 16 * most and len(rows) > 1:  # do not even try
-        halves = np.array_split(rows, 2)
-        return [tree for half in halves for tree in _split(candidates, half, most)]
-    tree = Tree.of(candidates, rows)
-    if len(tree) <= most or len(rows) == 1:
-        return [tree]
+    if tokens <= 16 * most or len(rows) == 1:  # else do not even try
+        tree = Tree.of(candidates, rows)
+        if len(tree) <= most or len(rows) == 1:
+            return [tree]
     return [tree for half in np.array_split(rows, 2) for tree in _split(candidates, half, most)]
 
 
@@ -139,10 +257,6 @@ class _Row:
     depths: NDArray[np.int64]
     ancestors: NDArray[np.bool_]
 
-    @property
-    def length(self) -> int:
-        return len(self.past) + len(self.tokens)
-
 
 @dataclass(slots=True, eq=False)
 class CausalEngine:
@@ -154,7 +268,7 @@ class CausalEngine:
     model: CausalModel
     backend: Backend
     counts: EngineCounts = field(default_factory=EngineCounts)
-    _stored: OrderedDict[bytes, KeyValues] = field(default_factory=OrderedDict)
+    _stored: OrderedDict[tuple[int, ...], KeyValues] = field(default_factory=OrderedDict)
     _size: int = 0  # floats stored
 
     def check(self) -> None:
@@ -261,7 +375,9 @@ class CausalEngine:
         Each is read from the end of the longest stored sentence on; a context that begins another
         one that is missing, before it.
         """
-        self._trim()
+        while self._stored and self._size > STORED * self.backend.tokens(1):
+            _, dropped = self._stored.popitem(last=False)  # the least recently used pairs
+            self._size -= sum(tensor.numel() for tensor in dropped)
         missing = {c.ids[:-1]: c for c in contexts if not self._known(c.ids[:-1])}
         while missing:
             rows = []
@@ -281,25 +397,15 @@ class CausalEngine:
             for batch in self._batches(rows, lambda row: (len(row[0]), len(row[1]))):
                 _, kept = self._read([_Row(past, *path_of(new)) for past, new in batch], keep=True)
                 for (past, new), own in zip(batch, kept, strict=True):
-                    self._stored[np.array((*past, *new), np.int32).tobytes()] = own
+                    self._stored[(*past, *new)] = own
                     self._size += sum(tensor.numel() for tensor in own)
             missing = {ids: c for ids, c in missing.items() if not self._known(ids)}
 
     def _known(self, ids: tuple[int, ...]) -> bool:
         """Whether the pairs of these tokens are stored, which makes them recently used."""
-        name = np.array(ids, np.int32).tobytes()
-        if not ids:
-            return True
-        if name in self._stored:
-            self._stored.move_to_end(name)
-            return True
-        return False
-
-    def _trim(self) -> None:
-        """Drop the least recently used pairs beyond the memory for them."""
-        while self._stored and self._size > STORED * self.backend.tokens(1):
-            _, dropped = self._stored.popitem(last=False)
-            self._size -= sum(tensor.numel() for tensor in dropped)
+        if ids in self._stored:
+            self._stored.move_to_end(ids)
+        return not ids or ids in self._stored
 
     # The transformer
 
@@ -340,10 +446,7 @@ class CausalEngine:
 
         if not past:
             return DynamicCache()
-        stored = [
-            self._stored[np.array(row.past, np.int32).tobytes()] if row.past else None
-            for row in rows
-        ]
+        stored = [self._stored[row.past] if row.past else None for row in rows]
         some = next(own for own in stored if own is not None)
         pairs = []
         for layer, like in enumerate(some):
