@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from rerank.commands.run import ListFiles, Messages
-from rerank.errors import UsageError
+from rerank.errors import InputError, UsageError
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rerank.commands.list_run import ListRun
     from rerank.commands.lists import Lists
+    from rerank.corpus.columns import TextColumn
+    from rerank.corpus.kbest import KBest
     from rerank.notices import Notices
 
 DOCUMENTS = "documents"
@@ -91,7 +93,7 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     the list are not in order, and to write lists of documents.
 
     Moses lists that stay so keep every byte that is not to change; those of Marian and of other
-    dialects are written as Moses writes them (`rerank.formats.conversion`). Without documents,
+    dialects are written as Moses writes them. Without documents,
     which only lists of documents and lists whose ids are not in order need, each sentence is one.
     UsageError for files of what nobody has; InputError for a list that the format cannot hold.
     """
@@ -100,7 +102,7 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     from rerank.corpus.spelling import FORMS, with_texts
     from rerank.files.outputs import atomic_all, check_outputs
     from rerank.files.paths import display
-    from rerank.formats.conversion import Conversion
+    from rerank.formats.moses import document_lines
 
     out, to = converted.out, converted.to
     others = [path for path in (converted.docs_out, converted.source_out) if path]
@@ -108,7 +110,7 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     with ListRun.open(_with_documents(lists, to), notices) as source:
         ids, sources = _known(converted, source)
         as_read = source.file.format.name
-        conversion = Conversion(as_read, to, lists.first_id, converted.n_best, ids, sources)
+        known = {"document": ids, "source": sources}
         n = sentences = 0
         with ExitStack() as opened:
             file, *beside = opened.enter_context(atomic_all([out, *others]))
@@ -119,7 +121,13 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
                 n, sentences = n + kbest.n, sentences + len(kbest)
                 if converted.escape is not None:
                     kbest = with_texts(kbest, FORMS[converted.escape])
-                put(conversion.lines(d, kbest, source.documents, notices))
+                if to == "first":
+                    filled = int((kbest.counts > 0).sum())
+                    put(enumerate(kbest.chosen([0] * filled), kbest.first))
+                elif to == DOCUMENTS:
+                    put((kbest.first, line) for line in document_lines(d, kbest, converted.n_best))
+                else:
+                    put(_list_lines(kbest, to, source, known, notices))
             asked = (ids, converted.docs_out), (sources, converted.source_out)
             for lines, extra in zip((own for own, path in asked if path), beside, strict=True):
                 extra.writelines(line + b"\n" for line in lines or ())
@@ -158,3 +166,68 @@ def _with_documents(lists: Lists, to: str) -> Lists:
     if to == DOCUMENTS or own_documents(lists) is not None:
         return lists  # without documents the message names the options
     return replace(lists, no_docs="each")
+
+
+def _list_lines(
+    kbest: KBest,
+    to: str,
+    source: ListRun,
+    known: dict[str, Sequence[bytes] | None],
+    notices: Notices,
+) -> Iterator[tuple[int, bytes]]:
+    """(sentence, line) of the lists in the format `to`; InputError where it has no form for one.
+
+    known: document and source of each source line, where there are any.
+    """
+    import numpy as np
+
+    from rerank.formats.table import lines_of
+    from rerank.registry import FORMATS
+
+    documents, as_read, first_id = source.documents, source.file.format.name, source.lists.first_id
+    places = [documents.line(kbest.first + t) for t in range(len(kbest))]
+    if as_read != to == "moses" and kbest.texts.block_has(b"|||"):
+        for t in range(len(kbest)):
+            if any(b"|||" in kbest.texts[row] for row in kbest.rows(t)):
+                raise InputError(
+                    f"expected no '|||' in a text of a Moses list, found one of sentence "
+                    f"{kbest.first + t} (from 0); give --escape moses",
+                    source=kbest.source,
+                )
+    lines = _kept_lines(kbest, (as_read, to), places, first_id, notices)
+    side = {
+        key: [given[place] for place in places] for key, given in known.items() if given is not None
+    }
+    kbest = replace(kbest, lines=lines, side=side)
+    nothing = np.zeros((kbest.n, 0))
+    return lines_of(FORMATS[to](), kbest, documents, (), nothing, None, first_id=first_id)
+
+
+def _kept_lines(
+    kbest: KBest, formats: tuple[str, str], places: Sequence[int], first_id: int, notices: Notices
+) -> TextColumn | None:
+    """Lines as the second format keeps them, with what the first one has beside the features.
+
+    places: lines of the source file. None for candidates whose lines are made anew.
+    """
+    from rerank.corpus.columns import TextColumn
+    from rerank.formats import moses
+    from rerank.formats.json_lists import kept_keys, lines_with_keys
+
+    if kbest.lines is None or formats == ("jsonl", "jsonl"):
+        return kbest.lines
+    own = kbest.lines.to_list()
+    if formats == ("moses", "moses"):
+        new = [moses.as_moses_writes(line, notices, source=kbest.source) for line in own]
+        return kbest.lines if new == own else TextColumn.of(new)
+    if formats == ("moses", "jsonl"):
+        keys = (moses.further_columns(line, notices, source=kbest.source) for line in own)
+        return TextColumn.of(lines_with_keys(kbest.texts.to_list(), keys))
+    others = [kept_keys(kbest, row)[1] for row in range(kbest.n)] if formats[0] == "jsonl" else []
+    if not any(key in one for one in others for key in moses.AFTER_TOTAL):
+        return None
+    sentences = (
+        replace(kbest.sentence(t), lines=None, first=place) for t, place in enumerate(places)
+    )
+    lines = (line for one in sentences for line in moses.moses_lines(one, first_id))
+    return TextColumn.of([moses.with_columns(*both) for both in zip(lines, others, strict=True)])

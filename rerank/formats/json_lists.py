@@ -36,9 +36,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, count, repeat, takewhile
-from operator import itemgetter
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count, repeat, takewhile
+from operator import attrgetter
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -57,7 +59,7 @@ from rerank.formats.json_objects import (
     text_of,
 )
 from rerank.formats.row_builder import CollectedFormat, ReadOnlyFormat, RowBuilder
-from rerank.formats.tokens import Place
+from rerank.formats.tokens import Place, plain_name
 from rerank.notices import Notices
 
 CANDIDATES = (
@@ -78,6 +80,7 @@ _DOCUMENT = ("document", "document_id", "doc_id", "docid", "doc")
 _SOURCE = ("source", "src", "prompt", "input", "source_text")
 _SOCKEYE_SOURCE = ("source", "src", "source_text", "text")
 _SIDE = {"document": _DOCUMENT, "source": _SOURCE}  # what is written of `KBest.side`
+_NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _NO_CANDIDATES = re.compile(rb"\[[ \t]*\]")
 _HYPOTHESIS = re.compile("hyp_([0-9]{1,9})")
 _FIRST_HYPOTHESIS = re.compile(rb'"hyp_[0-9]+"\s*:')
@@ -105,9 +108,14 @@ class JsonLines(CollectedFormat):
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the candidates of one line after the other."""
+        layout: _Layout | None = None
         for place, line in enumerate(found.filled(lines)):
             try:
-                _add_sentence(found, line, place)
+                if layout is None or not layout.add(found, line, place):
+                    one = read_object(line, found)
+                    keys = _keys_of(one)
+                    _add_sentence(found, one, place)
+                    layout = _layout(*keys, found.names or ()) if keys else None
             except InputError as fault:
                 found.refuse(fault)
             yield
@@ -194,17 +202,101 @@ def kept_keys(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return head, others
 
 
-def _add_sentence(found: RowBuilder, line: bytes, place: int) -> None:
-    """Add the candidates of a line, all at once where they have the same keys."""
-    one: Any = None
-    with suppress(msgspec.MsgspecError, RecursionError):
-        one = msgspec.json.decode(line)
-        if isinstance(one, dict) and _add_columns(found, one, line, place):
-            return
-        if not has_all(line, *counts(one)):
-            one = None
-    if not isinstance(one, dict):
-        one = read_object(line, found)
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Keys that all candidates of a sentence have: of a text, the total, and the same features.
+
+    dense: where its values are; keys: number of those of a candidate and of its features;
+    candidates: type of the list of candidates, as msgspec has it.
+    """
+
+    dense: tuple[attrgetter[Any], ...]
+    with_total: bool
+    keys: int
+    candidates: Any
+
+    def add(self, found: RowBuilder, line: bytes, place: int) -> bool:
+        """Add the candidates of a line at once; False, with none added, if it has another layout.
+
+        A line with a fault has none.
+        """
+        with suppress(ValueError, RecursionError):
+            head = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+            key = first_key(head, CANDIDATES)
+            given = head.pop(key) if key else b"[]"
+            candidates = msgspec.json.decode(given, type=self.candidates)
+            head = {name: msgspec.json.decode(value) for name, value in head.items()}
+            texts = [candidate.text for candidate in candidates]
+            (strings, keys), n, text = counts(head), len(texts), "".join(texts)
+            columns = [list(map(column, candidates)) for column in self.dense]
+            dense = np.column_stack(columns) if columns else np.zeros((n, 0))
+            if (
+                n
+                and dense.shape == (n, len(found.names or ()))
+                and not ("\n" in text or "\0" in text)
+                and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
+            ):
+                number = _id_of(head, place, found)
+                head.pop("id", None)
+                found.extend(
+                    number,
+                    [text.strip(" ").encode() for text in texts],
+                    dense,
+                    [one.total for one in candidates] if self.with_total else [None] * n,
+                    _written([head, {}]) if head else b"",
+                )
+                return True
+        return False
+
+
+def _keys_of(one: Mapping[str, Any]) -> tuple[str, str | None, bool] | None:
+    """Keys of the text and the total of a sentence's first candidate, and whether it has features.
+
+    None if it has other keys than these.
+    """
+    candidates = one.get(first_key(one, CANDIDATES) or "")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    if not isinstance(first, dict) or (text := first_key(first, _TEXT)) is None:
+        return None
+    total, features = first_key(first, _SCORE), "features" in first
+    return (text, total, features) if len(first) == 1 + (total is not None) + features else None
+
+
+@lru_cache(maxsize=4)
+def _layout(text: str, total: str | None, features: bool, names: tuple[str, ...]) -> _Layout | None:
+    """The layout with these keys of a candidate, and these names of its values."""
+    fields: dict[str, tuple[str, Any]] = {"text": (text, str)}
+    if total is not None:
+        fields["total"] = total, _NUMBER
+    dense = list(fields)[1:]
+    try:
+        if features:
+            of_features = {
+                f"f{i}": (name, _NUMBER | list[_NUMBER])
+                for i, name in enumerate(dict.fromkeys(names))
+            }
+            dense = [f"features.{field}" for field in of_features]
+            fields["features"] = "features", _object_of(of_features)
+        candidates = list[_object_of(fields)]  # type: ignore[misc]
+    except ValueError:  # a name with a quotation mark
+        return None
+    keys = len(fields) + features * len(dense)
+    return _Layout(tuple(map(attrgetter, dense)), total is not None, keys, candidates)
+
+
+def _object_of(fields: Mapping[str, tuple[str, Any]]) -> Any:
+    """The type of an object whose attributes have these keys and types."""
+    return msgspec.defstruct(
+        "Object",
+        [(field, kind) for field, (_, kind) in fields.items()],
+        rename={field: key for field, (key, _) in fields.items()},
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+
+
+def _add_sentence(found: RowBuilder, one: dict[str, Any], place: int) -> None:
+    """Add the candidates of a sentence one by one."""
     key = first_key(one, CANDIDATES)
     candidates = one.pop(key) if key else None
     if not isinstance(candidates, list):
@@ -219,56 +311,6 @@ def _add_sentence(found: RowBuilder, line: bytes, place: int) -> None:
     for candidate, score in zip(candidates, scores, strict=True):
         _add_candidate(found, number, candidate, score, one)
         one = {}
-
-
-def _add_columns(found: RowBuilder, one: Any, line: bytes, place: int) -> bool:
-    """Add the candidates of a sentence if all have a text and numbers as the first one has them.
-
-    False, with nothing added, for any other sentence, valid or not.
-    """
-    with suppress(KeyError, IndexError, TypeError, ValueError, OverflowError):
-        key = first_key(one, CANDIDATES)
-        candidates = one[key]
-        first = candidates[0]
-        of_text, of_score = first_key(first, _TEXT), first_key(first, _SCORE)
-        texts = list(map(itemgetter(of_text), candidates))
-        text = "".join(texts)
-        totals = [list(map(itemgetter(of_score), candidates))] if of_score else []
-        named, features = "features" in first, [first]
-        if len(first) != 1 + len(totals) + named:
-            return False
-        names, columns = ["score"], list[Sequence[Any]](totals)
-        if named:
-            features, names, columns = list(map(itemgetter("features"), candidates)), [], []
-            for name in features[0]:
-                column = list(map(itemgetter(name), features))
-                block = list(zip(*column, strict=True)) if type(column[0]) is list else [column]
-                names += [name] * len(block)
-                columns += block
-        head = {name: value for name, value in one.items() if name != key}
-        strings, keys = counts(head)
-        n, width = len(candidates), len(first) + named * len(features[0])
-        numbers = np.array([*totals, *columns], np.float64)
-        if (
-            found.names == tuple(names)
-            and {*map(len, candidates)} == {len(first)}
-            and {*map(len, features)} == {len(features[0])}
-            and {*map(type, chain(*totals, *columns))} <= {int, float}
-            and bool((abs(numbers) <= LARGEST).all())
-            and not any(mark in text for mark in "\n\0")
-            and has_all(line, strings + 1 + n * (1 + width), keys + 1 + n * width)
-        ):
-            number = _id_of(one, place, found)
-            head.pop("id", None)
-            found.extend(
-                number,
-                [text.strip(" ").encode() for text in texts],
-                numbers[len(totals) :].T,
-                totals[0] if totals else [None] * n,
-                _written([head, {}]) if head else b"",
-            )
-            return True
-    return False
 
 
 def _scores_of(
@@ -306,11 +348,13 @@ def _add_candidate(
         raise found.fault(f"expected a candidate with a text, found {one!r:.60}")
     if features is not None and not isinstance(features, dict):
         raise found.fault(f"expected an object at 'features', found {features!r:.60}")
-    names, values = ([], []) if features is not None or score is None else (["score"], [score])
-    for name, value in (features or {}).items():
+    if features is None:
+        features = {} if score is None else {"score": score}
+    names, values = list[str](), list[float]()
+    for name, value in features.items():
         numbers = value if isinstance(value, list) else [value]
         names += [name] * len(numbers)
-        values += numbers
+        values += [found.finite(number, plain_name(name)) for number in numbers]
     if sparse is not None and not isinstance(sparse, dict):
         raise found.fault(f"expected an object at 'sparse', found {sparse!r:.60}")
     try:
@@ -320,7 +364,9 @@ def _add_candidate(
             "expected text in every key and value, found half a surrogate pair; correct it"
         ) from None
     encoded = text_of(text, "a candidate", found)
-    found.add(sentence, encoded, tuple(names), values, total=score, sparse=sparse, kept=kept)
+    total = None if score is None else found.finite(score, "the total")
+    sparse = {name: found.finite(value, name) for name, value in (sparse or {}).items()}
+    found.add(sentence, encoded, tuple(names), values, total=total, sparse=sparse, kept=kept)
 
 
 def _id_of(one: Mapping[str, Any], n: int, place: Place) -> int:
@@ -452,8 +498,8 @@ class MlmScoring(ReadOnlyFormat):
                         f"{candidate!r:.60}"
                     )
                 text = text_of(candidate["text"], "a hypothesis", found)
-                score = candidate["score"]
-                found.add(sentence, text, ("score",), [score], total=score)
+                score, total = (found.finite(candidate["score"], n) for n in ("score", "the total"))
+                found.add(sentence, text, ("score",), [score], total=total)
             yield
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:

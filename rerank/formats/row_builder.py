@@ -124,20 +124,6 @@ class RowBuilder(Place):
         self._count += n
         lines = TextColumn.of(self._entries)
         starts = lines.spans[:, 0]
-        totals, given = np.full(n, np.nan), [i for i, v in enumerate(self._totals) if v is not None]
-        totals[given] = self._numbers(
-            [total for total in self._totals if total is not None],
-            ["the total"],
-            [self._lines[i] for i in given],
-        )
-        sparse = SparseColumns.empty(n)
-        if any(self._sparse):
-            rows = zip(self._sparse, self._lines, strict=True)
-            checked = [
-                {name: self._checked(value, name, line) for name, value in found.items()}
-                for found, line in rows
-            ]
-            sparse = SparseColumns.of(checked)
         found = KBestRows(
             labels=self._labels,
             lines=lines,
@@ -145,8 +131,8 @@ class RowBuilder(Place):
             line_numbers=np.arange(self._count - n + 1, self._count + 1),
             sentences=np.array(self._sentences, np.int64),
             dense=np.concatenate(self._dense),
-            totals=totals,
-            sparse=sparse,
+            totals=np.array(self._totals, np.float64),  # None becomes NaN
+            sparse=SparseColumns.of(self._sparse),
             places=np.array(self._lines, np.int64),
         )
         self._clear()
@@ -202,51 +188,29 @@ class RowBuilder(Place):
 
     def _pack(self) -> None:
         """Move the values of hypotheses that were added one by one into an array."""
-        lines = self._lines[sum(map(len, self._dense)) :]
-        if lines or not self._dense:
-            names = [label.name for label in self._labels for _ in range(label.width)]
-            dense = self._numbers(self._values, names, lines).reshape(len(lines), len(names))
-            self._dense.append(dense)
+        n = len(self._entries) - sum(map(len, self._dense))
+        if n or not self._dense:
+            width = sum(label.width for label in self._labels)
+            self._dense.append(np.array(self._values, np.float64).reshape(n, width))
             self._values = []
 
-    def _numbers(
-        self, values: Sequence[float], names: Sequence[str], lines: Sequence[int]
-    ) -> NDArray[np.float64]:
-        """Rows of values of these names; InputError for one that is no finite number."""
-        if set(map(type, values)) <= {float, int}:
-            try:
-                found = np.array(values, np.float64)
-            except OverflowError:
-                found = np.array([np.inf])
-            if bool((np.abs(found) <= LARGEST).all()):
-                return found
-        return np.array(
-            [
-                self._checked(value, names[i % len(names)], lines[i // len(names)])
-                for i, value in enumerate(values)
-            ]
-        )
-
-    def _checked(self, value: object, name: str, line: int) -> float:
-        """A value of a line as a finite number."""
-        if type(value) not in (float, int):
-            self.notices.refuse(
-                self.fault(f"expected a number for {name}, found {value!r:.60}", line)
-            )
-            return 0.0
+    def finite(self, value: object, name: str) -> float:
+        """A value of the current line as a finite number; 0 after a refusal."""
         try:
-            number = float(value)  # type: ignore[arg-type]
+            number = float(value) if type(value) in (float, int) else None  # type: ignore[arg-type]
         except OverflowError:
             number = np.inf
-        if abs(number) <= LARGEST:
+        if number is not None and abs(number) <= LARGEST:
             return number
+        if number is None:
+            self.notices.refuse(self.fault(f"expected a number for {name}, found {value!r:.60}"))
+            return 0.0
         if self._clip is None or np.isnan(number):
             cure = "" if np.isnan(number) else "; give --clip-inf -1e4 to read infinities as ±1e4"
-            self.notices.refuse(
-                self.fault(f"expected a finite number for {name}, found {number}{cure}", line)
-            )
+            fault = f"expected a finite number for {name}, found {number}{cure}"
+            self.notices.refuse(self.fault(fault))
             return 0.0
-        self.note(CLIPPED, line=line)
+        self.note(CLIPPED)
         return -abs(self._clip) if number < 0 else abs(self._clip)
 
 

@@ -6,7 +6,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from rerank.corpus import LARGEST
@@ -101,6 +101,7 @@ def written(value: float, what: str, *, digits: int | None = None) -> bytes:
     return text.replace("e+", "e").encode()
 
 
+@lru_cache
 def plain_name(name: str) -> str:
     """The name of a feature in letters and digits, a letter first, as Moses reads it.
 
