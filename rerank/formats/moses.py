@@ -25,7 +25,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -293,7 +293,8 @@ def as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> bytes
     """A valid line in the form of Moses: `id ||| text ||| Name= v v ||| total ||| alignment`.
 
     A line that any version of Moses writes stays as it is, with old labels `lm: -3`, too; and so
-    does one with `|||` in its text, whose columns are not sure. Numbers keep their digits.
+    does one with `|||` in its text, whose columns are not sure. Numbers keep their digits, and are
+    written as mert-moses.pl reads them.
     """
     fields = line.split(grammar.SEPARATOR)
     column = grammar.feature_columns(fields)[0]
@@ -310,26 +311,14 @@ def as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> bytes
     if column + 1 == len(fields) and before:  # no total that it could follow
         notices.add(OTHER, source=source)
         before = []
-    columns = [
-        fields[0],
-        fields[1],
-        b" ".join(_feature_tokens(values)),
-        *fields[column + 1 :],
-        *before,
-    ]
-    return b" ||| ".join(field.strip() for field in columns)
-
-
-def _feature_tokens(values: Sequence[grammar.Value]) -> Iterator[bytes]:
-    """The tokens of a feature column, with numbers as mert-moses.pl reads them."""
+    features = b""
     for value in values:
         if value.name != grammar.WORD_SCORES:
             if value.label:
-                yield value.label[:-1] + b"="
-            yield value.number.lower().replace(b"e+", b"e").lstrip(b"+")
-
-
-# Lists of documents
+                features += value.label[:-1] + b"= "
+            features += value.number.lower().replace(b"e+", b"e").lstrip(b"+") + b" "
+    columns = [fields[0], fields[1], features, *fields[column + 1 :], *before]
+    return b" ||| ".join(field.strip() for field in columns)
 
 
 # N-best lists of whole documents
@@ -382,13 +371,11 @@ def document_lines(number: int, kbest: KBest, n: int) -> Iterator[bytes]:
                     source=kbest.source,
                 )
         text = b"".join(b"%s %s " % (text, _END) if text else _END + b" " for text in texts)
-        values = iter(kbest.dense[rows].sum(axis=0).tolist())
-        blocks = []
+        values, blocks = iter(kbest.dense[rows].sum(axis=0).tolist()), []
         for label in kbest.labels:
-            numbers = [
-                tokens.written(next(values), label.name, digits=9) for _ in range(label.width)
-            ]
-            blocks.append(label.name.encode() + b"= " + b" ".join(numbers))
+            blocks.append(label.name.encode() + b"=")
+            for value in islice(values, label.width):
+                blocks.append(tokens.written(value, label.name, digits=9))
         sparse: dict[str, float] = {}
         for row in rows if kbest.sparse.names else ():
             for name, value in kbest.sparse.row(row).items():
