@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rerank.commands.results import DocumentResult
     from rerank.commands.search import Search
     from rerank.files.paths import FilePath
-    from rerank.formats.decode_outputs import Choice
+    from rerank.formats.run_records import Choice
     from rerank.scorers.features import FeatureSource
 
 
@@ -201,7 +201,7 @@ class _Writer:
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
         from rerank.commands.results import DocumentResult, Trace
-        from rerank.formats.decode_outputs import Choice, to_line
+        from rerank.formats.run_records import Choice, to_line
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         reasons = "trace" in files or name == self.explained

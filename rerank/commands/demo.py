@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.formats.decode_outputs import Choice
+    from rerank.formats.run_records import Choice
     from rerank.notices import Printer
     from rerank.report.evaluation import Evaluation
 
@@ -207,7 +207,7 @@ def demonstrate(
 
 def _examples(trace: Path) -> tuple[tuple[Choice | None, Choice], ...]:
     """Changed sentences of different documents, first those whose choice the context decided."""
-    from rerank.formats.decode_outputs import read_trace
+    from rerank.formats.run_records import read_trace
     from rerank.notices import Notices
 
     decided: dict[str, tuple[Choice | None, Choice]] = {}

@@ -49,7 +49,7 @@ def explanation(options: ExplainOptions, notices: Notices) -> Explanation:
     """
     from rerank.files.lines import spool
     from rerank.files.paths import display
-    from rerank.formats.decode_outputs import read_trace
+    from rerank.formats.run_records import read_trace
     from rerank.notices import Notices
     from rerank.report.explanation import Explanation, split_place
 

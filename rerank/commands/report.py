@@ -108,7 +108,7 @@ def report(options: ReportOptions) -> None:
         --docs test.docids --ref test.en --out report.html
     """
     from rerank.files.outputs import atomic, check_folder, check_matplotlib, to_json
-    from rerank.formats.learning_curve import read_curve
+    from rerank.formats.run_records import read_curve
     from rerank.report.figures import write_figures
     from rerank.report.page import render
 
@@ -137,7 +137,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     """
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_outputs
-    from rerank.formats.decode_outputs import read_summary
+    from rerank.formats.run_records import read_summary
     from rerank.formats.translations import read_translation, read_with_documents
     from rerank.formats.weights import Weights, read_weights
     from rerank.report.explanation import Explanation

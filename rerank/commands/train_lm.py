@@ -20,7 +20,7 @@ from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.interrupts import Interrupts
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_outputs
-from rerank.formats.learning_curve import LearningCurve
+from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command, Given, of_dataclass, option, part, record
 from rerank.registry import MODELS, attribute

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from rerank.errors import UsageError
-from rerank.formats.decode_outputs import Choice
+from rerank.formats.run_records import Choice
 from rerank.table import Column, Table
 
 MOST_ROWS = 15  # of the tables of features and of words

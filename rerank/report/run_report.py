@@ -17,7 +17,7 @@ import numpy as np
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError
 from rerank.files.paths import display
-from rerank.formats.decode_outputs import Choice, read_trace
+from rerank.formats.run_records import Choice, read_trace
 from rerank.notices import Notices
 from rerank.report.evaluation import Evaluation
 from rerank.report.explanation import Explanation

@@ -1,0 +1,197 @@
+"""Records of runs, which commands write and read back: traces, summaries, learning curves.
+
+A trace has a line for every choice of `rerank decode`, a summary the figures of all documents; a
+learning curve has a line for every validation of a training run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+import msgspec
+
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import read_lines
+from rerank.files.outputs import atomic
+from rerank.files.paths import FilePath, display
+from rerank.formats.json_objects import read_json
+from rerank.notices import Notices
+
+if TYPE_CHECKING:
+    from lm.training.trainer import Report
+
+COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage")
+_HEADER = "\t".join(COLUMNS).encode()
+
+
+class Alone(TypedDict):
+    """The choice of a sentence without context, and by how much its score leads there."""
+
+    text: str
+    lead: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is read of a record of a trace: a sentence, its choice, and what spoke for it."""
+
+    document: str
+    sentence: int
+    source: str | None
+    chosen: int
+    first: int
+    texts: Mapping[str, str | None]
+    weighted: Mapping[str, float | None]
+    over_first: Mapping[str, float | None]
+    over_runner_up: Mapping[str, float | None] | None
+    margin: float | None
+    alone: Alone | None
+    systems: Sequence[str] | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the text of the choice is not that of the first candidate."""
+        return self.texts["chosen"] != self.texts["first"]
+
+    @property
+    def by_context(self) -> bool:
+        """Whether the text of the choice would be another without context."""
+        return self.alone is not None and self.alone["text"] != self.texts["chosen"]
+
+    def __post_init__(self) -> None:
+        """ValueError for a record without some of the texts."""
+        if None in (self.texts["chosen"], self.texts["first"]) or "runner_up" not in self.texts:
+            raise ValueError("expected a text")
+
+    @classmethod
+    def of(cls, record: object) -> Self:
+        """The choice of a record; KeyError or ValueError for something else."""
+        return msgspec.convert(record, cls)
+
+
+def to_line(record: Mapping[str, Any]) -> bytes:
+    """The line of a trace that a record of it is."""
+    return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
+    """The lines of a trace, one at a time; InputError, with the file's name, for another line."""
+    for number, line in enumerate(read_lines(path, notices), 1):
+        try:
+            yield Choice.of(read_json(line))
+        except (ValueError, KeyError, RecursionError):
+            shown = line.decode(errors="replace")
+            raise InputError(
+                f"expected a line of a trace, found {shown!r:.60}; write it with "
+                "rerank decode --trace FILE of this version",
+                source=name,
+                line=number,
+            ) from None
+
+
+class _Figures(TypedDict):
+    """What a report takes from a summary of all documents, and of one."""
+
+    score: float | None
+    baseline_score: float | None
+    gap: float | None
+    exact: bool
+
+
+class _OfDocument(_Figures):
+    id: str
+
+
+class _Summary(_Figures):
+    signature: str
+    best: str
+    near_ties: int | None
+    documents: list[_OfDocument]
+
+
+def read_summary(path: str | Path, documents: Collection[str], notices: Notices) -> dict[str, Any]:
+    """A summary of these documents; InputError for something else, or for other documents."""
+    content, reason = b"\n".join(read_lines(path, notices)), "found something else"
+    try:
+        found = read_json(content)
+        summary = msgspec.convert(found, _Summary)
+        others = [one["id"] for one in summary["documents"] if one["id"] not in documents]
+        if not others:
+            return dict(found)
+        reason = f"found a document {others[0]!r}"
+    except (ValueError, RecursionError):
+        pass
+    raise InputError(
+        f"expected a summary of the same documents, {reason}; write it with rerank decode "
+        "--summary FILE",
+        source=display(path),
+    )
+
+
+class LearningCurve:
+    """Tab-separated figures of the validations so far; each replaces the whole file at once.
+
+    training_nats: per token, `</s>` included, since the line before; rate: learning rate; stage:
+    part of the training, whose loss the two figures are.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.lines: list[bytes] = []
+        if str(path) == "-" or (Path(path).exists() and not Path(path).is_file()):
+            raise UsageError(
+                f"--curve {path}: expected a file, which every validation replaces; name one"
+            )
+
+    def resume(self, update: int, notices: Notices) -> None:
+        """Keep the lines of an existing file up to an update, from which a run goes on."""
+        if not Path(self.path).exists():
+            return
+        header, *lines = [*read_lines(self.path, notices)] or [b""]
+        try:
+            if header != _HEADER:
+                raise ValueError
+            self.lines = [line for line in lines if int(line.partition(b"\t")[0]) <= update]
+        except ValueError:
+            raise InputError(
+                "expected the learning curve of the interrupted run; name another file",
+                source=display(self.path),
+                line=1,
+            ) from None
+
+    def add(self, report: Report) -> None:
+        """Write the file with one more line."""
+        values = (getattr(report, name) for name in COLUMNS)
+        columns = (f"{value:.7g}" if isinstance(value, float) else str(value) for value in values)
+        self.lines.append("\t".join(columns).encode())
+        with atomic(self.path) as file:
+            file.write(b"\n".join([_HEADER, *self.lines, b""]))
+
+
+def read_curve(path: str | Path, notices: Notices) -> list[tuple[float, float]]:
+    """Seconds and validation perplexity of each line of a file; InputError for another file."""
+    header, *lines = [*read_lines(path, notices)] or [b""]
+    seconds, perplexity = COLUMNS.index("seconds"), COLUMNS.index("valid_perplexity")
+    found = []
+    for number, line in enumerate([header, *lines], 1):
+        cells = line.decode(errors="replace").split("\t")
+        try:
+            if number == 1 and line == _HEADER:
+                continue
+            point = float(cells[seconds]), float(cells[perplexity])
+            if number == 1 or not all(map(math.isfinite, point)):
+                raise ValueError
+        except (ValueError, IndexError):
+            raise InputError(
+                f"expected a learning curve, found {line.decode(errors='replace')!r:.60}; write it "
+                "with train-lm --curve FILE",
+                source=display(path),
+                line=number,
+            ) from None
+        found.append(point)
+    return found
