@@ -180,22 +180,6 @@ def difference_of(found: Documents, expected: Documents) -> str:
     return ""
 
 
-def at_most(lines: Iterator[bytes], most: Callable[[], int], source: str) -> Iterator[bytes]:
-    """The lines of ids; InputError for more than `_MANY` and than `most()`."""
-    yield from islice(lines, _MANY)
-    for line in lines:
-        limit = max(_MANY + 1, most())
-        yield line
-        yield from islice(lines, limit - _MANY - 1)
-        if next(lines, None) is not None:
-            raise InputError(
-                f"expected at most {limit:,} document ids for these translations, found more; "
-                "give one per source line",
-                source=source,
-                line=limit + 1,
-            )
-
-
 def _id(line: bytes, source: str, number: int) -> str:
     """The document id on a line of UTF-8, without white space around it."""
     name = line.decode().strip(" \t\r")
@@ -235,17 +219,36 @@ Lines: TypeAlias = Sequence[bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class DocumentFile(os.PathLike[str]):
-    """Path of a document file with its format and its field, where the user says them.
+    """Path of a document file, with what the user says of it.
 
-    path: of the file; format_name: of its format [default: by content]; field: number from 1 of
-    the field that is the document id, or in JSON its key; allow_interleaved: whether lines of a
-    document may stand apart.
+    format_name: of its format [default: by content]; field: number from 1 of the field that is the
+    document id, or in JSON its key; interleaved: whether lines of a document may stand apart, None
+    if the command has no option for it; most: number of sentences that can be needed.
     """
 
     path: FilePath
     format_name: str | None = None
     field: str | None = None
-    allow_interleaved: bool | None = None
+    interleaved: bool | None = None
+    most: Callable[[], int] | None = None
+
+    def limited(self, lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+        """The lines of sentences, or their ids; InputError for more than `_MANY` and `most()`."""
+        lines = iter(lines)
+        if self.most is not None:
+            yield from islice(lines, _MANY)
+            for line in lines:
+                limit = max(_MANY + 1, self.most())
+                yield line
+                yield from islice(lines, limit - _MANY - 1)
+                if next(lines, None) is not None:
+                    raise InputError(
+                        f"expected at most {limit:,} document ids for these translations, found "
+                        "more; give one per source line",
+                        source=source,
+                        line=limit + 1,
+                    )
+        yield from lines
 
     def __fspath__(self) -> str:
         return os.fspath(self.path)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
-from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet, at_most
+from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet
 from rerank.errors import UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
@@ -27,27 +27,6 @@ _HEAD_BYTES = 1 << 20
 MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
 PREFIX = "sacrebleu:"
 _NAME = re.compile(rf"{PREFIX}(?P<set>.+)/(?P<pair>[A-Za-z-]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingChoices:
-    """What the user says of a document file.
-
-    field: number from 1 of the field that is the document id, or in JSON its key; interleaved:
-    whether lines of a document may stand apart, None if the command has no option for it; most:
-    number of sentences that can be needed.
-    """
-
-    field: str | None = None
-    interleaved: bool | None = None
-    most: Callable[[], int] | None = None
-
-    def limited(self, lines: Iterable[bytes], source: str) -> Iterator[bytes]:
-        """The lines of sentences, or their ids; InputError for more than can be needed."""
-        return iter(lines) if self.most is None else at_most(iter(lines), self.most, source)
-
-
-PLAIN = ReadingChoices()
 
 
 class DocumentFormat(Protocol):
@@ -69,7 +48,7 @@ class DocumentFormat(Protocol):
         ...
 
     def read(
-        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The documents of a file, and its texts; `InputError` where it is not valid."""
         ...
@@ -105,8 +84,7 @@ def read_documents(
             f"--docs-field {file.field}: the format {known.name} has no fields to choose from; "
             "leave it out"
         )
-    choices = ReadingChoices(file.field, file.allow_interleaved, most)
-    return known.read(lines, notices, source=source, choices=choices)
+    return known.read(lines, notices, source=source, choices=replace(file, most=most))
 
 
 def documents_of_file(
@@ -171,7 +149,7 @@ def _texts(path: str, modified: int, size: int) -> tuple[EvaluationSet | None, t
         for known in formats():
             if known.has_texts and known.detect(head):
                 again = read_lines(path, notices)
-                found = known.read(again, notices, source=display(path), choices=PLAIN)
+                found = known.read(again, notices, source=display(path), choices=DocumentFile(path))
                 return found, tuple(notices)
     return None, ()
 

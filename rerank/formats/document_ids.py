@@ -27,9 +27,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from rerank.corpus.documents import ID_BYTES, Documents, EvaluationSet, shown_id
+from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
 from rerank.errors import InputError, UsageError
-from rerank.formats.document_files import ReadingChoices
 from rerank.formats.tokens import Place, shown
 from rerank.notices import Notices
 
@@ -46,13 +45,13 @@ class DocumentIds(ABC):
     takes_field = False
 
     def read(
-        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The documents of a file; `InputError` where it is not valid."""
         return EvaluationSet(source, self.documents(lines, Place(source, notices), choices))
 
     @abstractmethod
-    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents of a file; `InputError` where it is not valid."""
 
 
@@ -68,7 +67,7 @@ class Docids(DocumentIds):
         """True: any lines can be document ids, so that this format comes last."""
         return True
 
-    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents of the ids; InputError for a blank line and for an id that resumes."""
         ids = choices.limited(_short(lines, place), place.source)
         if choices.field is not None:
@@ -106,7 +105,7 @@ class NumberedDocids(DocumentIds):
         """Never: each such line may be an id of its own."""
         return False
 
-    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents; InputError for a line without a number, and for an id that resumes."""
         ids = choices.limited(_without_numbers(_short(lines, place), place), place.source)
         return Documents.from_lines(ids, source=place.source, interleaved=choices.interleaved)
@@ -178,7 +177,7 @@ class Sizes(DocumentIds):
             return False
         return len({parts[0] for parts in fields}) == len(fields)
 
-    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents; InputError for another line, and for an id that comes twice."""
         sizes: dict[str, int] = {}
         total = 0
@@ -239,7 +238,7 @@ class Spans(DocumentIds):
         gaps = {start - end for (_, end), (start, _) in pairwise(spans)}
         return spans[0][0] in (0, 1) and (gaps <= {0} or gaps <= {1})
 
-    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents; InputError for a range that does not follow the one before."""
         rows: list[tuple[int, str, int, int]] = []
         for text in place.numbered(choices.limited(lines, place.source)):
@@ -301,7 +300,7 @@ class SeparatedText(DocumentIds):
     def separates(line: bytes) -> bool:
         """Whether a line stands between documents."""
 
-    def documents(self, lines: Iterable[bytes], place: Place, choices: ReadingChoices) -> Documents:
+    def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents, with numbers from 1 as ids."""
         ids = choices.limited(self._ids(lines), place.source)
         return Documents.from_lines(ids, source=place.source)

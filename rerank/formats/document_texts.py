@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rerank.corpus.documents import (
+    DocumentFile,
     Documents,
     EvaluationSet,
     EvaluationSetBuilder,
@@ -47,7 +48,7 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError
-from rerank.formats.document_files import MAX_BYTES, ReadingChoices
+from rerank.formats.document_files import MAX_BYTES
 from rerank.formats.json_objects import first_key, read_json
 from rerank.formats.tokens import Place, shown, similar
 from rerank.notices import Notices
@@ -104,7 +105,7 @@ class WmtXml:
         return bool(_XML.match(first)) and any(map(_DATASET.search, head))
 
     def read(
-        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The documents and texts; InputError where the XML is not valid."""
         from xml.etree.ElementTree import ParseError
@@ -253,7 +254,7 @@ class Sgml:
         return any(_SET.match(line) or _MTEVAL.match(line) or _DOC.match(line) for line in head)
 
     def read(
-        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The sets of a file; InputError for a tag that is not closed, or for a repeated id."""
         content = b"\n".join(_bounded(lines, source))
@@ -353,7 +354,7 @@ class DocumentJson:
         return first_key(found, _KEYS) is not None
 
     def read(
-        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The documents and texts; InputError for what is no object, or lacks the key."""
         ids, place = list[bytes](), Place(source, notices)
