@@ -34,7 +34,7 @@ from rerank.corpus.reading import AS_SOURCE
 from rerank.errors import InputError
 from rerank.files.lines import RereadFile
 from rerank.files.paths import display
-from rerank.formats.side_information import check_document
+from rerank.formats.translations import check_document
 from rerank.formats.weights import Weights, read_weights
 from rerank.grammar import Member
 from rerank.notices import Notices, PythonWarnings, log

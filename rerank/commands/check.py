@@ -221,7 +221,7 @@ def examine(
 def _with_sources(lists: Lists, copies: ExitStack) -> Lists:
     """The lists with a file of sources, if these are to be candidates (`--missing source`)."""
     from rerank.commands.lists import MISSING_SOURCE, with_own_sources
-    from rerank.formats.side_information import check_files
+    from rerank.formats.translations import check_files
 
     if lists.missing != AS_SOURCE:
         return lists
@@ -262,8 +262,7 @@ def _documents(
     A list that cannot be read is reported where it is read, and likewise a reference.
     """
     from rerank.corpus.documents import Documents
-    from rerank.formats.side_information import SOURCE
-    from rerank.formats.translations import check_source_order, documents_of_reference
+    from rerank.formats.translations import SOURCE, check_source_order, documents_of_reference
 
     lists, docs = file.lists, [] if file.lists.docs is None else [file.lists.docs]
     own = bool(docs)

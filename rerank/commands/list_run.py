@@ -32,8 +32,8 @@ from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import RereadFile, check_readable, spool
 from rerank.files.outputs import atomic_all, nowhere
 from rerank.files.paths import FilePath
-from rerank.formats.side_information import SOURCE, check_files
 from rerank.formats.table import lines_of
+from rerank.formats.translations import SOURCE, check_files
 from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute

@@ -21,7 +21,6 @@ from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, is_pipe, read_lines, spool
 from rerank.files.paths import FilePath, display, file_of
 from rerank.formats.document_files import chosen_documents
-from rerank.formats.side_information import NO_FILES, SOURCE, Files, check_files, given_lines
 from rerank.formats.table import (
     KBestFormat,
     Survey,
@@ -32,9 +31,14 @@ from rerank.formats.table import (
     survey_of,
 )
 from rerank.formats.translations import (
+    NO_FILES,
+    SOURCE,
+    Files,
+    check_files,
     check_source_order,
     documents_in,
     documents_of_reference,
+    given_lines,
     matched,
     read_reference_texts,
     read_with_documents,

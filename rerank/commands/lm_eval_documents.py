@@ -428,7 +428,7 @@ def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceRep
 
 def _check_topics(opened: Sequence[tuple[Path, SavedModel]], settings: Blocks) -> None:
     """UsageError for models that need what this command does not read, or for topics amiss."""
-    from rerank.formats.side_information import check_files
+    from rerank.formats.translations import check_files
     from rerank.scorers.models import refuse
 
     needed: dict[str, str] = {}

@@ -158,7 +158,7 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.corpus import with_last_words_twice
     from lm.document_cache import WithDocumentCache
     from lm.side_information import information_of
-    from rerank.formats.side_information import check_files
+    from rerank.formats.translations import check_files
     from rerank.scorers.models import broken_models, open_model
 
     lm, machine, documents = Path(options.lm or ""), options.machine, options.documents

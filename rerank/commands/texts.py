@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
-    from rerank.formats.side_information import Files
+    from rerank.formats.translations import Files
 
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
@@ -311,7 +311,7 @@ def _numbered(
 
     from lm.corpus import Corpus
     from lm.side_information import SentenceNumbers
-    from rerank.formats.side_information import sentence_number
+    from rerank.formats.translations import sentence_number
 
     found, bounds = sentences_of(path, documents, notices)
     own = Corpus(np.zeros(0, np.int32), np.zeros(len(found) + 1, np.int64), bounds)

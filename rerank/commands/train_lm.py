@@ -258,7 +258,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
     from lm.composition import load
     from lm.side_information import information_of
     from lm.training.state import load_training
-    from rerank.formats.side_information import check_files
+    from rerank.formats.translations import check_files
     from rerank.scorers.models import choose_device, valid_files
 
     files, name = options.files, options.choice.model

@@ -52,12 +52,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from rerank.corpus.kbest import MAX_ID, KBestRows, concatenate
+from rerank.corpus.kbest import KBestRows, concatenate
 from rerank.errors import InputError, UsageError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.row_builder import LineFormat, ReadOnlyFormat, RowBuilder, sentence_id
@@ -87,9 +88,17 @@ class NamedFeatures(LineFormat):
     name: str
     column: int  # of the features
     total: int
+    most: float = 4  # columns
 
     def __init__(self, names: tuple[str, ...] | None = None) -> None:
         self.names = names
+
+    def feature_columns(self, head: Sequence[bytes]) -> list[bytes]:
+        """Those of the lines that are not blank; none unless each has a total and these columns."""
+        lines = [line.split(grammar.SEPARATOR) for line in head if line.strip()]
+        if all(4 <= len(f) <= self.most and NUMBER.fullmatch(f[self.total].strip()) for f in lines):
+            return [fields[self.column] for fields in lines]
+        return []
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> Self:
         """The format with the names of all features, in order of appearance."""
@@ -148,10 +157,7 @@ class Cdec(NamedFeatures):
 
         Marian's lists, which may have no blank after `=`, have the same names on every line.
         """
-        columns = _columns(head)
-        if not all(len(one) == 4 and _is_number(one[3]) for one in columns):
-            return False
-        names = [_names(one[2]) for one in columns]
+        names = list(map(_names, self.feature_columns(head)))
         varying = len(set(map(frozenset, names))) > 1
         return all(names) and (varying or any(b"_" in name for one in names for name in one))
 
@@ -168,10 +174,8 @@ class Joshua(NamedFeatures):
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether all lines have one of the names of Joshua's models."""
-        return all(
-            len(one) == 4 and _is_number(one[3]) and _OF_JOSHUA.search(one[2])
-            for one in _columns(head)
-        )
+        columns = self.feature_columns(head)
+        return bool(columns) and all(map(_OF_JOSHUA.search, columns))
 
 
 class Travatar(NamedFeatures):
@@ -183,12 +187,12 @@ class Travatar(NamedFeatures):
     example = b"0 ||| the text ||| -12.6 ||| egfp=-4.2 lm=-38.1 word=2"
     column = 3
     total = 2
+    most = math.inf  # further columns are not read
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether all lines have a number before features `name=value`."""
-        return all(
-            len(one) >= 4 and _is_number(one[2]) and _names(one[3]) for one in _columns(head)
-        )
+        columns = self.feature_columns(head)
+        return bool(columns) and all(map(_names, columns))
 
 
 class Nematus(LineFormat):
@@ -198,10 +202,6 @@ class Nematus(LineFormat):
     description = "N-best lists of Nematus: costs without labels, read with their sign changed."
     suffixes = (".nbest",)
     example = b"0 ||| the text ||| 1.5 1.75"
-
-    def detect(self, head: Sequence[bytes]) -> bool:
-        """Never: a Moses list without labels looks the same."""
-        return False
 
     def add(self, found: RowBuilder, line: bytes) -> None:
         """Add the hypothesis of a line; its text may hold `|||`, costs may not."""
@@ -217,22 +217,12 @@ class Nematus(LineFormat):
         found.add(sentence_id(sentence.strip()), text, names, values)
 
 
-def _columns(head: Sequence[bytes]) -> list[list[bytes]]:
-    """Columns of the lines that are not blank."""
-    return [line.split(grammar.SEPARATOR) for line in head if line.strip()]
-
-
 def _names(field: bytes) -> list[bytes]:
     """Names of a column of `name=value`; none if it has anything else."""
     found = [token.rpartition(b"=") for token in field.split()]
     if all(name and NUMBER.fullmatch(value) for name, _, value in found):
         return [name for name, _, _ in found]
     return []
-
-
-def _is_number(field: bytes) -> bool:
-    """Whether a column is a number."""
-    return NUMBER.fullmatch(field.strip()) is not None
 
 
 @dataclass(slots=True)
@@ -336,11 +326,9 @@ class Fairseq(ReadOnlyFormat):
             tag = _TAG.match(line)
             if tag is None or tag[1] not in (b"S", b"O"):
                 continue
-            if tag[2] is None:
-                counted += 1
-                last = max(last, counted)
-            elif len(tag[2]) <= len(str(MAX_ID)) and int(tag[2]) <= MAX_ID:
-                last = max(last, int(tag[2]))
+            counted += tag[2] is None
+            with suppress(InputError):
+                last = max(last, counted if tag[2] is None else sentence_id(tag[2]))
         return last
 
 
@@ -410,10 +398,6 @@ class Flat(ReadOnlyFormat):
     k: int | None = None
     scores: Iterable[bytes] | None = None
     scores_name: str = ""
-
-    def detect(self, head: Sequence[bytes]) -> bool:
-        """Never: any text could be one."""
-        return False
 
     def configured(self, k: int | None, scores: Iterable[bytes] | None, name: str) -> Flat:
         """The format with its number of hypotheses and, from the file `name`, their scores."""
@@ -494,10 +478,6 @@ class Tabs(ReadOnlyFormat):
     description = "Plain text, the hypotheses of a sentence on a line with TABs between, as DoRe's."
     suffixes = (".tsv", ".txt")
     example = b"the text\ta text"
-
-    def detect(self, head: Sequence[bytes]) -> bool:
-        """Never: any table could be one."""
-        return False
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file.

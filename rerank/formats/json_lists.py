@@ -112,10 +112,7 @@ class JsonLines(CollectedFormat):
         for place, line in enumerate(found.filled(lines)):
             try:
                 if layout is None or not layout.add(found, line, place):
-                    one = read_object(line, found)
-                    keys = _keys_of(one)
-                    _add_sentence(found, one, place)
-                    layout = _layout(*keys, found.names or ()) if keys else None
+                    layout = _add_sentence(found, read_object(line, found), place)
             except InputError as fault:
                 found.refuse(fault)
             yield
@@ -249,22 +246,12 @@ class _Layout:
         return False
 
 
-def _keys_of(one: Mapping[str, Any]) -> tuple[str, str | None, bool] | None:
-    """Keys of the text and the total of a sentence's first candidate, and whether it has features.
-
-    None if it has other keys than these.
-    """
-    candidates = one.get(first_key(one, CANDIDATES) or "")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
-    if not isinstance(first, dict) or (text := first_key(first, _TEXT)) is None:
-        return None
-    total, features = first_key(first, _SCORE), "features" in first
-    return (text, total, features) if len(first) == 1 + (total is not None) + features else None
-
-
 @lru_cache(maxsize=4)
-def _layout(text: str, total: str | None, features: bool, names: tuple[str, ...]) -> _Layout | None:
-    """The layout with these keys of a candidate, and these names of its values."""
+def _layout(keys: tuple[str, ...], names: tuple[str, ...]) -> _Layout | None:
+    """The layout of candidates with these keys and names of values; None with any other key."""
+    text, total, features = first_key(keys, _TEXT), first_key(keys, _SCORE), "features" in keys
+    if text is None or len(keys) != 1 + (total is not None) + features:
+        return None
     fields: dict[str, tuple[str, Any]] = {"text": (text, str)}
     if total is not None:
         fields["total"] = total, _NUMBER
@@ -280,8 +267,8 @@ def _layout(text: str, total: str | None, features: bool, names: tuple[str, ...]
         candidates = list[_object_of(fields)]  # type: ignore[misc]
     except ValueError:  # a name with a quotation mark
         return None
-    keys = len(fields) + features * len(dense)
-    return _Layout(tuple(map(attrgetter, dense)), total is not None, keys, candidates)
+    n_keys = len(fields) + features * len(dense)
+    return _Layout(tuple(map(attrgetter, dense)), total is not None, n_keys, candidates)
 
 
 def _object_of(fields: Mapping[str, tuple[str, Any]]) -> Any:
@@ -295,8 +282,8 @@ def _object_of(fields: Mapping[str, tuple[str, Any]]) -> Any:
     )
 
 
-def _add_sentence(found: RowBuilder, one: dict[str, Any], place: int) -> None:
-    """Add the candidates of a sentence one by one."""
+def _add_sentence(found: RowBuilder, one: dict[str, Any], place: int) -> _Layout | None:
+    """Add the candidates of a sentence one by one; the layout of the first one, if it has any."""
     key = first_key(one, CANDIDATES)
     candidates = one.pop(key) if key else None
     if not isinstance(candidates, list):
@@ -308,9 +295,11 @@ def _add_sentence(found: RowBuilder, one: dict[str, Any], place: int) -> None:
     number = _id_of(one, place, found)
     scores = _scores_of(found, one, candidates)
     one.pop("id", None)
+    keys = tuple(candidates[0]) if candidates and isinstance(candidates[0], dict) else ()
     for candidate, score in zip(candidates, scores, strict=True):
         _add_candidate(found, number, candidate, score, one)
         one = {}
+    return _layout(keys, found.names or ())
 
 
 def _scores_of(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -127,8 +127,8 @@ def text_of(value: object, what: str, place: Place) -> bytes:
     return text
 
 
-def first_key(found: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """The first of the names that is a key of an object."""
+def first_key(found: Container[str], names: Iterable[str]) -> str | None:
+    """The first of the names that is a key of an object, or among its keys."""
     return next((name for name in names if name in found), None)
 
 

@@ -217,6 +217,10 @@ class RowBuilder(Place):
 class CollectedFormat(ABC):
     """A format whose hypotheses are added one by one, or a sentence at a time."""
 
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Never, of a format whose files could be those of another one: it must be named."""
+        return False
+
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
     ) -> Iterator[KBestRows]:

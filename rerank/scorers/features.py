@@ -41,7 +41,7 @@ class ScoredDocument:
 class FeatureSource:
     """One contextual feature of a run, called `name`, and static features `columns` beside it.
 
-    side_information: kinds that it needs of every sentence (`rerank.formats.side_information`);
+    side_information: kinds that it needs of every sentence (`rerank.formats.translations`);
     order: number of earlier sentences that the contextual feature depends on, None if unbounded;
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
