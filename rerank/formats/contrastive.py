@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import read_json
+from rerank.formats.json_objects import encoded, read_json
 from rerank.formats.tokens import Place, similar
 from rerank.notices import Notices
 
@@ -127,7 +127,7 @@ def _sentence(value: object, field: str) -> bytes:
         raise InputError(f"expected a sentence as {field!r}, found {_short(value)}")
     if "\n" in value:
         raise InputError(f"expected one sentence as {field!r}, found a line end in {_short(value)}")
-    words = [word for word in _encoded(value, field).split(b" ") if word]
+    words = [word for word in encoded(value, field).split(b" ") if word]
     if not words:
         raise InputError(f"expected a sentence as {field!r}, found no words")
     return b" ".join(words)
@@ -136,15 +136,8 @@ def _sentence(value: object, field: str) -> bytes:
 def _label(value: object, field: str) -> str:
     if not isinstance(value, str) or not value:
         raise InputError(f"expected text as {field!r}, found {_short(value)}; write it in quotes")
-    _encoded(value, field)
+    encoded(value, field)
     return value
-
-
-def _encoded(text: str, field: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"found half a surrogate pair in {field!r}; write whole ones") from None
 
 
 def _short(value: object) -> str:

@@ -54,10 +54,10 @@ class DocumentFormat(Protocol):
         ...
 
 
-def read_documents(
+def documents_of_file(
     path: FilePath, notices: Notices, *, most: Callable[[], int] | None = None
-) -> EvaluationSet:
-    """The documents of a file in any of the formats, and the texts that it holds.
+) -> Documents:
+    """The documents of a file in any of the formats.
 
     most: number of sentences that can be needed, which is asked for if there are many;
     InputError for more, before they are read.
@@ -70,12 +70,11 @@ def read_documents(
     name = file.format_name
     if name is None and file.field is not None:
         name = "docids" if file.field.isdigit() else "jsonl"
-    known: DocumentFormat
     if name is not None:
-        known = DOCUMENT_FORMATS.named(name)()
+        known: DocumentFormat = DOCUMENT_FORMATS.named(name)()
     else:
-        head, rest = _head_of(lines)
-        lines = chain(head, rest)
+        head = _head_of(lines)
+        lines = chain(head, lines)
         *others, known = formats()
         if any(line.strip() for line in head):
             known = next((one for one in others if one.detect(head)), known)
@@ -84,14 +83,7 @@ def read_documents(
             f"--docs-field {file.field}: the format {known.name} has no fields to choose from; "
             "leave it out"
         )
-    return known.read(lines, notices, source=source, choices=replace(file, most=most))
-
-
-def documents_of_file(
-    path: FilePath, notices: Notices, *, most: Callable[[], int] | None = None
-) -> Documents:
-    """The documents of a file in any of the formats; most: see `read_documents`."""
-    return read_documents(path, notices, most=most).documents
+    return known.read(lines, notices, source=source, choices=replace(file, most=most)).documents
 
 
 def chosen_documents(
@@ -143,13 +135,14 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
 def _texts(path: str, modified: int, size: int) -> tuple[EvaluationSet | None, tuple[Notice, ...]]:
     """The content of a file of this state, and what there is to warn of."""
     notices = Notices()
-    lines = read_lines(path, Notices())
-    head, _ = _head_of(lines)
-    if _named(head):
+    head = _head_of(read_lines(path, Notices()))
+    first = next((line.strip() for line in head if line.strip()), b"")
+    if first.startswith((b"<", b"{")):  # as XML, SGML and JSON begin
         for known in formats():
             if known.has_texts and known.detect(head):
                 again = read_lines(path, notices)
-                found = known.read(again, notices, source=display(path), choices=DocumentFile(path))
+                choices = DocumentFile(path)
+                found = known.read(again, notices, source=display(path), choices=choices)
                 return found, tuple(notices)
     return None, ()
 
@@ -163,21 +156,15 @@ def formats() -> list[DocumentFormat]:
     return [DOCUMENT_FORMATS[name]() for name in names]
 
 
-def _head_of(lines: Iterator[bytes]) -> tuple[list[bytes], Iterator[bytes]]:
-    """The first lines of a file, and the others."""
+def _head_of(lines: Iterator[bytes]) -> list[bytes]:
+    """The first lines of a file."""
     head, size = list[bytes](), 0
     for line in lines:
         head.append(line)
         size += len(line) + 1
         if len(head) == _HEAD_LINES or size > _HEAD_BYTES:
             break
-    return head, lines
-
-
-def _named(head: Sequence[bytes]) -> bool:
-    """Whether the first line that is not blank begins like XML, SGML or JSON."""
-    first = next((line.strip() for line in head if line.strip()), b"")
-    return first.startswith((b"<", b"{"))
+    return head
 
 
 # Test sets of sacrebleu

@@ -49,7 +49,7 @@ from rerank.corpus.documents import (
 )
 from rerank.errors import InputError
 from rerank.formats.document_files import MAX_BYTES
-from rerank.formats.json_objects import first_key, read_json
+from rerank.formats.json_objects import encoded, first_key, read_json
 from rerank.formats.tokens import Place, shown, similar
 from rerank.notices import Notices
 
@@ -424,10 +424,7 @@ def _encoded(text: str, key: str) -> bytes:
     """UTF-8 of a text of one line."""
     if "\n" in text or "\0" in text:
         raise InputError(f"expected one line as {key!r}, found a line end or NUL; remove it")
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"found half a surrogate pair in {key!r}; write whole ones") from None
+    return encoded(text, key)
 
 
 def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:

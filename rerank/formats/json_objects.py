@@ -111,6 +111,14 @@ def read_objects(lines: Iterable[bytes], place: Place) -> Iterator[dict[str, Any
             yield found
 
 
+def encoded(text: str, key: str) -> bytes:
+    """UTF-8 of the text at a key; InputError for half a surrogate pair."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"found half a surrogate pair in {key!r}; write whole ones") from None
+
+
 def text_of(value: object, what: str, place: Place) -> bytes:
     """A text in UTF-8 on one line; InputError for a value that is no text."""
     if not isinstance(value, str):

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError
@@ -44,11 +43,14 @@ _TOKEN = re.compile(
 
 
 class _Fault(ValueError):
-    """What was found; `here` says of a value's place and first token whether it is at fault."""
+    """What was found: at a place, which in a file of weights alone lacks its first key; or a line.
 
-    def __init__(self, message: str, here: Callable[[Place, str], bool]) -> None:
+    The place of none, which is that of the file, is ().
+    """
+
+    def __init__(self, message: str, *place: str | int, line: int = 0) -> None:
         super().__init__(message)
-        self.here = here
+        self.place, self.line = place, line
 
 
 def read_json_weights(content: bytes, *, source: str = "") -> _Parts:
@@ -56,29 +58,42 @@ def read_json_weights(content: bytes, *, source: str = "") -> _Parts:
 
     InputError with the line of a fault.
     """
-    text = content.decode()  # lines of a file are UTF-8
+    values = _values(content.decode())  # lines of a file are UTF-8
     try:
-        found = read_json(content, _plain)
+        found = read_json(content, _strict)
         return _checked(found) if "schema" in found else _without_schema(found)
     except json.JSONDecodeError as fault:
         raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
     except RecursionError:
-        found = _Fault("found too deep a nesting", lambda place, token: len(place) > _DEEP)
+        message = "found too deep a nesting"
+        line = next((line for place, _, line in values if len(place) > _DEEP), 1)
     except _Fault as fault:
-        found = fault
-    line = next((line for place, token, line in _values(text) if found.here(place, token)), 1)
-    raise InputError(f"expected JSON weights, {found}", source=source, line=line)
+        message, places = str(fault), {fault.place, fault.place[1:] or fault.place}
+        line = fault.line or next((line for place, _, line in values if place in places), 1)
+    raise InputError(f"expected JSON weights, {message}", source=source, line=line)
 
 
-def _plain(content: bytes) -> Any:
-    """What the content has; a fault for what weights cannot be."""
-    return json.loads(
-        content.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole
-    )
+def _strict(content: bytes) -> Any:
+    """The value of a JSON text; a fault for a repeated key and for what is not in a weights file."""
+    text = content.decode()
+    json.loads(text, parse_int=float)
+    seen = set[Place]()
+    for place, token, line in _values(text):
+        key = place[-1] if place else 0
+        if place in seen:
+            raise _Fault(f"found the key {key!r} twice in one object", line=line)
+        if isinstance(key, str) and re.search("[\ud800-\udfff]", key):
+            raise _Fault(f"found half a surrogate pair in the key {key!r}", line=line)
+        if token in ("NaN", "Infinity", "-Infinity"):
+            raise _Fault(f"found {token}", line=line)
+        if len(token) > DIGITS and token.removeprefix("-").isdigit():
+            raise _Fault(f"found a number of {len(token)} digits", line=line)
+        seen.add(place)
+    return json.loads(text)
 
 
 def _values(text: str) -> Iterator[tuple[Place, str, int]]:
-    """Place, first token and line of every value of a JSON text, up to the first fault in it."""
+    """Place, first token and line of every value of a JSON text."""
     place: list[str | int] = []
     line, end = 1, 0
     for token in _TOKEN.finditer(text):
@@ -95,66 +110,25 @@ def _values(text: str) -> Iterator[tuple[Place, str, int]]:
                 place.append("" if token[0] == "{" else 0)
 
 
-def _at(*place: str | int) -> Callable[[Place, str], bool]:
-    """Whether a value is at this place, which in a file of weights alone lacks its first key."""
-    return lambda found, token: found == place or (len(place) > 1 and found == place[1:])
-
-
-def _repeated() -> Callable[[Place, str], bool]:
-    """Whether a value is at the place of an earlier one."""
-    places = Counter[Place]()
-
-    def again(place: Place, token: str) -> bool:
-        places[place] += 1
-        return places[place] > 1
-
-    return again
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON object without repeated keys and lone surrogates."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise _Fault(f"found the key {twice!r} twice in one object", _repeated())
-    half = next((name for name in found if re.search("[\ud800-\udfff]", name)), None)
-    if half is not None:
-        message = f"found half a surrogate pair in the key {half!r}"
-        raise _Fault(message, lambda place, token: place[-1:] == (half,))
-    return found
-
-
-def _constant(constant: str) -> NoReturn:
-    raise _Fault(f"found {constant}", lambda place, token: token == constant)
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > DIGITS:
-        raise _Fault(
-            f"found a number of {len(digits)} digits", lambda place, token: token == digits
-        )
-    return int(digits)
-
-
 def _without_schema(found: Mapping[str, Any]) -> _Parts:
     """The parts of a file that has names and numbers alone."""
     key = next((key for key in _KEYS if isinstance(found.get(key), dict)), None)
     if key is not None:
-        raise _Fault(f"found {key!r} without 'schema'; add \"schema\": {SCHEMA}", _at(key))
+        raise _Fault(f"found {key!r} without 'schema'; add \"schema\": {SCHEMA}", key)
     try:
         return _checked({"schema": SCHEMA, "weights": found})
     except _Fault as fault:
-        raise _Fault(f"{fault}; {_FORMS}", fault.here) from None
+        raise _Fault(f"{fault}; {_FORMS}", *fault.place) from None
 
 
 def _checked(found: Mapping[str, Any]) -> _Parts:
     """The parts of a file."""
     for key in found:
         if key not in _KEYS:
-            raise _Fault(f"found the key {key!r}; {similar(key, _KEYS)}", _at(key))
+            raise _Fault(f"found the key {key!r}; {similar(key, _KEYS)}", key)
     if (schema := found["schema"]) != SCHEMA:
         message = f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one"
-        raise _Fault(message, _at("schema"))
+        raise _Fault(message, "schema")
     alpha, spread = (_scale(found, key) for key in ("alpha", "mbr_spread"))
     dense = {
         name: (
@@ -169,14 +143,14 @@ def _checked(found: Mapping[str, Any]) -> _Parts:
     }
     empty = next((name for name, values in dense.items() if not values), None)
     if empty is not None:
-        raise _Fault(f"found no number for {empty!r}", _at("weights", empty))
+        raise _Fault(f"found no number for {empty!r}", "weights", empty)
     if not dense and not sparse:
-        raise _Fault("found none", _at())
+        raise _Fault("found none")
     names = _mapping(found, "decoder_names")
     for key, name in names.items():
         if not isinstance(name, str):
             message = f"found {key!r}: {_short(name)}; the name of a feature is text"
-            raise _Fault(message, _at("decoder_names", key))
+            raise _Fault(message, "decoder_names", key)
     return dense, sparse, alpha, _mapping(found, "provenance"), spread, names
 
 
@@ -184,7 +158,7 @@ def _scale(found: Mapping[str, Any], key: str) -> float | None:
     """The number above 0 at a key; None if the key is missing or null."""
     scale = None if found.get(key) is None else _finite(found[key], key)
     if scale is not None and scale <= 0:
-        raise _Fault(f"found {key} {found[key]!r}; {key} must be positive, or null", _at(key))
+        raise _Fault(f"found {key} {found[key]!r}; {key} must be positive, or null", key)
     return scale
 
 
@@ -192,7 +166,7 @@ def _mapping(found: Mapping[str, Any], key: str) -> dict[str, Any]:
     """JSON object at a key; empty if the key is missing."""
     value = found.get(key, {})
     if not isinstance(value, dict):
-        raise _Fault(f"found no object at {key!r}", _at(key))
+        raise _Fault(f"found no object at {key!r}", key)
     return value
 
 
@@ -201,7 +175,7 @@ def _finite(value: Any, *place: str | int) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         name = place[min(1, len(place) - 1)]
         message = f"found {name!r}: {_short(value)}; weights are finite numbers up to {LARGEST:g}"
-        raise _Fault(message, _at(*place))
+        raise _Fault(message, *place)
     return float(value)
 
 
