@@ -74,7 +74,7 @@ def read_json_weights(content: bytes, *, source: str = "") -> _Parts:
 
 
 def _strict(content: bytes) -> Any:
-    """The value of a JSON text; a fault for a repeated key and for what is not in a weights file."""
+    """The value of a JSON text; a fault for a repeated key and what no weights file has."""
     text = content.decode()
     json.loads(text, parse_int=float)
     seen = set[Place]()

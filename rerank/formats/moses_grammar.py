@@ -254,15 +254,18 @@ def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list
     expected = {label.name: label.width for label in labels}
     if found == expected:
         return [value for name in expected for value in dense[name]]
-    faults = [
-        f"{name} has {found.get(name, 0)} instead of {expected.get(name, 0)}"
-        for name in [*expected, *(found.keys() - expected)]
-        if found.get(name) != expected.get(name)
-    ]
     raise InputError(
         f"expected {sum(expected.values())} feature values as on the first line, "
-        f"found {sum(found.values())}: {', '.join(faults[:5])}"
+        f"found {sum(found.values())}: {differing_widths(expected, found)}"
     )
+
+
+def differing_widths(expected: Mapping[str, int], found: Mapping[str, int]) -> str:
+    """What the first labels are that have another number of values, for a message."""
+    names = [*expected, *(found.keys() - expected)]
+    pairs = [(name, found.get(name, 0), expected.get(name, 0)) for name in names]
+    faults = [f"{name} has {n} instead of {other}" for name, n, other in pairs if n != other]
+    return ", ".join(faults[:5])
 
 
 def _decoded(name: bytes) -> str:

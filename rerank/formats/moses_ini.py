@@ -39,20 +39,20 @@ _COMMENT = re.compile(rb"(?:^|\s)#.*")
 _number = partial(number, cure="; weights are finite numbers")
 _SCALE = re.compile(rb"#\s*(\w+):\s*(\S+)")
 _OLD_SECTIONS = {  # and their labels in k-best lists: ABBR_FULL_MAP of old mert-moses.pl
-    "weight-d": "d",
-    "weight-l": "lm",
-    "weight-t": "tm",
-    "weight-w": "w",
-    "weight-generation": "g",
-    "weight-lex": "lex",
-    "weight-i": "I",
-    "weight-dlm": "dlm",
-    "weight-pp": "pp",
-    "weight-wt": "wt",
-    "weight-pb": "pb",
-    "weight-glm": "glm",
-    "weight-lr": "lr",
-    "weight-bl": "bl",
+    b"weight-d": "d",
+    b"weight-l": "lm",
+    b"weight-t": "tm",
+    b"weight-w": "w",
+    b"weight-generation": "g",
+    b"weight-lex": "lex",
+    b"weight-i": "I",
+    b"weight-dlm": "dlm",
+    b"weight-pp": "pp",
+    b"weight-wt": "wt",
+    b"weight-pb": "pb",
+    b"weight-glm": "glm",
+    b"weight-lr": "lr",
+    b"weight-bl": "bl",
 }
 _UNTUNEABLE = b"UNTUNEABLECOMPONENT"  # of `moses -show-weights`: k-best lists lack its value
 _NEVER_TUNED = "weight of a feature that is never tuned, left out, as k-best lists leave it out"
@@ -109,8 +109,8 @@ def read_ini(
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
     place = Place(source, notices)
-    texts = _without_comments(lines)
-    sections = _sections(texts)
+    sectioned = _sectioned(lines)
+    texts, sections = [text for text, _ in sectioned], [section for _, section in sectioned]
     own = b"weight" if sections and sections[-1] is not None else None
     old = own is not None and own not in sections
     if own is None:
@@ -118,12 +118,12 @@ def read_ini(
             place.note(_RANGES, line=start)
             lines, texts = lines[:start], [*texts[:start], *[b""] * (len(texts) - start)]
         texts = _on_one_line(texts)
-    untuned = _untuned(texts, sections)
+    untuned = _untuned(sectioned)
     for text, section in zip(place.numbered(texts), sections, strict=True):
         if _SECTION.fullmatch(text):
             if section == b"weight-file" and not sparse_file:
                 place.note("[weight-file] ignored; its weights are not read")
-        elif text and (section == own or (old and _old_name(section))):
+        elif text and (section == own or (old and section in _OLD_SECTIONS)):
             words = text.replace(b"=", b" ", 1).split()
             if words and (words[0] in untuned or words[1:] == [b"UNTUNEABLE"]):
                 place.note(_NEVER_TUNED)
@@ -135,7 +135,7 @@ def read_ini(
                     continue
             try:
                 if old:
-                    text = f"{_old_name(section)}= ".encode() + text
+                    text = f"{_OLD_SECTIONS[section or b'']}= ".encode() + text
                 found, more = features(_labelled(text), _number)
                 for name in sparse.keys() & more:
                     raise InputError(f"expected one weight of {name!r}, found two")
@@ -155,37 +155,35 @@ def read_ini(
 
 def weight_file(lines: Sequence[bytes]) -> tuple[str, int] | None:
     """The file that [weight-file] names, and its line from 1; None without such a section."""
-    texts = _without_comments(lines)
-    for n, (text, section) in enumerate(zip(texts, _sections(texts), strict=True), 1):
+    for n, (text, section) in enumerate(_sectioned(lines), 1):
         if section == b"weight-file" and text and not _SECTION.fullmatch(text):
             return text.decode(), n
     return None
 
 
-def _without_comments(lines: Iterable[bytes]) -> list[bytes]:
-    """The lines without comments, and without white space around."""
-    return [_COMMENT.sub(b"", line).strip() for line in lines]
+def _sectioned(lines: Iterable[bytes]) -> list[tuple[bytes, bytes | None]]:
+    """The lines without comments and white space around, each with its section.
 
-
-def _sections(texts: Iterable[bytes]) -> list[bytes | None]:
-    """The section of each line, which begins with its header; None before the first one."""
-    found: list[bytes | None] = []
+    A section begins with its header; None before the first one.
+    """
+    found: list[tuple[bytes, bytes | None]] = []
     current = None
-    for text in texts:
+    for line in lines:
+        text = _COMMENT.sub(b"", line).strip()
         if header := _SECTION.fullmatch(text):
             current = header[1]
-        found.append(current)
+        found.append((text, current))
     return found
 
 
-def _untuned(texts: Sequence[bytes], sections: Sequence[bytes | None]) -> set[bytes]:
+def _untuned(sectioned: Iterable[tuple[bytes, bytes | None]]) -> set[bytes]:
     """Names of the functions of [feature] that are `tuneable=false`.
 
     One without `name=` is called by its class and a number, as in moses/FF/FeatureFunction.cpp.
     """
     found: set[bytes] = set()
     unnamed: Counter[bytes] = Counter()
-    for text, section in zip(texts, sections, strict=True):
+    for text, section in sectioned:
         words = text.split()
         if section == b"feature" and words and not words[0].startswith(b"["):
             options = dict(word.split(b"=", 1) for word in words[1:] if b"=" in word)
@@ -196,10 +194,6 @@ def _untuned(texts: Sequence[bytes], sections: Sequence[bytes | None]) -> set[by
             if options.get(b"tuneable") in _FALSE:
                 found.add(name)
     return found
-
-
-def _old_name(section: bytes | None) -> str | None:
-    return _OLD_SECTIONS.get((section or b"").decode())
 
 
 def _init_opt(texts: Sequence[bytes]) -> int | None:
@@ -251,8 +245,7 @@ def merged(
     there is no section `[weight]`, or if a label has another number of values.
     """
     read_scale(lines, source=source)  # refuses two of them
-    sections = _sections(_without_comments(lines))
-    inside = [n for n, section in enumerate(sections) if section == b"weight"]
+    inside = [n for n, (_, section) in enumerate(_sectioned(lines)) if section == b"weight"]
     if not inside:
         raise InputError("expected a section [weight] to write into, found none", source=source)
     places: dict[str, list[int]] = {}

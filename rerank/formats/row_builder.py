@@ -21,6 +21,7 @@ from rerank.corpus.columns import Label, SparseColumns, TextColumn
 from rerank.corpus.kbest import MAX_ID, KBest, KBestRows
 from rerank.errors import InputError
 from rerank.formats.moses import Moses
+from rerank.formats.moses_grammar import differing_widths
 from rerank.formats.tokens import Number, Place, list_number, plain_name, shown
 from rerank.notices import Notices
 
@@ -147,14 +148,9 @@ class RowBuilder(Place):
             return values
         expected, found = Counter(self.names), Counter(names)
         if expected != found:
-            faults = [
-                f"{name} has {found[name]} instead of {expected[name]}"
-                for name in [*expected, *(found.keys() - expected)]
-                if found[name] != expected[name]
-            ]
             raise self.fault(
                 f"expected {len(self.names)} feature values as the first hypothesis has (line "
-                f"{self._first_line}), found {len(names)}: {', '.join(faults[:5])}"
+                f"{self._first_line}), found {len(names)}: {differing_widths(expected, found)}"
             )
         rank = {name: i for i, name in enumerate(expected)}
         return [values[j] for j in sorted(range(len(names)), key=lambda j: rank[names[j]])]

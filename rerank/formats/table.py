@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Protocol, runtime_checkable
@@ -251,24 +251,18 @@ def annotations_of(
     if not isinstance(known, AnnotatedFormat):
         return None, None
     lines = read_lines(path, notices, encoded=options.encoded)
-    found = known.beside(lines, notices, source=display(path))
-    documents: dict[int, bytes] = {}
-    sources: dict[int, bytes] = {}
+    columns: tuple[dict[int, bytes], ...] = {}, {}
     n = 0
-    for sentence, document, text in found:
+    for sentence, *texts in known.beside(lines, notices, source=display(path)):
         n = max(n, sentence - options.first_id + 1)
-        if document is not None:
-            documents[sentence - options.first_id] = document
-        if text is not None:
-            sources[sentence - options.first_id] = text
-    return _complete(documents, n), _complete(sources, n)
-
-
-def _complete(lines: Mapping[int, bytes], n: int) -> list[bytes] | None:
-    """Lines by number as a list of n; None if any is missing."""
-    if not lines or lines.keys() != set(range(n)):
-        return None
-    return [lines[i] for i in range(n)]
+        for column, text in zip(columns, texts, strict=True):
+            if text is not None:
+                column[sentence - options.first_id] = text
+    documents, sources = (
+        [column[t] for t in range(n)] if n and column.keys() == set(range(n)) else None
+        for column in columns
+    )
+    return documents, sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,15 +387,30 @@ def _looks_like(head: Sequence[bytes]) -> str:
 
 def _json(head: Sequence[bytes]) -> str:
     """What JSON may be that has no object with candidates on its first line."""
-    start = b"\n".join(head).lstrip()
+    line, start = head[0], b"\n".join(head).lstrip()
+    try:
+        json.loads(line)
+        lines = "on each line"
+    except (ValueError, RecursionError):
+        lines = "on several lines"
     if _BATCH.search(start):
         return f"it looks like responses of a batch of OpenAI: {_shape(_OPENAI, '-sc')}"
+    if start.startswith(b"[") and _KEY.search(start):
+        return f"it looks like a JSON array of sentences: {_shape('.[]')}"
+    if re.match(rb"\[\s*\[", start):
+        return (
+            "it looks like a JSON array with an array of candidates for each sentence: "
+            f"{_shape('.[] | {candidates: .}')}"
+        )
     if start.startswith(b"["):
-        return _array(head[0], start)
+        return (
+            f"it looks like JSON with an array of candidates {lines}: "
+            f"{_shape('{candidates: .}')}, if an array is a sentence"
+        )
     try:
-        found = read_object(head[0])
+        found = read_object(line)
     except InputError as fault:
-        if _is_one_value(head[0]) or not _KEY.search(start):
+        if lines == "on each line" or not _KEY.search(start):
             return f"it looks like JSON: {fault}"
         return f"it looks like JSON with an object on several lines: {_shape('.')}"
     name = next((name for name, value in found.items() if isinstance(value, list)), "LIST")
@@ -409,31 +418,6 @@ def _json(head: Sequence[bytes]) -> str:
     return f"it looks like JSON, but has no list of candidates: {_shape(program)}"
 
 
-def _array(line: bytes, start: bytes) -> str:
-    """What JSON may be that begins with an array."""
-    lines = "on each line" if _is_one_value(line) else "on several lines"
-    if _KEY.search(start):
-        return f"it looks like a JSON array of sentences: {_shape('.[]')}"
-    if re.match(rb"\[\s*\[", start):
-        return (
-            "it looks like a JSON array with an array of candidates for each sentence: "
-            f"{_shape('.[] | {candidates: .}')}"
-        )
-    return (
-        f"it looks like JSON with an array of candidates {lines}: {_shape('{candidates: .}')}, if "
-        "an array is a sentence"
-    )
-
-
 def _shape(program: str, options: str = "-c") -> str:
     """What is expected, and the command that makes it."""
     return (_SHAPE % program).replace("jq -c", f"jq {options}")
-
-
-def _is_one_value(line: bytes) -> bool:
-    """Whether a line is a value of JSON."""
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True

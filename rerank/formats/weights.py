@@ -85,7 +85,7 @@ def read_weights(path: FilePath, notices: Notices) -> Weights:
     """
     lines = list(read_lines(path, notices, max_bytes=MAX_BYTES))
     source = display(path)
-    named = None if _is_json(lines) else weight_file(lines)
+    named = None if _first_of(lines).startswith(b"{") else weight_file(lines)
     if named is None:
         return weights_from_lines(lines, notices, source=source)
     name, line = named
@@ -101,7 +101,7 @@ def read_weights(path: FilePath, notices: Notices) -> Weights:
     more = weights_from_lines(
         read_lines(sparse_path, notices, max_bytes=MAX_BYTES), notices, source=display(sparse_path)
     )
-    own = _of_ini(lines, notices, source, sparse_file=True)
+    own = weights_from_lines(lines, notices, source=source, sparse_file=True)
     twice = [*(more.dense.keys() & own.dense.keys()), *(more.sparse.keys() & own.sparse.keys())]
     if twice:
         kind = "weight in [weight] and in the file of [weight-file]; that of [weight] is used"
@@ -129,35 +129,30 @@ def refuse_all_zero(weights: Weights, cure: str, *, source: str) -> None:
         )
 
 
-def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str = "") -> Weights:
-    """Weights from the lines of a file; see `read_weights`."""
+def weights_from_lines(
+    lines: Iterable[bytes], notices: Notices, *, source: str = "", sparse_file: bool = False
+) -> Weights:
+    """Weights from the lines of a file; see `read_weights`, and `read_ini` for `sparse_file`."""
     content = list(lines)
-    first = next((line.strip() for line in content if line.strip()), b"")
+    first = _first_of(content)
     if first == b"not used":
         raise InputError(
             "expected weights, found 'not used', which mert-moses.pl writes after MIRA and PRO; "
             "give run*.dense",
             source=source,
         )
-    if _is_json(content):
+    if first.startswith(b"{"):
         whole = io.BytesIO()  # `join` takes 80 bytes a line
         whole.writelines(line + b"\n" for line in content)
         return Weights(*read_json_weights(whole.getvalue(), source=source))
-    return _of_ini(content, notices, source)
-
-
-def _of_ini(
-    lines: Sequence[bytes], notices: Notices, source: str, *, sparse_file: bool = False
-) -> Weights:
-    """Weights of lines that are not JSON."""
-    spread = read_scale(lines, "mbr_spread", source=source)
-    found = read_ini(lines, notices, source=source, sparse_file=sparse_file)
+    spread = read_scale(content, "mbr_spread", source=source)
+    found = read_ini(content, notices, source=source, sparse_file=sparse_file)
     return Weights(*found, mbr_spread=spread)
 
 
-def _is_json(lines: Sequence[bytes]) -> bool:
-    first = next((line.strip() for line in lines if line.strip()), b"")
-    return first.startswith(b"{")
+def _first_of(lines: Sequence[bytes]) -> bytes:
+    """The first line that is not blank, as it begins."""
+    return next((line.strip() for line in lines if line.strip()), b"")
 
 
 # For the features of a list
@@ -456,37 +451,32 @@ def _by_place(weights: Weights) -> dict[str, tuple[float, ...]]:
     return found | {name: (value,) for name, value in weights.sparse.items()}
 
 
-def _lines(numbers: Mapping[str, tuple[float, ...]], form: str, end: str = "\n") -> bytes:
-    """The numbers in this form, with a name and a value."""
-    parts = (
-        form.format(name, written(value, name).decode())
-        for name, values in numbers.items()
-        for value in values
-    )
-    return end.join(parts).encode() + b"\n"
+def _line_format(
+    description: str,
+    numbers: Callable[[Weights], dict[str, tuple[float, ...]]],
+    form: str,
+    end: str = "\n",
+) -> WeightFormat:
+    """A format that has each number in this form, with its name and value."""
+
+    def write(weights: Weights) -> bytes:
+        parts = (
+            form.format(name, written(value, name).decode())
+            for name, values in numbers(weights).items()
+            for value in values
+        )
+        return end.join(parts).encode() + b"\n"
+
+    return WeightFormat(description, write, numbers)
 
 
 JSON = WeightFormat("JSON of rerank", to_json, _all, keeps_scales=True)
 INI = WeightFormat(
     "rescore.ini; its [weight] section goes into a moses.ini", to_ini, _all, keeps_scales=True
 )
-DENSE = WeightFormat(
-    "run*.dense of mert-moses.pl: a line 'Name= w' per value",
-    lambda weights: _lines(_all(weights), "{}= {}"),
-    _all,
+DENSE = _line_format("run*.dense of mert-moses.pl: a line 'Name= w' per value", _all, "{}= {}")
+KBMIRA = _line_format(
+    "kbmira and PRO: F0, F1, … for the dense values, sparse ones by name", _by_place, "{} {}"
 )
-KBMIRA = WeightFormat(
-    "kbmira and PRO: F0, F1, … for the dense values, sparse ones by name",
-    lambda weights: _lines(_by_place(weights), "{} {}"),
-    _by_place,
-)
-CDEC = WeightFormat(
-    "cdec and Joshua: a line 'Name value'",
-    lambda weights: _lines(_by_number(weights), "{} {}"),
-    _by_number,
-)
-TRAVATAR = WeightFormat(
-    "travatar: name=value pairs on one line",
-    lambda weights: _lines(_by_number(weights), "{}={}", " "),
-    _by_number,
-)
+CDEC = _line_format("cdec and Joshua: a line 'Name value'", _by_number, "{} {}")
+TRAVATAR = _line_format("travatar: name=value pairs on one line", _by_number, "{}={}", " ")
