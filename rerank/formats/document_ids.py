@@ -34,8 +34,8 @@ from rerank.notices import Notices
 
 _PLACE = re.compile("[1-9][0-9]{0,5}")
 _NUMBERED = re.compile(rb"(.+)_[0-9]{1,9}")
-_DIGITS = 9  # of a size
-_LARGEST = 10**_DIGITS - 1  # sentences of all documents
+_SIZE = re.compile(rb"[0-9]{1,9}")
+_LARGEST = 10**9 - 1  # sentences of all documents
 
 
 class DocumentIds(ABC):
@@ -170,10 +170,8 @@ class Sizes(DocumentIds):
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether each line is a name and a number, and no name comes twice."""
-        fields = [line.split() for line in head]
-        while fields and not fields[-1]:
-            fields.pop()
-        if not all(len(parts) == 2 and _is_size(parts[1]) for parts in fields):
+        fields = [line.split() for line in b"\n".join(head).rstrip().split(b"\n")]
+        if not all(len(parts) == 2 and _SIZE.fullmatch(parts[1]) for parts in fields):
             return False
         return len({parts[0] for parts in fields}) == len(fields)
 
@@ -183,7 +181,7 @@ class Sizes(DocumentIds):
         total = 0
         for line in place.filled(choices.limited(lines, place.source)):
             parts = line.split()
-            if len(parts) > 2 or not _is_size(parts[-1]):
+            if len(parts) > 2 or not _SIZE.fullmatch(parts[-1]):
                 raise place.fault(
                     f"expected SIZE or DOCID SIZE, found {shown(line)}; a size is the number of "
                     "sentences of a document"
@@ -208,10 +206,6 @@ class Sizes(DocumentIds):
         if not sizes:
             raise InputError("expected the size of each document, found none", source=place.source)
         return _of_sizes(sizes)
-
-
-def _is_size(token: bytes) -> bool:
-    return token.isdigit() and len(token) <= _DIGITS
 
 
 def _of_sizes(sizes: dict[str, int]) -> Documents:
@@ -287,18 +281,15 @@ def _span(line: bytes) -> tuple[str, int, int] | None:
     if len(parts) != 3:
         return None
     name, start, end = (part.strip() for part in parts)
-    if not (start.isdigit() and end.isdigit() and name and max(len(start), len(end)) < 10):
-        return None
-    return name.decode(), int(start), int(end)
+    if name and _SIZE.fullmatch(start) and _SIZE.fullmatch(end):
+        return name.decode(), int(start), int(end)
+    return None
 
 
 class SeparatedText(DocumentIds):
     """Text whose documents are parted by lines that are no sentences."""
 
-    @staticmethod
-    @abstractmethod
-    def separates(line: bytes) -> bool:
-        """Whether a line stands between documents."""
+    separator: re.Pattern[bytes]
 
     def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents, with numbers from 1 as ids."""
@@ -309,10 +300,10 @@ class SeparatedText(DocumentIds):
         """The number of its document, from 1, for each sentence."""
         number, ended = 0, True
         for line in lines:
-            if not self.separates(line):
+            if not (separates := self.separator.fullmatch(line)):
                 number += ended
                 yield b"%d" % number
-            ended = self.separates(line)
+            ended = bool(separates)
 
 
 class BlankLines(SeparatedText):
@@ -321,6 +312,7 @@ class BlankLines(SeparatedText):
     name = "blank-lines"
     description = "Text, a sentence per line, with a blank line between documents."
     example = b"the lamp is lit .\nit burns .\n\nshe left .\n"
+    separator = re.compile(rb"\s*")
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether there is a blank line inside, and the others look like text, not like ids."""
@@ -332,11 +324,6 @@ class BlankLines(SeparatedText):
         words = any(b" " in head[n].strip() or not head[n].isascii() for n in filled)
         return words and 2 * repeated <= len(pairs)
 
-    @staticmethod
-    def separates(line: bytes) -> bool:
-        """Whether a line is blank."""
-        return not line.strip()
-
 
 class EqualsLines(SeparatedText):
     """Text with a line of `=` between documents."""
@@ -344,15 +331,11 @@ class EqualsLines(SeparatedText):
     name = "equals-lines"
     description = "Text, a sentence per line, with a line of = signs between documents."
     example = b"the lamp is lit .\nit burns .\n=====\nshe left .\n"
+    separator = re.compile(rb"\s*=+\s*")
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether there is a line of `=`."""
-        return any(map(self.separates, head))
-
-    @staticmethod
-    def separates(line: bytes) -> bool:
-        """Whether a line has `=` and nothing else."""
-        return bool(line.strip()) and not line.strip().strip(b"=")
+        return any(map(self.separator.fullmatch, head))
 
 
 def without_separators(lines: Sequence[bytes], documents: Documents) -> list[bytes] | None:
@@ -361,15 +344,14 @@ def without_separators(lines: Sequence[bytes], documents: Documents) -> list[byt
     None for another text. O(lines).
     """
     ends = set(documents.starts[1:])
-    for separates in (BlankLines.separates, EqualsLines.separates):
-        sentences = [line for line in lines if not separates(line)]
-        if len(sentences) != documents.n_sentences:
-            continue
-        places, n = set[int](), 0
+    for separator in (BlankLines.separator, EqualsLines.separator):
+        sentences, places = list[bytes](), set[int]()
         for line in lines:
-            if separates(line):
-                places.add(n)
-            n += not separates(line)
-        if places - {0, n} == ends - {n}:
+            if separator.fullmatch(line):
+                places.add(len(sentences))
+            else:
+                sentences.append(line)
+        n = documents.n_sentences
+        if len(sentences) == n and places - {0, n} == ends - {n}:
             return sentences
     return None

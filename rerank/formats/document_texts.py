@@ -210,9 +210,6 @@ class _XmlTarget:
         elif tag == "doc":
             self._document = None
 
-    def close(self) -> None:
-        """The end of the file."""
-
     def _document_id(self, attributes: Mapping[str, Any]) -> str:
         """Id of a document; of one whose id another collection has, with its own collection."""
         name = str(attributes.get("id", ""))
