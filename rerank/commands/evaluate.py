@@ -163,7 +163,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
-    from rerank.formats.document_files import PREFIX, CachedSet
+    from rerank.formats.document_files import PREFIX, cached_files
     from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.metrics.bleu import list_extremes
     from rerank.report.comparison import EvaluatedTexts, SystemText
@@ -174,9 +174,10 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     if files.test_set is not None:
         if references:
             raise UsageError("expected --ref or --test-set, found both; give one")
-        cached = CachedSet(f"{PREFIX}{files.test_set}/{files.language_pair}")
-        references = tuple(cached.references())
-        docs = cached.docids() if docs is None and no_docs is None else docs
+        cached = f"{PREFIX}{files.test_set}/{files.language_pair}"
+        references = tuple(cached_files(cached, "reference"))
+        if docs is None and no_docs is None:
+            (docs,) = cached_files(cached, "documents")
     systems = [files.baseline, *files.systems]
     score_files = measures.score_files(systems)
     read = [*files_of(references, "reference"), *files_of(systems, "system")]

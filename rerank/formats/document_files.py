@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet
+from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet, Role
 from rerank.errors import UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
@@ -65,7 +65,7 @@ def documents_of_file(
     file = path if isinstance(path, DocumentFile) else DocumentFile(path)
     source = display(path)
     if source.startswith(PREFIX):
-        file = DocumentFile(CachedSet(source).docids(), "docids")
+        file = DocumentFile(*cached_files(source, "documents"), "docids")
     lines = read_lines(file.path, notices)
     name = file.format_name
     if name is None and file.field is not None:
@@ -170,88 +170,64 @@ def _head_of(lines: Iterator[bytes]) -> list[bytes]:
 # Test sets of sacrebleu
 
 
-@dataclass(frozen=True, slots=True)
-class CachedSet:
-    """A test set of sacrebleu and a language pair, by name: `sacrebleu:wmt23/ru-en`.
+def cached_files(
+    name: str, role: Role | Literal["documents"], translator: str | None = None
+) -> list[str]:
+    """Files of a test set and language pair, `sacrebleu:wmt23/ru-en`, in the cache of sacrebleu.
 
-    UsageError of all methods for an unknown set, and for one that is not in the cache.
+    Of the references all, or the one of a translator. UsageError for an unknown set, and for one
+    that is not in the cache or has no such file. The list of the fields that sacrebleu gives needs
+    the test set, which it would download.
     """
-
-    name: str
-
-    def references(self, translator: str | None = None) -> list[str]:
-        """Files of its references: all, or the one of a translator."""
-        files = self._files()
+    if role == "system":
+        raise UsageError(f"{name}: expected a translation, found a test set; give a file")
+    test_set, pair, pattern = _cached(name)
+    folder, start = os.path.split(pattern)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    paths = {one.removeprefix(start): os.path.join(folder, one) for one in names}
+    files = {
+        field: path
+        for field, path in paths.items()
+        if path == pattern + field and os.path.isfile(path) and os.path.getsize(path)
+    }
+    field = {"source": "src", "reference": "ref", "documents": "docid"}[role]
+    if role == "reference":
         found = {field: path for field, path in files.items() if re.match("ref(-|$)", field)}
-        if translator is not None:
-            chosen = {field: path for field, path in found.items() if field == f"ref-{translator}"}
-            if not chosen:
-                there = ", ".join(field.removeprefix("ref-") for field in found) or "none"
-                raise UsageError(f"{self.name}: no reference {translator!r}; there are: {there}")
-            found = chosen
-        return list(found.values()) or [self._file("ref")]
+        if translator is not None and f"ref-{translator}" not in found:
+            there = ", ".join(field.removeprefix("ref-") for field in found) or "none"
+            raise UsageError(f"{name}: no reference {translator!r}; there are: {there}")
+        if found:
+            return list(found.values()) if translator is None else [found[f"ref-{translator}"]]
+    if role == "documents" and files and field not in files:
+        raise UsageError(f"{name}: the test set has no document ids; give --docs or --no-docs")
+    if field not in files:
+        raise UsageError(
+            f"{name}: not in the cache of sacrebleu ({folder}); fetch it with: sacrebleu -t "
+            f"{test_set} -l {pair} < /dev/null"
+        )
+    return [files[field]]
 
-    def source(self) -> str:
-        """File of its source."""
-        return self._file("src")
 
-    def docids(self) -> str:
-        """File of its document ids; UsageError if it has none."""
-        files = self._files()
-        if files and "docid" not in files:
-            raise UsageError(
-                f"{self.name}: the test set has no document ids; give --docs or --no-docs"
-            )
-        return self._file("docid")
+def _cached(name: str) -> tuple[str, str, str]:
+    """The test set, the language pair, and how the paths of its files in the cache begin."""
+    import difflib
 
-    def _file(self, field: str) -> str:
-        """File of a field."""
-        files = self._files()
-        if field not in files:
-            test_set, pair, pattern = self._cached()
-            raise UsageError(
-                f"{self.name}: not in the cache of sacrebleu ({os.path.dirname(pattern)}); fetch "
-                f"it with: sacrebleu -t {test_set} -l {pair} < /dev/null"
-            )
-        return files[field]
+    from sacrebleu.dataset import DATASETS
 
-    def _files(self) -> dict[str, str]:
-        """Files in the cache, by field, in the order of their names.
-
-        The list of the fields that sacrebleu gives needs the test set, which it would download.
-        """
-        *_, pattern = self._cached()
-        folder, start = os.path.split(pattern)
-        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        paths = {one.removeprefix(start): os.path.join(folder, one) for one in names}
-        return {
-            field: path
-            for field, path in paths.items()
-            if path == pattern + field and os.path.isfile(path) and os.path.getsize(path)
-        }
-
-    def _cached(self) -> tuple[str, str, str]:
-        """The test set, the language pair, and how the paths of its files in the cache begin."""
-        import difflib
-
-        from sacrebleu.dataset import DATASETS
-
-        found = _NAME.fullmatch(self.name)
-        if found is None:
-            raise UsageError(
-                f"expected {PREFIX}TESTSET/PAIR, as {PREFIX}wmt23/ru-en, found {self.name!r}"
-            )
-        if found["set"] not in DATASETS:
-            near = difflib.get_close_matches(found["set"], DATASETS, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(
-                f"{self.name}: sacrebleu has no test set {found['set']!r}; {hint}there are "
-                f"{len(DATASETS)}, which sacrebleu lists"
-            )
-        dataset: Any = DATASETS[found["set"]]
-        if found["pair"] not in dataset.langpairs:
-            raise UsageError(
-                f"{self.name}: the test set has no language pair {found['pair']!r}; it has "
-                f"{', '.join(sorted(dataset.langpairs))}"
-            )
-        return found["set"], found["pair"], dataset._get_txt_file_path(found["pair"], "")
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise UsageError(f"expected {PREFIX}TESTSET/PAIR, as {PREFIX}wmt23/ru-en, found {name!r}")
+    if found["set"] not in DATASETS:
+        near = difflib.get_close_matches(found["set"], DATASETS, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"{name}: sacrebleu has no test set {found['set']!r}; {hint}there are "
+            f"{len(DATASETS)}, which sacrebleu lists"
+        )
+    dataset: Any = DATASETS[found["set"]]
+    if found["pair"] not in dataset.langpairs:
+        raise UsageError(
+            f"{name}: the test set has no language pair {found['pair']!r}; it has "
+            f"{', '.join(sorted(dataset.langpairs))}"
+        )
+    return found["set"], found["pair"], dataset._get_txt_file_path(found["pair"], "")

@@ -30,7 +30,7 @@ from rerank.corpus.spelling import ESCAPE, UNESCAPE
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name, file_of
-from rerank.formats.document_files import PREFIX, CachedSet, chosen_documents, read_texts
+from rerank.formats.document_files import PREFIX, cached_files, chosen_documents, read_texts
 from rerank.formats.document_ids import without_separators
 from rerank.notices import Notices
 from rerank.registry import SIDE_INFORMATION
@@ -97,8 +97,8 @@ def read_texts_of(
     """
     file, name = file_and_name(path)
     if str(file).startswith(PREFIX):
-        plain = _cached(str(file), name, role)
-        return [_plain(one, target, notices, model=model) for one in plain]
+        files = cached_files(str(file), role, name)
+        return [_plain(one, target, notices, model=model) for one in files]
     found = read_texts(file, notices)
     if found is None:
         if name is not None:
@@ -150,12 +150,8 @@ def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> li
     found: list[FilePath] = []
     for path in paths:
         file, name = file_and_name(path)
-        if not str(file).startswith(PREFIX):
-            found.append(file)
-        elif role == "documents":
-            found.append(CachedSet(str(file)).docids())
-        else:
-            found += _cached(str(file), name, role)
+        cached = str(file).startswith(PREFIX)
+        found += cached_files(str(file), role, name) if cached else [file]
     return found
 
 
@@ -208,25 +204,12 @@ def _plain(
     lines = list(islice(reading, allowed))
     more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
     lines += [line.strip()[:1] for line in islice(reading, max(0, more))]
-    if documents is None:
-        if n_lines is not None:
-            check_length(lines, n_lines, source=display(path), model=model)
-        return Translation(display(path), lines)
-    if len(lines) > documents.n_file_lines and documents.lines is None:
+    if documents is not None and len(lines) > documents.n_file_lines and documents.lines is None:
         lines = without_separators(lines, documents) or lines
-    check_length(
-        lines, documents.n_file_lines, source=display(path), model=model, cure=documents.cure
-    )
-    return Translation(display(path), documents.in_order(lines))
-
-
-def _cached(name: str, text: str | None, role: Role) -> list[str]:
-    """Files of a test set of sacrebleu."""
-    if role == "reference":
-        return CachedSet(name).references(text)
-    if role == "source":
-        return [CachedSet(name).source()]
-    raise UsageError(f"{name}: expected a translation, found a test set; give a file")
+    if n_lines is not None:
+        cure = "" if documents is None else documents.cure
+        check_length(lines, n_lines, source=display(path), model=model, cure=cure)
+    return Translation(display(path), lines if documents is None else documents.in_order(lines))
 
 
 def read_with_documents(
