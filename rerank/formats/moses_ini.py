@@ -38,21 +38,10 @@ _COMMENT = re.compile(rb"(?:^|\s)#.*")
 
 _number = partial(number, cure="; weights are finite numbers")
 _SCALE = re.compile(rb"#\s*(\w+):\s*(\S+)")
+_SAME = ("d", "w", "lex", "dlm", "pp", "wt", "pb", "glm", "lr", "bl")
 _OLD_SECTIONS = {  # and their labels in k-best lists: ABBR_FULL_MAP of old mert-moses.pl
-    b"weight-d": "d",
-    b"weight-l": "lm",
-    b"weight-t": "tm",
-    b"weight-w": "w",
-    b"weight-generation": "g",
-    b"weight-lex": "lex",
-    b"weight-i": "I",
-    b"weight-dlm": "dlm",
-    b"weight-pp": "pp",
-    b"weight-wt": "wt",
-    b"weight-pb": "pb",
-    b"weight-glm": "glm",
-    b"weight-lr": "lr",
-    b"weight-bl": "bl",
+    **{f"weight-{label}".encode(): label for label in _SAME},
+    **{b"weight-l": "lm", b"weight-t": "tm", b"weight-generation": "g", b"weight-i": "I"},
 }
 _UNTUNEABLE = b"UNTUNEABLECOMPONENT"  # of `moses -show-weights`: k-best lists lack its value
 _NEVER_TUNED = "weight of a feature that is never tuned, left out, as k-best lists leave it out"

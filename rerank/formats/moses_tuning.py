@@ -195,20 +195,35 @@ class _Reader(Place):
         lines, first = list(islice(self._lines, n + 1)), self.line + 1
         block, end = f"{n} hypotheses of sentence {sentence}", self._end.decode()
         values, others = read_numbers(lines[:n], width)
-        sparse = {}
+        sparse: dict[int, dict[str, float]] = {}
         for row in others:
             self.line, tokens = first + row, lines[row].split()
             if tokens == [self._end]:
                 raise self.fault(f"expected {block} as the block's first line says, found {row}")
-            dense = [token for token in tokens if b"=" not in token]
-            numbers = [self._number(token, f"value {j}") for j, token in enumerate(dense, 1)]
-            if len(numbers) != width:
+            dense, found = list[float](), dict[str, float]()
+            for token in tokens:
+                head, mark, digits = token.rpartition(b"=")  # a name may contain `=`
+                name = head.decode() if mark else f"value {len(dense) + 1}"
+                if not name or name in found:
+                    raise self.fault(
+                        f"expected a sparse feature once, name=value, found {shown(token)}"
+                    )
+                try:
+                    value = number(digits, name)
+                except InputError as fault:
+                    cure = "correct the list that extractor has read"
+                    raise self.fault(f"{fault}; {cure}") from None
+                if mark:
+                    found[name] = value
+                else:
+                    dense.append(value)
+            if len(dense) != width:
                 raise self.fault(
-                    f"expected {width} {what} as the block's first line says, found {len(numbers)}"
+                    f"expected {width} {what} as the block's first line says, found {len(dense)}"
                 )
-            values[row] = numbers
-            if pairs := [token for token in tokens if b"=" in token]:
-                sparse[row] = self._sparse(pairs)
+            values[row] = dense
+            if found:
+                sparse[row] = found
         self.line = first + len(lines) - 1
         if len(lines) <= n:
             raise self.fault(
@@ -218,23 +233,3 @@ class _Reader(Place):
         if lines[n].strip() != self._end:
             raise self.fault(f"expected {end} after {block}, found {shown(lines[n])}")
         return values, sparse
-
-    def _sparse(self, tokens: Sequence[bytes]) -> dict[str, float]:
-        """The sparse features of the current line, whose names may contain `=`."""
-        sparse: dict[str, float] = {}
-        for token in tokens:
-            head, _, number = token.rpartition(b"=")
-            name = head.decode()
-            if not name or name in sparse:
-                raise self.fault(
-                    f"expected a sparse feature once, name=value, found {shown(token)}"
-                )
-            sparse[name] = self._number(number, name)
-        return sparse
-
-    def _number(self, token: bytes, what: str) -> float:
-        """A finite decimal number."""
-        try:
-            return number(token, what)
-        except InputError as fault:
-            raise self.fault(f"{fault}; correct the list that extractor has read") from None

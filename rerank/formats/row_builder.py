@@ -158,26 +158,26 @@ class RowBuilder(Place):
     def _set_labels(self, names: tuple[str, ...]) -> None:
         """Labels of the features of the first hypothesis."""
         widths = Counter(names)
-        plain = {name: plain_name(name) for name in widths}
-        for name, clean in plain.items():
-            if not clean:
+        originals: dict[str, str] = {}  # of names in letters and digits
+        for name in widths:
+            plain = plain_name(name)
+            if not plain:
                 raise self.fault(
                     f"expected a feature name with letters or digits, found {shown(name.encode())}"
                 )
-        for clean, n in Counter(plain.values()).items():
-            if n > 1:
-                same = [name for name, other in plain.items() if other == clean]
+            if plain in originals:
                 raise self.fault(
                     f"expected features that differ in letters and digits, found "
-                    f"{same[0]!r} and {same[1]!r}; rename one"
+                    f"{originals[plain]!r} and {name!r}; rename one"
                 )
-        renamed = [f"{name} → {clean}" for name, clean in plain.items() if name != clean]
+            originals[plain] = name
+        renamed = [f"{name} → {plain}" for plain, name in originals.items() if name != plain]
         if renamed:
             self.notices.add(RENAMED, source=self.source, line=self.line, names=renamed)
         self.names, self._first_line = names, self.line
         self._labels = tuple(
-            Label(clean, widths[name], "" if clean == name else name)
-            for name, clean in plain.items()
+            Label(plain, widths[name], "" if plain == name else name)
+            for plain, name in originals.items()
         )
 
     # Numbers
