@@ -50,7 +50,7 @@ from rerank.corpus.documents import (
 from rerank.errors import InputError
 from rerank.formats.document_files import MAX_BYTES
 from rerank.formats.json_objects import encoded, first_key, read_json
-from rerank.formats.tokens import Place, shown, similar
+from rerank.formats.tokens import Place, chunks, shown, similar
 from rerank.notices import Notices
 
 _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
@@ -61,7 +61,7 @@ _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name o
 _XML = re.compile(rb"\s*<(?:\?xml\b|dataset\b|collection\b|!DOCTYPE\b|!--)")
 _DATASET = re.compile(rb"<(?:dataset|collection)\b|<!ENTITY\b|<!DOCTYPE\b")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
-_BLOCK_BYTES = 1 << 16
+_BLOCK_BYTES = 1 << 16  # the parser is slow on many short pieces
 _DEEPEST = 50  # elements in each other; the schema has 6
 _LONGEST = 16 << 20  # bytes of a segment
 _OF_SGML: Mapping[bytes, Role] = {b"srcset": "source", b"refset": "reference", b"tstset": "system"}
@@ -71,9 +71,10 @@ _ATTRIBUTE = re.compile(
 )
 _ENTITY = re.compile(rb"&(amp|lt|gt|quot|apos);")
 _CHARACTERS = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
-_SET = re.compile(rb"\s*<(?:srcset|refset|tstset)\b", re.IGNORECASE)
-_MTEVAL = re.compile(rb"\s*<!DOCTYPE\s+mteval|\s*<mteval\b", re.IGNORECASE)
-_DOC = re.compile(rb"\s*<doc\s[^>]*docid\s*=", re.IGNORECASE)
+_SGML = re.compile(
+    rb"\s*<(?:(?:srcset|refset|tstset|mteval)\b|!DOCTYPE\s+mteval|doc\s[^>]*docid\s*=)",
+    re.IGNORECASE,
+)
 _NO_TRANSLATION = b"NO BEST TRANSLATION"
 _KEYS = ("document", "doc_id", "docid", "doc", "document_id")
 _SINGLE: dict[str, Role] = {
@@ -118,8 +119,10 @@ class WmtXml:
         parser: Any = DefusedXMLParser(target=target, encoding="utf-8", forbid_dtd=True)
         target.line_number = lambda: int(parser.parser.CurrentLineNumber)
         try:
-            for block in _blocks(_bounded(lines, source)):
-                parser.feed(block)
+            line_end = b""
+            for block in chunks(_bounded(lines, source), _BLOCK_BYTES):
+                parser.feed(line_end + b"\n".join(block))
+                line_end = b"\n"
             parser.close()
         except DefusedXmlException:
             raise InputError(
@@ -136,18 +139,6 @@ class WmtXml:
                 line=min(fault.position[0], target.line_number()),
             ) from None
         return target.builder.finish(notices)
-
-
-def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines in blocks of about 64 KiB: the parser is slow on many short pieces."""
-    block, size = list[bytes](), 0
-    for line in lines:
-        block.append(line)
-        size += len(line) + 1
-        if size > _BLOCK_BYTES:
-            yield b"\n".join([*block, b""])
-            block, size = [], 0
-    yield b"\n".join(block)
 
 
 class _XmlTarget:
@@ -248,7 +239,7 @@ class Sgml:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether a set, or a document with docid, begins at the beginning of a line."""
-        return any(_SET.match(line) or _MTEVAL.match(line) or _DOC.match(line) for line in head)
+        return any(map(_SGML.match, head))
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile

@@ -55,20 +55,6 @@ _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _SPARSE_NAME = re.compile(r"[^\s=:|_][^\s=:|]*_[^\s=:|]*")
 
 
-def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
-    chunk: list[bytes] = []
-    size = 0
-    for line in lines:
-        chunk.append(line)
-        size += len(line) + 1
-        if size > _CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
 class _Reader(tokens.Place):
     """Reads chunks of lines by the layout of the first line, which has a number in the file."""
 
@@ -210,7 +196,7 @@ class Moses:
             except InputError as fault:
                 place.refuse(fault)
                 continue
-            yield from filter(len, map(reader.rows, _chunks(chain([line], lines))))
+            yield from filter(len, map(reader.rows, tokens.chunks(chain([line], lines), _CHUNK)))
             reader.finish()
 
     def write(

@@ -58,6 +58,20 @@ class Place:
         self.notices.refuse(fault if fault.line else self.fault(str(fault)))
 
 
+def chunks(lines: Iterable[bytes], n_bytes: int) -> Iterator[list[bytes]]:
+    """Lists of lines, of `n_bytes` with the last line or, at the end, fewer."""
+    chunk: list[bytes] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line) + 1
+        if size > n_bytes:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
 def number(token: bytes, what: str, *, cure: str = "") -> float:
     """A number of at most `LARGEST` in size, in ASCII decimals.
 
