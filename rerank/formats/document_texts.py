@@ -349,7 +349,15 @@ class DocumentJson:
         texts: dict[Role, dict[str, dict[int, bytes]]] = {}
         for line in place.numbered(choices.limited(_bounded(lines, source), source)):
             try:
-                found = _object(line)
+                found = read_json(line)
+            except (ValueError, RecursionError):
+                found = None
+            if not isinstance(found, dict):
+                raise place.fault(
+                    f"expected a JSON object with the key 'document', found {shown(line)}; write "
+                    "one per sentence"
+                )
+            try:
                 ids.append(_id(found, choices.field))
                 for role, name, text in _texts(found):
                     texts.setdefault(role, {}).setdefault(name, {})[place.line - 1] = text
@@ -362,20 +370,6 @@ class DocumentJson:
             for role, named in texts.items()
         }
         return EvaluationSet(source, documents, ordered)
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    """The object on a line."""
-    try:
-        found = read_json(line)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise InputError(
-            f"expected a JSON object with the key 'document', found {shown(line)}; write one per "
-            "sentence"
-        )
-    return found
 
 
 def _id(found: dict[str, Any], field: str | None) -> bytes:

@@ -115,24 +115,18 @@ class _Reader(tokens.Place):
         if self._costs is not None:
             positive = bool((rows.dense[done] > 0).all())
             self._costs = self._costs + int(done.sum()) if positive else None
-        rows = replace(rows, sparse=_replaced(sparse, found))
+        if found:  # the sparse features of these rows are those that the grammar has read
+            others = SparseColumns.of([found.get(row, {}) for row in range(n)])
+            places = np.arange(n)
+            places[list(found)] += n
+            sparse = SparseColumns.concatenate([sparse, others]).take(places)
+        rows = replace(rows, sparse=sparse)
         return rows if done.all() else rows.take(np.flatnonzero(done))
 
     def finish(self) -> None:
         """Warn of a whole list that looks like one of costs."""
         if self._costs:
             self.note(COSTS, line=self._first, count=self._costs)
-
-
-def _replaced(sparse: SparseColumns, rows: Mapping[int, Mapping[str, float]]) -> SparseColumns:
-    """Sparse features with other ones in some rows."""
-    if not rows:
-        return sparse
-    n = len(sparse)
-    others = SparseColumns.of([rows.get(row, {}) for row in range(n)])
-    places = np.arange(n)
-    places[list(rows)] += n
-    return SparseColumns.concatenate([sparse, others]).take(places)
 
 
 def append_features(

@@ -173,8 +173,8 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     """A line of a list of the given layout; `InputError` if it has another. O(bytes)."""
     fields = line.split(SEPARATOR)
     column = _feature_column(fields, layout)
-    start = len(fields[0]) + len(SEPARATOR)
-    stop = start + len(SEPARATOR.join(fields[1 : 2 + column - layout.column]))
+    text = SEPARATOR.join(fields[1 : 2 + column - layout.column])
+    start = len(fields[0]) + len(SEPARATOR) + len(text) - len(text.lstrip(b" "))
     dense, sparse = features(fields[column], number)
     total = None
     if column + 1 < len(fields):
@@ -186,7 +186,7 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     }
     return ParsedLine(
         sentence=_sentence(fields[0].strip()),
-        text=_trimmed(line, start, stop),
+        text=(start, start + len(text.strip(b" "))),
         dense=_in_order(dense, layout.labels),
         sparse=sparse,
         total=total,
@@ -239,13 +239,6 @@ def _sentence(token: bytes) -> int:
     if len(digits) > len(str(MAX_ID)) or int(digits) > MAX_ID:
         raise InputError(f"expected a sentence id below 2^31, found {shown(token)}")
     return int(digits)
-
-
-def _trimmed(line: bytes, start: int, stop: int) -> tuple[int, int]:
-    """The span without the blanks at its ends."""
-    text = line[start:stop].lstrip(b" ")
-    start = stop - len(text)
-    return start, start + len(text.rstrip(b" "))
 
 
 def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list[float]:

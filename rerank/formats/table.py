@@ -139,14 +139,6 @@ class SentencesBeside(Protocol):
         ...
 
 
-def formats() -> list[KBestFormat]:
-    """All formats, in the order in which they are asked whether a file is theirs.
-
-    Those of other packages come first, since the Moses reader accepts many dialects.
-    """
-    return [FORMATS[name]() for name in sorted(FORMATS, key=lambda name: name in FORMATS.builtin)]
-
-
 def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, Iterator[bytes]]:
     """The format of a file by its first lines, and all its lines.
 
@@ -162,7 +154,9 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
             break
     if not content:
         raise InputError("expected a k-best list, found no hypotheses", source=source)
-    tried = formats()
+    # those of other packages come first, since the Moses reader accepts many dialects
+    names = sorted(FORMATS, key=lambda name: name in FORMATS.builtin)
+    tried: list[KBestFormat] = [FORMATS[name]() for name in names]
     for known in tried:
         if known.detect(head):
             return known, chain(head, lines)
