@@ -195,27 +195,25 @@ def vector(
         notices.add(ABSENT, source=source, names=absent)
     if untuned := [name for name in unknown if name not in absent]:
         notices.add("weight that Moses never tunes, ignored", source=source, names=untuned)
-    if default is not None and (lacking := [name for name in known if name not in dense]):
-        notices.add(f"feature without weight; {default:g} is used", source=source, names=lacking)
-    values: list[float] = []
+    if default is not None:
+        if lacking := [name for name in known if name not in dense]:
+            kind = f"feature without weight; {default:g} is used"
+            notices.add(kind, source=source, names=lacking)
+        dense = {**{label.name: (default,) * label.width for label in labels}, **dense}
     for label in labels:
-        found = dense.get(label.name)
-        if found is None and default is None:
+        if label.name not in dense:
             raise InputError(
                 f"expected a weight for every feature of the list, found none for "
                 f"{label.name!r}; {similar(label.name, dense)}, or --default-weight 0",
                 source=source,
             )
-        if found is None:
-            found = (default or 0.0,) * label.width
-        if len(found) != label.width:
+        if len(dense[label.name]) != label.width:
             raise InputError(
                 f"expected {label.width} weights for {label.name!r}, one per value of the "
-                f"list, found {len(found)}",
+                f"list, found {len(dense[label.name])}",
                 source=source,
             )
-        values += found
-    return np.array(values, dtype=np.float64)
+    return np.array([value for name in known for value in dense[name]], np.float64)
 
 
 def by_name(values: NDArray[np.float64], labels: Sequence[Label]) -> dict[str, tuple[float, ...]]:
