@@ -35,7 +35,8 @@ from rerank.errors import InputError
 from rerank.files.lines import RereadFile
 from rerank.files.paths import display
 from rerank.formats.translations import check_document
-from rerank.formats.weights import Weights, read_weights
+from rerank.formats.weight_files import read_weights
+from rerank.formats.weights import Weights
 from rerank.grammar import Member
 from rerank.notices import Notices, PythonWarnings, log
 from rerank.options import settings_of

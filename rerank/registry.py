@@ -229,12 +229,12 @@ DOCUMENT_FORMATS: Registry[Callable[..., Any]] = Registry(
 WEIGHT_FORMATS: Registry[Any] = Registry(
     "weight format",
     {
-        "json": "rerank.formats.weights:JSON",
-        "ini": "rerank.formats.weights:INI",
-        "dense": "rerank.formats.weights:DENSE",
-        "kbmira": "rerank.formats.weights:KBMIRA",
-        "cdec": "rerank.formats.weights:CDEC",
-        "travatar": "rerank.formats.weights:TRAVATAR",
+        "json": "rerank.formats.weight_files:JSON",
+        "ini": "rerank.formats.weight_files:INI",
+        "dense": "rerank.formats.weight_files:DENSE",
+        "kbmira": "rerank.formats.weight_files:KBMIRA",
+        "cdec": "rerank.formats.weight_files:CDEC",
+        "travatar": "rerank.formats.weight_files:TRAVATAR",
     },
 )
 MOSES_INI = "moses-ini"  # the format of weights that are written into a moses.ini

@@ -21,7 +21,7 @@ from rerank.commands.run import RunOptions
 from rerank.commands.search import Search, search_documents
 from rerank.commands.tuning_set import read_set
 from rerank.formats.translations import read_with_documents
-from rerank.formats.weights import read_weights
+from rerank.formats.weight_files import read_weights
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
 from rerank.options import settings_of

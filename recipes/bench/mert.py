@@ -33,7 +33,8 @@ from rerank.commands.lists import Lists
 from rerank.commands.tuning_set import read_set
 from rerank.files.lines import read_lines
 from rerank.formats.translations import read_with_documents
-from rerank.formats.weights import read_weights, vector
+from rerank.formats.weight_files import read_weights
+from rerank.formats.weights import vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.features import TunedFeatures

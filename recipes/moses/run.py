@@ -25,7 +25,7 @@ from pathlib import Path
 import sacrebleu
 
 from rerank.example import EMBEDDED, Set
-from rerank.formats.weights import read_weights
+from rerank.formats.weight_files import read_weights
 from rerank.notices import Notices
 
 HERE = Path(__file__).parent

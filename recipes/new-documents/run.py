@@ -28,7 +28,8 @@ from rerank.commands.lists import Lists, read_targets
 from rerank.commands.systems import PREFIX
 from rerank.commands.tune_mert import TuneMertOptions, tune_mert
 from rerank.commands.tuning_set import read_set
-from rerank.formats.weights import read_weights, vector
+from rerank.formats.weight_files import read_weights
+from rerank.formats.weights import vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.options import settings_of

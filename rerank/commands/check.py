@@ -240,7 +240,7 @@ def _weighted_totals(
     from rerank.commands.survey import WeightedTotals
     from rerank.corpus.columns import Label
     from rerank.files.paths import display
-    from rerank.formats.weights import read_weights
+    from rerank.formats.weight_files import read_weights
 
     if weights is None:
         return None

@@ -18,7 +18,8 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import UsageError
 from rerank.files.arrays import ArrayStore, size_text
 from rerank.files.paths import FilePath, display
-from rerank.formats.weights import Weights, read_weights, vector
+from rerank.formats.weight_files import read_weights
+from rerank.formats.weights import Weights, vector
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare

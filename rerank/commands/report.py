@@ -139,7 +139,8 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.files.outputs import check_outputs
     from rerank.formats.run_records import read_summary
     from rerank.formats.translations import read_translation, read_with_documents
-    from rerank.formats.weights import Weights, read_weights
+    from rerank.formats.weight_files import read_weights
+    from rerank.formats.weights import Weights
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import (
         Decoding,

@@ -117,12 +117,10 @@ class Search:
 
     def check_weights(self, weights: Weights, source: str) -> None:
         """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
-        from rerank.formats.weights import refuse_all_zero
-
         if self.method == "auto" or not row_of(self.method).uniform:
             uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
             cure = f"only --search {uniform} can use them, to treat all candidates alike"
-            refuse_all_zero(weights, cure, source=source)
+            weights.refuse_all_zero(cure, source=source)
 
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
         """Options for a signature: those that a decoder uses; seed and alpha also if given."""

@@ -89,7 +89,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import files_of
-    from rerank.formats.weights import kind_of, read_weights, refuse_all_zero, write_weights
+    from rerank.formats.weight_files import kind_of, read_weights, write_weights
     from rerank.metrics import metric as named_metric
     from rerank.metrics.bleu import Bleu
     from rerank.signature import __version__
@@ -107,7 +107,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         check_outputs([out], files)
         kind_of(out, merged=False)
         given, source = read_weights(weights, notices), display(weights)
-        refuse_all_zero(given, "mbr needs no scale for them, decode with them", source=source)
+        given.refuse_all_zero("mbr needs no scale for them, decode with them", source=source)
         documents, lines = read_targets(lists, references.references, notices, messages.announce)
         with ListRun.open(lists, notices, options.run, documents=documents) as run:
             if _tuned_on(given, lists.kbest):

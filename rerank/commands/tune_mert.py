@@ -85,7 +85,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.files.arrays import size_text
     from rerank.files.lines import InputFiles
     from rerank.formats.translations import files_of
-    from rerank.formats.weights import write_weights
+    from rerank.formats.weight_files import write_weights
     from rerank.metrics.bleu import Bleu
     from rerank.tuning.pool_search import SavedSearches
 
@@ -202,7 +202,7 @@ def _check(
 ) -> None:
     """Faults that would show up after the work: orders of features, and the file to write."""
     from rerank.formats.moses_ini import merged
-    from rerank.formats.weights import by_name
+    from rerank.formats.weight_files import by_name
     from rerank.tuning.rounds import refuse_orders
 
     if plan.pools == "exact":

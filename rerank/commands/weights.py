@@ -58,7 +58,7 @@ def weights(options: WeightsOptions) -> None:
     from rerank.files.outputs import atomic, check_outputs
     from rerank.files.paths import display
     from rerank.formats.moses_ini import merged
-    from rerank.formats.weights import read_base, read_weights, to_bytes
+    from rerank.formats.weight_files import read_base, read_weights, to_bytes
 
     source, base, kbest = options.source, options.base, options.kbest
     files = [path for path in (source, base, kbest) if path is not None]

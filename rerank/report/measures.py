@@ -216,7 +216,7 @@ class MeasureOptions:
         Empty without weights; InputError for weights that do not name any.
         """
         from rerank.files.paths import display
-        from rerank.formats.weights import read_weights
+        from rerank.formats.weight_files import read_weights
         from rerank.tuning.objective import metrics_of
 
         if self.weights is None:

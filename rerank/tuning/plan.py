@@ -382,7 +382,7 @@ class TunedWeights:
 
     def read(self, notices: Notices) -> tuple[list[bytes] | None, Weights | None]:
         """Lines of the moses.ini that is written again, and the start weights."""
-        from rerank.formats.weights import read_base, read_start_weights
+        from rerank.formats.weight_files import read_base, read_start_weights
 
         lines = None if self.base is None else read_base(self.base, notices)
         return lines, None if self.start is None else read_start_weights(self.start, notices)
@@ -394,7 +394,7 @@ class TunedWeights:
     def check_files(self, files: Sequence[FilePath]) -> None:
         """UsageError where an output cannot be written, or is one of the `files` that are read."""
         from rerank.files.outputs import check_matplotlib, check_outputs
-        from rerank.formats.weights import kind_of
+        from rerank.formats.weight_files import kind_of
 
         outputs = [self.out, *([self.plot] if self.plot else [])]
         check_outputs(outputs, files)

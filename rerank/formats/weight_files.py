@@ -1,0 +1,450 @@
+"""Weights files: those of several tuners are read, and written for rerank and for others.
+
+Our own are JSON, of which strangers write only the names and numbers:
+
+    {"schema": 1, "weights": {"LM0": [0.5], "TM0": [0.2, 0.3]}, "sparse": {}, "alpha": null,
+     "provenance": {}}
+
+or the object at `weights` alone, where one number needs no list. `mbr_spread` and `decoder_names`
+may be missing.
+
+Every format but JSON, ini and dense keeps one number for each name: a feature of several values is
+written as Name_0, Name_1, …, as Moses' mert calls them, or by the place of its values, as kbmira
+does. Those of cdec and travatar have the names of the decoder, where they are known
+(`Weights.decoder_names`). A new format is a `WeightFormat` and a line in
+`rerank.registry.WEIGHT_FORMATS`; other packages add theirs by entry points. `read_weights` reads
+all of them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rerank.corpus import LARGEST
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath, display
+from rerank.formats.json_objects import DIGITS, read_json
+from rerank.formats.moses_ini import (
+    merged,
+    read_ini,
+    read_scale,
+    scale_line,
+    weight_file,
+    weight_line,
+)
+from rerank.formats.tokens import similar, written
+from rerank.formats.weights import Weights
+from rerank.notices import Notices
+from rerank.registry import WEIGHT_FORMATS
+
+MAX_BYTES = 16 << 20  # of a file, unpacked: some 400,000 sparse weights
+SCHEMA = 1
+_KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "decoder_names", "provenance")
+_FORMS = (
+    'write names and numbers, {"LM0": 0.5, "TM0": [0.2, 0.3]}, or '
+    f'{{"schema": {SCHEMA}, "weights": {{"LM0": 0.5}}}}'
+)
+_DEEP = 100  # objects and lists in each other, of which Python reads several times as many
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Keys and indices that lead to a value."""
+_TOKEN = re.compile(
+    r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+'
+)
+
+
+def read_weights(path: FilePath, notices: Notices) -> Weights:
+    """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
+
+    Of a file with sections `[weight]` is read or, in old files, `[weight-l]` and the like, and the
+    file of sparse weights that `[weight-file]` names, beside the file or in the current folder.
+    Lines `Name w`, as of kbmira and cdec, `name=w name=w`, as of travatar, and numbers alone are
+    read, too. `#` begins a comment, of which `# alpha: v` and
+    `# mbr_spread: v` are read. A repeated label adds further values. A name with `_` is a sparse
+    feature. InputError for a file without weights, and for values that are not finite numbers.
+    """
+    lines = list(read_lines(path, notices, max_bytes=MAX_BYTES))
+    source = display(path)
+    named = None if _first_of(lines).startswith(b"{") else weight_file(lines)
+    if named is None:
+        return weights_from_lines(lines, notices, source=source)
+    name, line = named
+    places = [Path(name), Path(path).parent / name]
+    sparse_path = next((place for place in places if os.path.isfile(place)), None)
+    if sparse_path is None:
+        raise InputError(
+            f"expected the file of [weight-file], found none at {display(name)}; write where it "
+            "is, or remove the section",
+            source=source,
+            line=line,
+        )
+    more = weights_from_lines(
+        read_lines(sparse_path, notices, max_bytes=MAX_BYTES), notices, source=display(sparse_path)
+    )
+    own = weights_from_lines(lines, notices, source=source, sparse_file=True)
+    twice = [*(more.dense.keys() & own.dense.keys()), *(more.sparse.keys() & own.sparse.keys())]
+    if twice:
+        kind = "weight in [weight] and in the file of [weight-file]; that of [weight] is used"
+        notices.add(kind, source=source, names=sorted(twice))
+    return replace(own, dense={**more.dense, **own.dense}, sparse={**more.sparse, **own.sparse})
+
+
+def read_base(path: FilePath, notices: Notices) -> list[bytes]:
+    """Lines of a moses.ini that is written again with other weights."""
+    return list(read_lines(path, notices, max_bytes=MAX_BYTES))
+
+
+def read_start_weights(path: str | Path, notices: Notices) -> Weights:
+    """Weights of a file that a tuning starts from; InputError if they are all zero."""
+    weights = read_weights(path, notices)
+    weights.refuse_all_zero("leave out --start to start from 0", source=display(path))
+    return weights
+
+
+def weights_from_lines(
+    lines: Iterable[bytes], notices: Notices, *, source: str = "", sparse_file: bool = False
+) -> Weights:
+    """Weights from the lines of a file; see `read_weights`, and `read_ini` for `sparse_file`."""
+    content = list(lines)
+    first = _first_of(content)
+    if first == b"not used":
+        raise InputError(
+            "expected weights, found 'not used', which mert-moses.pl writes after MIRA and PRO; "
+            "give run*.dense",
+            source=source,
+        )
+    if first.startswith(b"{"):
+        whole = io.BytesIO()  # `join` takes 80 bytes a line
+        whole.writelines(line + b"\n" for line in content)
+        return _of_json(whole.getvalue(), source)
+    spread = read_scale(content, "mbr_spread", source=source)
+    found = read_ini(content, notices, source=source, sparse_file=sparse_file)
+    return Weights(*found, mbr_spread=spread)
+
+
+def _first_of(lines: Sequence[bytes]) -> bytes:
+    """The first line that is not blank, as it begins."""
+    return next((line.strip() for line in lines if line.strip()), b"")
+
+
+# JSON
+
+
+class _Fault(ValueError):
+    """What was found: at a place, which in a file of weights alone lacks its first key; or a line.
+
+    The place of none, which is that of the file, is ().
+    """
+
+    def __init__(self, message: str, *place: str | int, line: int = 0) -> None:
+        super().__init__(message)
+        self.place, self.line = place, line
+
+
+def _of_json(content: bytes, source: str) -> Weights:
+    """Weights of a file in JSON; InputError with the line of a fault."""
+    values = _values(content.decode())  # lines of a file are UTF-8
+    try:
+        found = read_json(content, _strict)
+        return _checked(found) if "schema" in found else _without_schema(found)
+    except json.JSONDecodeError as fault:
+        raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
+    except RecursionError:
+        message = "found too deep a nesting"
+        line = next((line for place, _, line in values if len(place) > _DEEP), 1)
+    except _Fault as fault:
+        message, places = str(fault), {fault.place, fault.place[1:] or fault.place}
+        line = fault.line or next((line for place, _, line in values if place in places), 1)
+    raise InputError(f"expected JSON weights, {message}", source=source, line=line)
+
+
+def _strict(content: bytes) -> Any:
+    """The value of a JSON text; a fault for a repeated key and what no weights file has."""
+    text = content.decode()
+    json.loads(text, parse_int=float)
+    seen = set[Place]()
+    for place, token, line in _values(text):
+        key = place[-1] if place else 0
+        if place in seen:
+            raise _Fault(f"found the key {key!r} twice in one object", line=line)
+        if isinstance(key, str) and re.search("[\ud800-\udfff]", key):
+            raise _Fault(f"found half a surrogate pair in the key {key!r}", line=line)
+        if token in ("NaN", "Infinity", "-Infinity"):
+            raise _Fault(f"found {token}", line=line)
+        if len(token) > DIGITS and token.removeprefix("-").isdigit():
+            raise _Fault(f"found a number of {len(token)} digits", line=line)
+        seen.add(place)
+    return json.loads(text)
+
+
+def _values(text: str) -> Iterator[tuple[Place, str, int]]:
+    """Place, first token and line of every value of a JSON text."""
+    place: list[str | int] = []
+    line, end = 1, 0
+    for token in _TOKEN.finditer(text):
+        line, end = line + text.count("\n", end, token.start()), token.start()
+        if token["key"]:
+            place[-1] = json.loads(token["key"])
+        elif token[0] in ("}", "]"):
+            place.pop()
+        elif token[0] == ",":
+            place[-1:] = [last + 1 if isinstance(last, int) else last for last in place[-1:]]
+        elif token[0] != ":":
+            yield tuple(place), token[0], line
+            if token[0] in ("{", "["):
+                place.append("" if token[0] == "{" else 0)
+
+
+def _without_schema(found: Mapping[str, Any]) -> Weights:
+    """The weights of a file that has names and numbers alone."""
+    key = next((key for key in _KEYS if isinstance(found.get(key), dict)), None)
+    if key is not None:
+        raise _Fault(f"found {key!r} without 'schema'; add \"schema\": {SCHEMA}", key)
+    try:
+        return _checked({"schema": SCHEMA, "weights": found})
+    except _Fault as fault:
+        raise _Fault(f"{fault}; {_FORMS}", *fault.place) from None
+
+
+def _checked(found: Mapping[str, Any]) -> Weights:
+    """The weights of a file."""
+    for key in found:
+        if key not in _KEYS:
+            raise _Fault(f"found the key {key!r}; {similar(key, _KEYS)}", key)
+    if (schema := found["schema"]) != SCHEMA:
+        message = f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one"
+        raise _Fault(message, "schema")
+    alpha, spread = (_scale(found, key) for key in ("alpha", "mbr_spread"))
+    dense = {
+        name: (
+            tuple(_finite(one, "weights", name, i) for i, one in enumerate(value))
+            if isinstance(value, list)
+            else (_finite(value, "weights", name),)
+        )
+        for name, value in _mapping(found, "weights").items()
+    }
+    sparse = {
+        name: _finite(value, "sparse", name) for name, value in _mapping(found, "sparse").items()
+    }
+    empty = next((name for name, values in dense.items() if not values), None)
+    if empty is not None:
+        raise _Fault(f"found no number for {empty!r}", "weights", empty)
+    if not dense and not sparse:
+        raise _Fault("found none")
+    names = _mapping(found, "decoder_names")
+    for key, name in names.items():
+        if not isinstance(name, str):
+            message = f"found {key!r}: {_short(name)}; the name of a feature is text"
+            raise _Fault(message, "decoder_names", key)
+    return Weights(dense, sparse, alpha, _mapping(found, "provenance"), spread, names)
+
+
+def _scale(found: Mapping[str, Any], key: str) -> float | None:
+    """The number above 0 at a key; None if the key is missing or null."""
+    scale = None if found.get(key) is None else _finite(found[key], key)
+    if scale is not None and scale <= 0:
+        raise _Fault(f"found {key} {found[key]!r}; {key} must be positive, or null", key)
+    return scale
+
+
+def _mapping(found: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """JSON object at a key; empty if the key is missing."""
+    value = found.get(key, {})
+    if not isinstance(value, dict):
+        raise _Fault(f"found no object at {key!r}", key)
+    return value
+
+
+def _finite(value: Any, *place: str | int) -> float:
+    """The number at a place, at most `LARGEST` in size."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        name = place[min(1, len(place) - 1)]
+        message = f"found {name!r}: {_short(value)}; weights are finite numbers up to {LARGEST:g}"
+        raise _Fault(message, *place)
+    return float(value)
+
+
+def _short(value: object) -> str:
+    """A value for a message, at most 60 characters of it."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+# Writing
+
+
+def write_weights(
+    path: str | Path,
+    weights: Weights,
+    *,
+    base: Sequence[bytes] | None = None,
+    notices: Notices | None = None,
+) -> None:
+    """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini.
+
+    base: lines of a moses.ini; if given, the file is this moses.ini with the new weights, without
+    provenance (`rerank.formats.moses_ini.merged`).
+    """
+    from rerank.files.outputs import atomic
+
+    kind = kind_of(path, merged=base is not None)
+    if base is not None:
+        dense, sparse = weights.dense, weights.sparse
+        lines = merged(base, dense, sparse, weights.alpha, notices or Notices())
+        content = b"".join(line + b"\n" for line in lines)
+    else:
+        content = to_json(weights) if kind == ".json" else to_ini(weights)
+    with atomic(path) as file:
+        file.write(content)
+
+
+def kind_of(path: str | Path, *, merged: bool) -> str:
+    """Suffix of the weights file for a path, `.json` or `.ini`; UsageError for another one.
+
+    merged: whether the file is a moses.ini with new weights. The path `-` is standard output.
+    """
+    kinds = [".ini"] if merged else [".json", ".ini"]
+    suffix = kinds[0] if str(path) == "-" else Path(path).suffix
+    if suffix not in kinds:
+        expected = ".ini, like --base" if merged else ".json or .ini"
+        raise UsageError(f"--out {path}: expected a weights file {expected}")
+    return suffix
+
+
+def to_json(weights: Weights) -> bytes:
+    """Content of a JSON weights file, from which equal weights are read."""
+    values = {
+        "schema": SCHEMA,
+        "weights": {name: list(values) for name, values in weights.dense.items()},
+        "sparse": dict(weights.sparse),
+        "alpha": weights.alpha,
+        **({} if weights.mbr_spread is None else {"mbr_spread": weights.mbr_spread}),
+        **({"decoder_names": dict(weights.decoder_names)} if weights.decoder_names else {}),
+        "provenance": dict(weights.provenance),
+    }
+    return json.dumps(values, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def to_ini(weights: Weights) -> bytes:
+    """Content of a rescore.ini: weights and alpha, and the provenance as comments."""
+    lines = [
+        f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}"
+        for name, value in weights.provenance.items()
+        if name not in ("alpha", "mbr_spread")
+    ]
+    lines.append(scale_line("alpha", weights.alpha))
+    if weights.mbr_spread is not None:
+        lines.append(scale_line("mbr_spread", weights.mbr_spread))
+    lines += ["", "[weight]"]
+    lines += [weight_line(name, values, sparse=False) for name, values in weights.dense.items()]
+    lines += [weight_line(name, (value,), sparse=True) for name, value in weights.sparse.items()]
+    return "\n".join([*lines, ""]).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFormat:
+    """A format of weight files: what it is for, its writer, and what is read back of the weights.
+
+    keeps_scales: whether alpha and the spread of mbr are kept, too.
+    """
+
+    description: str
+    write: Callable[[Weights], bytes]
+    expected: Callable[[Weights], dict[str, tuple[float, ...]]]
+    keeps_scales: bool = False
+
+
+def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
+    """Content of a file of weights in a format of the registry; O(number of weights).
+
+    UsageError for names that the format cannot hold: what is written is read back and compared.
+    """
+    known: WeightFormat = WEIGHT_FORMATS.named(name)
+    content = known.write(weights)
+    try:
+        read = weights_from_lines(content.split(b"\n"), Notices())
+    except InputError:
+        read = Weights({})
+    found, expected = _all(read), known.expected(weights)
+    if found != expected:
+        differing = (name for name, value in expected.items() if found.get(name) != value)
+        wrong = next(differing, next(iter(found), ""))
+        raise UsageError(
+            f"--to {name}: this format cannot hold the feature name {wrong!r}; choose json"
+        )
+    if not known.keeps_scales and (weights.alpha is not None or weights.mbr_spread is not None):
+        notices.add(f"alpha, the scale of mbr and sampling, is not kept by the format {name}")
+    return content
+
+
+def _all(weights: Weights) -> dict[str, tuple[float, ...]]:
+    """Dense and sparse weights."""
+    return {**weights.dense, **{name: (value,) for name, value in weights.sparse.items()}}
+
+
+def _by_number(weights: Weights) -> dict[str, tuple[float, ...]]:
+    """One number for each name: Name_0, Name_1, … of a feature of several values.
+
+    UsageError for two numbers of one name.
+    """
+    numbers: list[tuple[str, float]] = []
+    for name, values in weights.dense.items():
+        if len(values) == 1:
+            numbers.append((weights.decoder_names.get(name, name), values[0]))
+        else:
+            numbers += ((f"{name}_{i}", value) for i, value in enumerate(values))
+    numbers += weights.sparse.items()
+    found: dict[str, tuple[float, ...]] = {}
+    for name, value in numbers:
+        if name in found:
+            raise UsageError(
+                f"expected one weight of {name!r}, found two features of that name; choose json"
+            )
+        found[name] = (value,)
+    return found
+
+
+def _by_place(weights: Weights) -> dict[str, tuple[float, ...]]:
+    """F<i> for the i-th dense value, and the sparse ones by name."""
+    values = [value for values in weights.dense.values() for value in values]
+    found: dict[str, tuple[float, ...]] = {f"F{i}": (v,) for i, v in enumerate(values)}
+    return found | {name: (value,) for name, value in weights.sparse.items()}
+
+
+def _line_format(
+    description: str,
+    numbers: Callable[[Weights], dict[str, tuple[float, ...]]],
+    form: str,
+    end: str = "\n",
+) -> WeightFormat:
+    """A format that has each number in this form, with its name and value."""
+
+    def write(weights: Weights) -> bytes:
+        parts = (
+            form.format(name, written(value, name).decode())
+            for name, values in numbers(weights).items()
+            for value in values
+        )
+        return end.join(parts).encode() + b"\n"
+
+    return WeightFormat(description, write, numbers)
+
+
+JSON = WeightFormat("JSON of rerank", to_json, _all, keeps_scales=True)
+INI = WeightFormat(
+    "rescore.ini; its [weight] section goes into a moses.ini", to_ini, _all, keeps_scales=True
+)
+DENSE = _line_format("run*.dense of mert-moses.pl: a line 'Name= w' per value", _all, "{}= {}")
+KBMIRA = _line_format(
+    "kbmira and PRO: F0, F1, … for the dense values, sparse ones by name", _by_place, "{} {}"
+)
+CDEC = _line_format("cdec and Joshua: a line 'Name value'", _by_number, "{} {}")
+TRAVATAR = _line_format("travatar: name=value pairs on one line", _by_number, "{}={}", " ")
