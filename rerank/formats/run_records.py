@@ -29,7 +29,7 @@ COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "r
 _HEADER = "\t".join(COLUMNS).encode()
 
 
-class Alone(TypedDict):
+class ContextFreeChoice(TypedDict):
     """The choice of a sentence without context, and by how much its score leads there."""
 
     text: str
@@ -50,7 +50,7 @@ class Choice:
     over_first: Mapping[str, float | None]
     over_runner_up: Mapping[str, float | None] | None
     margin: float | None
-    alone: Alone | None
+    alone: ContextFreeChoice | None
     systems: Sequence[str] | None = None
 
     @property
