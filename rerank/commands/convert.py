@@ -108,9 +108,8 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     others = [path for path in (converted.docs_out, converted.source_out) if path]
     check_outputs([out, *others], lists.files)
     with ListRun.open(_with_documents(lists, to), notices) as source:
-        ids, sources = _known(converted, source)
+        known = _known(converted, source)
         as_read = source.file.format.name
-        known = {"document": ids, "source": sources}
         n = sentences = 0
         with ExitStack() as opened:
             file, *beside = opened.enter_context(atomic_all([out, *others]))
@@ -128,18 +127,18 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
                     put((kbest.first, line) for line in document_lines(d, kbest, converted.n_best))
                 else:
                     put(_list_lines(kbest, to, source, known, notices))
-            asked = (ids, converted.docs_out), (sources, converted.source_out)
-            for lines, extra in zip((own for own, path in asked if path), beside, strict=True):
-                extra.writelines(line + b"\n" for line in lines or ())
+            asked = {"document": converted.docs_out, "source": converted.source_out}
+            for key, extra in zip(
+                (key for key, path in asked.items() if path), beside, strict=True
+            ):
+                extra.writelines(line + b"\n" for line in known[key])
         return (
             f"{n:,} hypotheses of {sentences:,} sentences read as {as_read}, "
             f"written {'as' if out == '-' else f'to {display(out)} as'} {to}"
         )
 
 
-def _known(
-    converted: Converted, source: ListRun
-) -> tuple[Sequence[bytes] | None, Sequence[bytes] | None]:
+def _known(converted: Converted, source: ListRun) -> dict[str, Sequence[bytes]]:
     """Document id and source of each source line; UsageError for a file of what nobody has."""
     ids, sources = source.file.annotations
     if ids is None and source.lists.docs is not None:
@@ -154,7 +153,8 @@ def _known(
         raise UsageError("--docs-out: this list has no document ids of all its sentences")
     if converted.source_out and sources is None:
         raise UsageError("--source-out: this list has no sources of all its sentences")
-    return ids, sources
+    known = {"document": ids, "source": sources}
+    return {key: lines for key, lines in known.items() if lines is not None}
 
 
 def _with_documents(lists: Lists, to: str) -> Lists:
@@ -172,7 +172,7 @@ def _list_lines(
     kbest: KBest,
     to: str,
     source: ListRun,
-    known: dict[str, Sequence[bytes] | None],
+    known: dict[str, Sequence[bytes]],
     notices: Notices,
 ) -> Iterator[tuple[int, bytes]]:
     """(sentence, line) of the lists in the format `to`; InputError where it has no form for one.
@@ -195,9 +195,7 @@ def _list_lines(
                     source=kbest.source,
                 )
     lines = _kept_lines(kbest, (as_read, to), places, first_id, notices)
-    side = {
-        key: [given[place] for place in places] for key, given in known.items() if given is not None
-    }
+    side = {key: [given[place] for place in places] for key, given in known.items()}
     kbest = replace(kbest, lines=lines, side=side)
     nothing = np.zeros((kbest.n, 0))
     return lines_of(FORMATS[to](), kbest, documents, (), nothing, None, first_id=first_id)
