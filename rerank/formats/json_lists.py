@@ -339,11 +339,11 @@ def _add_candidate(
         raise found.fault(f"expected an object at 'features', found {features!r:.60}")
     if features is None:
         features = {} if score is None else {"score": score}
-    names, values = list[str](), list[float]()
+    names, values = list[str](), list[Any]()
     for name, value in features.items():
         numbers = value if isinstance(value, list) else [value]
         names += [name] * len(numbers)
-        values += [found.finite(number, plain_name(name)) for number in numbers]
+        values += numbers
     if sparse is not None and not isinstance(sparse, dict):
         raise found.fault(f"expected an object at 'sparse', found {sparse!r:.60}")
     try:
@@ -353,9 +353,11 @@ def _add_candidate(
             "expected text in every key and value, found half a surrogate pair; correct it"
         ) from None
     encoded = text_of(text, "a candidate", found)
+    ordered = zip(found.in_order(tuple(names), values), found.names or (), strict=True)
+    values = [found.finite(value, plain_name(name)) for value, name in ordered]
     total = None if score is None else found.finite(score, "the total")
     sparse = {name: found.finite(value, name) for name, value in (sparse or {}).items()}
-    found.add(sentence, encoded, tuple(names), values, total=total, sparse=sparse, kept=kept)
+    found.add(sentence, encoded, found.names or (), values, total=total, sparse=sparse, kept=kept)
 
 
 def _id_of(one: Mapping[str, Any], n: int, place: Place) -> int:

@@ -255,7 +255,7 @@ def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list
 
 def differing_widths(expected: Mapping[str, int], found: Mapping[str, int]) -> str:
     """What the first labels are that have another number of values, for a message."""
-    names = [*expected, *(found.keys() - expected)]
+    names = dict.fromkeys([*expected, *found])
     pairs = [(name, found.get(name, 0), expected.get(name, 0)) for name in names]
     faults = [f"{name} has {n} instead of {other}" for name, n, other in pairs if n != other]
     return ", ".join(faults[:5])

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +82,7 @@ class RowBuilder(Place):
         names: of each value, equal for the values of a label, which stand side by side; kept: bytes
         for the format's `write`.
         """
-        if names != self.names:
-            values = self._in_order(names, values)
+        values = self.in_order(names, values)
         text = text.strip(b" ")
         self._entries.append(text + kept)
         self._sizes.append(len(text))
@@ -141,8 +141,10 @@ class RowBuilder(Place):
 
     # Features
 
-    def _in_order(self, names: tuple[str, ...], values: Sequence[float]) -> Sequence[float]:
-        """Values in the order of the labels, which the first hypothesis sets."""
+    def in_order(self, names: tuple[str, ...], values: Sequence[Any]) -> Sequence[Any]:
+        """Values in the order of `names`, which the first hypothesis sets; else InputError."""
+        if names == self.names:
+            return values
         if self.names is None:
             self._set_labels(names)
             return values
