@@ -65,7 +65,7 @@ def documents_of_file(
     file = path if isinstance(path, DocumentFile) else DocumentFile(path)
     source = display(path)
     if source.startswith(PREFIX):
-        file = DocumentFile(*cached_files(source, "documents"), "docids")
+        file = DocumentFile(cached_files(source, "documents")[0], "docids")
     lines = read_lines(file.path, notices)
     name = file.format_name
     if name is None and file.field is not None:

@@ -264,7 +264,7 @@ def _layout(keys: tuple[str, ...], names: tuple[str, ...]) -> _Layout | None:
             }
             dense = [f"features.{field}" for field in of_features]
             fields["features"] = "features", _object_of(of_features)
-        candidates = list[_object_of(fields)]  # type: ignore[misc]
+        candidates = list[_object_of(fields)]  # type: ignore[misc, valid-type]
     except ValueError:  # a name with a quotation mark
         return None
     n_keys = len(fields) + features * len(dense)
