@@ -202,7 +202,7 @@ def _check(
 ) -> None:
     """Faults that would show up after the work: orders of features, and the file to write."""
     from rerank.formats.moses_ini import merged
-    from rerank.formats.weight_files import by_name
+    from rerank.formats.weights import by_name
     from rerank.tuning.rounds import refuse_orders
 
     if plan.pools == "exact":

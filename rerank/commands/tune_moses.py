@@ -78,7 +78,8 @@ def tune_moses(options: TuneMosesOptions) -> None:
     from rerank.files.lines import InputFiles
     from rerank.files.paths import display
     from rerank.formats.moses_ini import merged
-    from rerank.formats.weight_files import by_name, write_weights
+    from rerank.formats.weight_files import write_weights
+    from rerank.formats.weights import by_name
     from rerank.notices import Notices
     from rerank.tuning.moses import read_extracted, tune_extracted
     from rerank.tuning.provenance import feature_entries, plan_entries
@@ -143,8 +144,7 @@ def _features(
     """The tuned features, with start weights that are given, those of an init.opt, or 0."""
     from rerank.corpus.columns import column_names
     from rerank.files.paths import display
-    from rerank.formats.weight_files import by_name
-    from rerank.formats.weights import Weights
+    from rerank.formats.weights import Weights, by_name
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.moses import read_init_opt
 

@@ -297,7 +297,7 @@ class Fairseq(ReadOnlyFormat):
                         last.text = b"\t".join(fields[1:])
                     else:
                         values = [found.number(token, "a token") for token in fields[0].split()]
-                        last.log_prob = math.fsum(values) * _LN2
+                        last.log_prob = found.finite(math.fsum(values) * _LN2, "logprob")
             except InputError as fault:
                 found.refuse(fault)
                 last, broken = None, True

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import column_names, decoder_names
 from rerank.errors import UsageError
-from rerank.formats.weight_files import by_name
-from rerank.formats.weights import Weights, fitted_to, vector
+from rerank.formats.weights import Weights, by_name, fitted_to, vector
 from rerank.notices import Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.features import FeatureSpace
