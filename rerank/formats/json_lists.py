@@ -455,9 +455,9 @@ class Sockeye(ReadOnlyFormat):
                 ) from None
             names = ("logprob", *(f"factor{i}" for i in range(1, len(costs))))
             written = text_of(text, "a translation", found)
+            checked = list(map(found.finite, values, names))
             total = found.finite(values[0], "the total")
-            values = list(map(found.finite, values, names))
-            found.add(sentence, written, names, values, total=total)
+            found.add(sentence, written, names, checked, total=total)
 
 
 class MlmScoring(ReadOnlyFormat):
