@@ -144,7 +144,9 @@ class WeightedSum(DocumentProblem):
     parts: Sequence[tuple[float, DocumentProblem]]
     lengths: tuple[int, ...] = field(init=False)
     order: int | None = field(init=False)
-    _active: tuple[tuple[int, float, DocumentProblem], ...] = field(init=False, repr=False)
+    # those of the parts with weights other than 0; their positions and weights
+    _problems: tuple[DocumentProblem, ...] = field(init=False, repr=False)
+    _weights: tuple[tuple[int, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.parts:
@@ -155,22 +157,25 @@ class WeightedSum(DocumentProblem):
                 raise ValueError(f"scorer {i}: expected a finite weight, found {weight}")
             if tuple(part.lengths) != lengths:
                 raise ValueError(f"scorer {i}: its sentences have other numbers of candidates")
-        active = tuple((i, w, part) for i, (w, part) in enumerate(self.parts) if w != 0)
-        active = active or ((0, 1.0, Unary([np.zeros(k) for k in lengths])),)
-        orders = [part.order for _, _, part in active]
+        weights = tuple((i, weight) for i, (weight, _) in enumerate(self.parts) if weight != 0)
+        problems = tuple(self.parts[i][1] for i, _ in weights)
+        if not weights:
+            weights, problems = ((0, 1.0),), (Unary([np.zeros(k) for k in lengths]),)
+        orders = [part.order for part in problems]
         order = None if None in orders else max(o for o in orders if o is not None)
-        for name, value in (("lengths", lengths), ("order", order), ("_active", active)):
+        facts = {"lengths": lengths, "order": order, "_problems": problems, "_weights": weights}
+        for name, value in facts.items():
             object.__setattr__(self, name, value)
 
     @property
     def causal(self) -> bool:
         """Whether all parts of non-zero weight are causal."""
-        return all(part.causal for _, _, part in self._active)
+        return all(part.causal for part in self._problems)
 
     @property
     def given_later(self) -> bool:
         """Whether scores are given later sentences, in each part that depends on others."""
-        return any(part.given_later for _, _, part in self._active if part.order != 0)
+        return any(part.given_later for part in self._problems if part.order != 0)
 
     def mirror(self) -> WeightedSum:
         """The weighted sum of the reversed parts."""
@@ -182,38 +187,32 @@ class WeightedSum(DocumentProblem):
 
     def initial(self) -> tuple[States, ...]:
         """The initial states of the parts."""
-        return tuple(part.initial() for _, _, part in self._active)
+        return tuple(part.initial() for part in self._problems)
 
-    def extend(self, states: tuple[States, ...], t: int) -> tuple[Array, tuple[Successors, ...]]:
+    def extend(self, states: tuple[States, ...], t: int) -> Answer:
         """Weighted scores (N, K_t), and the parts' successors."""
-        parts = zip(self._active, states, strict=True)
-        return self._answer([part.extend(of_part, t) for (_, _, part), of_part in parts], t)
+        (answer,) = self.extend_together([(self, states, t)])
+        return answer
 
     @classmethod
     def extend_together(
         cls, requests: Sequence[tuple[Self, tuple[States, ...], int]]
     ) -> list[Answer]:
         """What `extend` returns for each request; parts of one class, of all sums, in one call."""
-        answers = answer_all(
-            [
-                [
-                    (part, Extend(of_part, t))
-                    for (_, _, part), of_part in zip(total._active, states, strict=True)
-                ]
-                for total, states, t in requests
-            ]
-        )
-        sums = [(total, found, t) for (total, _, t), found in zip(requests, answers, strict=True)]
+        of_parts = [
+            [(part, Extend(own, t)) for part, own in zip(total._problems, states, strict=True)]
+            for total, states, t in requests
+        ]
+        answers = zip(requests, answer_all(of_parts), strict=True)
+        sums = [(total, found, t) for (total, _, t), found in answers]
         return apply_to_each(sums, lambda total, found, t: total._answer(found, t))
 
     def select(
         self, successors: tuple[Successors, ...], parents: Indices, choices: Indices
     ) -> tuple[States, ...]:
         """The next states of the parts."""
-        return tuple(
-            part.select(after, parents, choices)
-            for (_, _, part), after in zip(self._active, successors, strict=True)
-        )
+        parts = zip(self._problems, successors, strict=True)
+        return tuple(part.select(after, parents, choices) for part, after in parts)
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Weighted sums (N,) along each path."""
@@ -222,31 +221,25 @@ class WeightedSum(DocumentProblem):
     @classmethod
     def rescore_together(cls, requests: Sequence[tuple[Self, Indices, int, int]]) -> list[Array]:
         """What `rescore` returns for each request, batched as in `extend_together`."""
-        answers = answer_all(
-            [
-                [(part, Rescore(paths, t, horizon)) for _, _, part in total._active]
-                for total, paths, t, horizon in requests
-            ]
-        )
-        sums = [
-            (total, found, len(paths), t)
-            for (total, paths, t, _), found in zip(requests, answers, strict=True)
+        of_parts = [
+            [(part, Rescore(paths, t, horizon)) for part in total._problems]
+            for total, paths, t, horizon in requests
         ]
+        answers = zip(requests, answer_all(of_parts), strict=True)
+        sums = [(total, found, len(paths), t) for (total, paths, t, _), found in answers]
         # from zeros: a sum of −0.0 alone would be −0.0
         return apply_to_each(sums, lambda total, found, n, t: np.zeros(n) + total._sum(found, t))
 
     def average(self, successors: tuple[Successors, ...], weights: Array) -> tuple[States, ...]:
         """The mean states of the parts."""
-        return tuple(
-            part.average(after, weights)
-            for (_, _, part), after in zip(self._active, successors, strict=True)
-        )
+        parts = zip(self._problems, successors, strict=True)
+        return tuple(part.average(after, weights) for part, after in parts)
 
     def unary(self, t: int) -> Array:
         """Weighted scores (K_t,) of sentence t; order 0 only."""
         shape = (self.lengths[t],)
-        parts = self._active
-        return self._sum((checked(p.unary(t), t, shape=shape, part=i) for i, _, p in parts), t)
+        parts = zip(self._weights, self._problems, strict=True)
+        return self._sum((checked(p.unary(t), t, shape=shape, part=i) for (i, _), p in parts), t)
 
     def pairwise(self, t: int) -> Floats:
         """Weighted scores (K_{t-1}, K_t) of sentence t; order 0 and 1 only."""
@@ -257,7 +250,7 @@ class WeightedSum(DocumentProblem):
             checked(part.unary(t), t, shape=shape[1:], part=i)[None]
             if part.order == 0
             else checked(part.pairwise(t), t, shape=shape, part=i)
-            for i, _, part in self._active
+            for (i, _), part in zip(self._weights, self._problems, strict=True)
         )
         return self._sum(scores, t)
 
@@ -266,14 +259,14 @@ class WeightedSum(DocumentProblem):
         shape = (len(of_parts[0][0]), self.lengths[t])
         scores = (
             checked(values, t, shape=shape, part=i)
-            for (i, _, _), (values, _) in zip(self._active, of_parts, strict=True)
+            for (i, _), (values, _) in zip(self._weights, of_parts, strict=True)
         )
         return self._sum(scores, t), tuple(successors for _, successors in of_parts)
 
     def _sum(self, scores: Iterable[Array], t: int) -> Array:
         """Σ weight · scores in the order of the parts, which fixes the bits."""
         total = np.zeros(0)
-        for n, ((i, weight, _), values) in enumerate(zip(self._active, scores, strict=True)):
+        for n, ((i, weight), values) in enumerate(zip(self._weights, scores, strict=True)):
             if weight < 0 and values.min() == -np.inf:
                 raise ScoreError("−inf under a negative weight", sentence=t, part=i)
             term = weight * values

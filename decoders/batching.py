@@ -73,29 +73,37 @@ class batchable(Generic[P, Result]):
 
 
 def run_batch(
-    problems: Sequence[DocumentProblem], searches: Sequence[Steps[Result]]
+    problems: Sequence[DocumentProblem],
+    searches: Sequence[Steps[Result]],
+    numbers: Sequence[int] | None = None,
 ) -> list[Result]:
     """The result of each search; each asks the problem at its own position.
 
     A result equals that of the search alone, bit for bit where the scores do; histories and
     answers of all documents are in memory at once. O(1) time a step beside the problems' own and
     the searches'. Errors: those of the searches, of several the one in the earliest round;
-    ScoreError with its `position` here.
+    ScoreError with its `position` here, or the number there if the searches have `numbers`, of
+    which several may be equal.
     """
     results: dict[int, Result] = {}
     answers: list[list[Any]] = [[None] for _ in searches]  # what starts a generator
-    while any(answers):
-        requests: list[list[tuple[DocumentProblem, Request]]] = [[] for _ in searches]
-        for d, received in enumerate(answers):
-            for answer in received:  # one, until the search ends
-                try:
-                    requests[d].append((problems[d], searches[d].send(answer)))
-                except StopIteration as end:
-                    results[d] = end.value
-                except ScoreError as fault:
-                    fault.position = d
-                    raise
-        answers = answer_all(requests)
+    try:
+        while any(answers):
+            requests: list[list[tuple[DocumentProblem, Request]]] = [[] for _ in searches]
+            for d, received in enumerate(answers):
+                for answer in received:  # one, until the search ends
+                    try:
+                        requests[d].append((problems[d], searches[d].send(answer)))
+                    except StopIteration as end:
+                        results[d] = end.value
+                    except ScoreError as fault:
+                        fault.position = d
+                        raise
+            answers = answer_all(requests)
+    except ScoreError as fault:
+        if numbers is not None and fault.position is not None:
+            fault.position = numbers[fault.position]
+        raise
     return [results[d] for d in range(len(searches))]
 
 
@@ -112,8 +120,15 @@ def answer_all(
             groups.setdefault((type(problem), type(request)), []).append((owner, n))
     answers: list[list[Any]] = [[None] * len(asked) for asked in requests]
     for (kind, _), members in groups.items():
-        try:
-            found = _answer_alike(kind, [requests[owner][n] for owner, n in members])
+        alike = [requests[owner][n] for owner, n in members]
+        extensions = [(p, r.states, r.t) for p, r in alike if isinstance(r, Extend)]
+        changes = [(p, r.paths, r.t, r.horizon) for p, r in alike if isinstance(r, Rescore)]
+        found: Sequence[Any]
+        try:  # one of the two is empty
+            if extensions:
+                found = kind.extend_together(extensions)
+            else:
+                found = kind.rescore_together(changes)
         except ScoreError as fault:
             if fault.position is not None:
                 fault.position = members[fault.position][0]
@@ -121,17 +136,6 @@ def answer_all(
         for (owner, n), answer in zip(members, found, strict=True):
             answers[owner][n] = answer
     return answers
-
-
-def _answer_alike(
-    kind: type[DocumentProblem], requests: Sequence[tuple[DocumentProblem, Request]]
-) -> Sequence[Any]:
-    """Answers to requests of one class to problems of one class."""
-    extensions = [(p, r.states, r.t) for p, r in requests if isinstance(r, Extend)]
-    if extensions:
-        return kind.extend_together(extensions)
-    changes = [(p, r.paths, r.t, r.horizon) for p, r in requests if isinstance(r, Rescore)]
-    return kind.rescore_together(changes)
 
 
 @batchable

@@ -29,9 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.batching import Extend, Steps, batchable
-from decoders.exhaustive import path_at
 from decoders.marginals import backward, is_chain, log_sum_exp
-from decoders.problem import Array, DocumentProblem, Indices, Path, checked
+from decoders.problem import Array, DocumentProblem, Indices, Path, checked, path_at
 from decoders.result import check_scale, ranked
 
 
@@ -270,61 +269,40 @@ def draw_paths(
 ) -> Steps[tuple[Indices, Array]]:
     """The paths drawn (N, T) in falling order of their noisy scores, and their scores (N,)."""
     check_scale(alpha)
-    noise = PathNoise(problem, alpha, rng) if is_chain(problem) else PrefixNoise(alpha, rng)
-    states, totals = problem.initial(), np.zeros(1)
+    futures = backward(problem, log_sum_exp, alpha) if is_chain(problem) else None
+    states, totals, noisy_totals = problem.initial(), np.zeros(1), np.zeros(1)
     parents_at: list[Indices] = []  # (N,) of each sentence
     choices_at: list[Indices] = []  # (N,)
     for t, length in enumerate(problem.lengths):
         scores, successors = yield Extend(states, t)
         extensions = totals[:, None] + checked(scores, t, shape=(totals.size, length))
-        noisy = noise.add(extensions, t)
+        noisy = alpha * extensions + rng.gumbel(size=extensions.shape)
+        if futures is not None:
+            noisy = _conditioned(noisy + futures[t], noisy_totals)
         kept = top_positions(noisy.ravel(), width)
-        noise.kept = noisy.ravel()[kept]
+        noisy_totals = noisy.ravel()[kept]
         parents, choices = np.divmod(kept, length)
         totals = extensions[parents, choices]
         parents_at.append(parents)
         choices_at.append(choices)
         if t + 1 < len(problem.lengths):
             states = problem.select(successors, parents, choices)
-    order = np.argsort(-noise.kept, kind="stable")
+    order = np.argsort(-noisy_totals, kind="stable")
     return backtrack(parents_at, order, choices_at), totals[order]
 
 
-class PrefixNoise:
-    """New Gumbel noise at every sentence, on α times the score of the prefix.
+def _conditioned(noisy: Array, parents: Array) -> Array:
+    """Noisy log-probabilities (N, K_t) of extensions, given those of their parents (N,).
 
-    kept: (N,) noisy scores of the prefixes that the beam holds.
+    The log-probability of a prefix is summed over its futures, and its noisy score is the largest
+    one of theirs (Kool et al., §3.2): those of its extensions, `noisy: (N, K_t)` with new noise,
+    hold under the condition that their maximum is that of the prefix.
     """
-
-    def __init__(self, alpha: float, rng: np.random.Generator) -> None:
-        self._alpha, self._rng = alpha, rng
-        self.kept = np.zeros(1)
-
-    def add(self, extensions: Array, t: int) -> Array:
-        """Noisy scores (N, K_t) of prefixes with the sums `extensions: (N, K_t)`."""
-        return self._alpha * extensions + self._rng.gumbel(size=extensions.shape)
-
-
-class PathNoise(PrefixNoise):
-    """Noise on the log-probability of the prefix, summed over its futures (Kool et al., §3.2).
-
-    The noisy score of a prefix is the largest one of its futures; so the noisy scores of its
-    extensions are drawn under the condition that their maximum is that of the prefix.
-    """
-
-    def __init__(self, problem: DocumentProblem, alpha: float, rng: np.random.Generator) -> None:
-        super().__init__(alpha, rng)
-        self._futures = backward(problem, log_sum_exp, alpha)
-
-    def add(self, extensions: Array, t: int) -> Array:
-        """Noisy log-probabilities (N, K_t)."""
-        noisy = super().add(extensions, t) + self._futures[t]
-        top = noisy.max(axis=1, keepdims=True)
-        parent = self.kept[:, None]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            # Kool et al., appendix B: −log(exp(−G) − exp(−top) + exp(−noisy)), G the parent's
-            v = parent - noisy + np.log1p(-np.exp(noisy - top))
-            conditioned = parent - np.maximum(0, v) - np.log1p(np.exp(-np.abs(v)))
-        # the best extension has the noisy score of its parent; impossible ones stay impossible
-        conditioned = np.where(noisy == top, parent, conditioned)
-        return np.where(noisy == -np.inf, -np.inf, conditioned)
+    top, parent = noisy.max(axis=1, keepdims=True), parents[:, None]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # Kool et al., appendix B: −log(exp(−G) − exp(−top) + exp(−noisy)), G the parent's
+        v = parent - noisy + np.log1p(-np.exp(noisy - top))
+        conditioned = parent - np.maximum(0, v) - np.log1p(np.exp(-np.abs(v)))
+    # the best extension has the noisy score of its parent; impossible ones stay impossible
+    conditioned = np.where(noisy == top, parent, conditioned)
+    return np.where(noisy == -np.inf, -np.inf, conditioned)

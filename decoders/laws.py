@@ -19,12 +19,12 @@ import numpy as np
 
 from decoders.arrays import HistoryTable
 from decoders.batching import path_score
-from decoders.exhaustive import exhaustive
 from decoders.mbr import Utility
 from decoders.problem import Array
 from decoders.result import Posterior, SearchResult
 from decoders.search import decode_all
 from decoders.table import Decoder, Options
+from decoders.viterbi import exhaustive
 
 ORDERS = (0, 1, 2, None)
 DYADIC = (  # values of scores; no sum of them is rounded, so that ties are ties in every decoder

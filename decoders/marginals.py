@@ -95,7 +95,7 @@ def max_marginals(problem: DocumentProblem) -> tuple[Array, ...]:
     Cost and errors as in `marginals`. Not bit for bit the scores of paths: the sums are not formed
     from the first sentence to the last.
     """
-    pairs = zip(forward(problem, _maximum), backward(problem, _maximum), strict=True)
+    pairs = zip(forward(problem, np.max), backward(problem, np.max), strict=True)
     return tuple(before + after for before, after in pairs)
 
 
@@ -128,8 +128,3 @@ def _scaled(problem: DocumentProblem, t: int, alpha: float) -> Array:
         return alpha * checked(problem.unary(t), t, shape=(problem.lengths[t],))[None]
     shape = (problem.lengths[t - 1] if t else 1, problem.lengths[t])
     return alpha * checked(problem.pairwise(t), t, shape=shape)
-
-
-def _maximum(values: Array, axis: int) -> Array:
-    best: Array = values.max(axis=axis)
-    return best

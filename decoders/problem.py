@@ -271,6 +271,18 @@ def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
             raise ValueError(f"sentence {t} has {length} candidates, no candidate {choice}")
 
 
+def path_at(position: int, lengths: Sequence[int]) -> tuple[int, ...]:
+    """The path at a position of all Π K_t, in the order of the tie rule (`decoders.problem`).
+
+    That is the flat (K_{T-1}, …, K_0) array, whose last axis is sentence 0.
+    """
+    choices = []
+    for length in lengths:
+        position, choice = divmod(position, length)
+        choices.append(choice)
+    return tuple(choices)
+
+
 def apply_to_each(
     requests: Iterable[tuple[Any, ...]], method: Callable[..., Returned]
 ) -> list[Returned]:

@@ -58,19 +58,15 @@ def direction_of(problem: DocumentProblem) -> Direction:
     return Direction.REVERSED if reversed_problem(problem).causal else Direction.BOTH
 
 
-class ReversedChain(Chain):
-    """A problem of order 0 or 1 with its sentences in reverse order; causal.
-
-    The matrix of sentences t − 1 and t is that of the same two sentences, transposed; the scores of
-    the other problem's first sentence go to the last one here.
-    """
+class _Reversed(DocumentProblem):
+    """What all problems have in common that are another one with its sentences in reverse order."""
 
     lengths: tuple[int, ...] = ()
     order: int | None = None
 
     def __init__(self, problem: DocumentProblem) -> None:
-        self._problem, self.order = problem, problem.order
-        self.lengths = tuple(problem.lengths)[::-1]
+        self._problem, self.lengths = problem, tuple(problem.lengths)[::-1]
+        self.order = problem.order if problem.order in (0, 1) else None
 
     @property
     def given_later(self) -> bool:
@@ -80,6 +76,14 @@ class ReversedChain(Chain):
     def mirror(self) -> DocumentProblem:
         """The other problem."""
         return self._problem
+
+
+class ReversedChain(_Reversed, Chain):
+    """A problem of order 0 or 1 with its sentences in reverse order; causal.
+
+    The matrix of sentences t − 1 and t is that of the same two sentences, transposed; the scores of
+    the other problem's first sentence go to the last one here.
+    """
 
     def unary(self, t: int) -> Floats:
         """Scores (K_t,) of sentence t; order 0 only."""
@@ -96,27 +100,13 @@ class ReversedChain(Chain):
         return matrix + np.asarray(self._problem.pairwise(0), dtype=np.float64)
 
 
-class ReversedProblem(DocumentProblem):
+class ReversedProblem(_Reversed):
     """A problem of order 2 or more with its sentences in reverse order: it only offers `rescore`.
 
     A score of sentence t here depends on the sentences after it.
     """
 
-    lengths: tuple[int, ...] = ()
-    order = None
     causal = False
-
-    def __init__(self, problem: DocumentProblem) -> None:
-        self._problem, self.lengths = problem, tuple(problem.lengths)[::-1]
-
-    @property
-    def given_later(self) -> bool:
-        """Whether the other problem's scores are given earlier sentences."""
-        return not self._problem.given_later
-
-    def mirror(self) -> DocumentProblem:
-        """The other problem."""
-        return self._problem
 
     def initial(self) -> States:
         """UnsuitedDecoder: there are no states."""
@@ -137,16 +127,14 @@ class ReversedProblem(DocumentProblem):
     @classmethod
     def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Array]:
         """What `rescore` returns for each request; problems of one class in one call."""
-        found = answer_all([[own._mirrored(*asked)] for own, *asked in requests])
-        return [sums for (sums,) in found]
-
-    def _mirrored(self, paths: Indices, t: int, horizon: int) -> tuple[DocumentProblem, Rescore]:
-        """The request to the other problem."""
-        n = len(self.lengths)
-        last = max(0, min(t + horizon, n - 1))
-        span = last - max(0, t - horizon)
-        turned = np.ascontiguousarray(paths[:, ::-1])
-        return self._problem, Rescore(turned, max(0, n - 1 - last), span)
+        mirrored = []
+        for own, paths, t, horizon in requests:
+            n = len(own.lengths)
+            last = max(0, min(t + horizon, n - 1))
+            turned = np.ascontiguousarray(paths[:, ::-1])
+            span = last - max(0, t - horizon)
+            mirrored.append([(own._problem, Rescore(turned, max(0, n - 1 - last), span))])
+        return [sums for (sums,) in answer_all(mirrored)]
 
 
 def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
@@ -172,7 +160,7 @@ def in_document_order(found: SearchResult) -> SearchResult:
     """The result of a search of the reversed problem, its sentences in the document's order."""
     paths = tuple(Path(path.choices[::-1], path.score) for path in found.paths)
     posterior = None if found.posterior is None else reversed_posterior(found.posterior)
-    return replace(found, paths=paths, posterior=posterior, direction=Direction.REVERSED)
+    return replace(found, paths=paths, posterior=posterior)
 
 
 def reversed_posterior(posterior: Posterior) -> Posterior:

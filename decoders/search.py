@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from inspect import isgeneratorfunction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
@@ -70,53 +70,56 @@ def decode_all(
     (`decoders.problem`); `SearchResult.direction` says so. Errors: those of `decode`; a ScoreError
     with its `position` here.
     """
-    documents = [""] * len(problems) if documents is None else documents
-    directions = list(map(direction_of, problems))
-    searched = list(problems)
-    aims: list[Utility | None] = list(utilities or ()) or [None for _ in problems]
-    for d, (problem, direction) in enumerate(zip(problems, directions, strict=True)):
+    searched: list[_Document] = []
+    for problem in problems:
+        direction = direction_of(problem)
         if direction is Direction.REVERSED:
-            searched[d] = reversed_problem(problem)
-            aims[d] = ReversedUtility.of(aims[d], len(problem.lengths))
-    rows = [choose(problem, name, n_best=options.n_best, table=table) for problem in searched]
-    for problem, row in zip(searched, rows, strict=True):
+            problem = reversed_problem(problem)
+        row = choose(problem, name, n_best=options.n_best, table=table)
         check_options(row, options, problem.order, auto=name == "auto", table=table)
-    both = {d: searched[d] for d, one in enumerate(directions) if one is Direction.BOTH}
-    starts = best_starts(both, options.beam_width) if both else {}
-    searches: list[Steps[Any]] = []
-    for d, (problem, row) in enumerate(zip(searched, rows, strict=True)):
-        own = _arguments(row, options, documents[d], aims[d], starts.get(d))
-        searches.append(_steps(row.load(), problem, own))
-    exact = [_exact(problem, row, options) for problem, row in zip(searched, rows, strict=True)]
-    owners = list(range(len(searched)))
-    starts = best_starts(both, options.gap) if both and options.gap is not None else {}
-    for d, problem in enumerate(searched):
-        more = _others(problem, exact[d], options, starts.get(d))
-        searches += more
-        owners += [d] * len(more)
+        searched.append(_Document(problem, direction, row, _exact(problem, row, options)))
+    both = {d: one.problem for d, one in enumerate(searched) if one.direction is Direction.BOTH}
+    starts = best_starts(both, options.beam_width)
+    thorough_starts = best_starts(both, options.gap) if options.gap is not None else {}
+    searches: list[tuple[int, Steps[Any]]] = []
+    comparisons: list[tuple[int, Steps[Any]]] = []
+    for d, (problem, direction, row, exact) in enumerate(searched):
+        utility = utilities[d] if utilities else None
+        if direction is Direction.REVERSED:
+            utility = ReversedUtility.of(utility, len(problem.lengths))
+        document = documents[d] if documents else ""
+        arguments = _arguments(row, options, document, utility, starts.get(d))
+        searches.append((d, _steps(row.load(), problem, arguments)))
+        comparisons.append((d, follow.steps(problem, [0] * len(problem.lengths))))
+        if options.gap is not None and not exact:
+            start = thorough_starts.get(d)
+            comparisons.append((d, _thorough_steps(problem, start, options.gap)))
+    numbers = [d for d, _ in [*searches, *comparisons]]
+    steps = [one for _, one in [*searches, *comparisons]]
     try:
-        paths = run_batch([searched[d] for d in owners], searches)
+        found = run_batch([searched[d].problem for d in numbers], steps, numbers)
     except ScoreError as fault:
         if fault.position is not None:
-            fault.position = owners[fault.position]
-            if directions[fault.position] is Direction.REVERSED:
-                n = len(searched[fault.position].lengths)
-                raise reversed_fault(fault, n) from None
+            problem, direction, *_ = searched[fault.position]
+            if direction is Direction.REVERSED:
+                raise reversed_fault(fault, len(problem.lengths)) from None
         raise
-    found: list[list[SearchResult]] = [[] for _ in searched]
-    for d, path in zip(owners, paths, strict=True):
-        found[d].append(_result(path))
-    results = []
-    for problem, row, proved, (own_result, *rest) in zip(searched, rows, exact, found, strict=True):
-        one = _compared(own_result, rest)
-        optimal = proved or (options.gap is not None and affordable(problem))
-        results.append(replace(one, decoder=row.name, exact=proved, optimal=optimal))
-    return [
-        in_document_order(one)
-        if direction is Direction.REVERSED
-        else replace(one, direction=direction)
-        for one, direction in zip(results, directions, strict=True)
-    ]
+    results: list[list[SearchResult]] = [[] for _ in searched]
+    for d, paths in zip(numbers, found, strict=True):
+        results[d].append(_result(paths))
+    return [_compared(one, own, options) for one, own in zip(searched, results, strict=True)]
+
+
+class _Document(NamedTuple):
+    """A document to search: its problem, in the order of the search, and its decoder.
+
+    exact: whether no path can be better than that of the decoder.
+    """
+
+    problem: DocumentProblem
+    direction: Direction
+    row: Decoder
+    exact: bool
 
 
 def check_options(
@@ -138,10 +141,9 @@ def check_options(
     for name in (one for one in given if one not in EVERYWHERE):
         flag = flags.get(name, name)
         if not row.takes(name) and not (auto and name == "width"):
-            raise UnsuitedDecoder(
-                f"{row.name} does not use {flag}; it is for {_takers(name, table)}"
-            )
-        if row.takes(name) and row.idle(name, order):
+            takers = ", ".join(one.name for one in table.values() if one.takes(name))
+            raise UnsuitedDecoder(f"{row.name} does not use {flag}; it is for {takers}")
+        if order in (0, 1) and name in row.beyond:
             raise UnsuitedDecoder(
                 f"{row.name} uses {flag} above order 1 only; up to order 1 it sums over all paths"
             )
@@ -155,11 +157,6 @@ def check_options(
 
 class ScaleMissing(UnsuitedDecoder):
     """A decoder that needs the scale alpha, which is not given."""
-
-
-def _takers(option: str, table: Mapping[str, Decoder]) -> str:
-    """Names of the decoders that use an option."""
-    return ", ".join(row.name for row in table.values() if row.takes(option))
 
 
 def _arguments(
@@ -212,25 +209,26 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
     return row.exact(problem.order) or (row.width_proves and complete and problem.causal)
 
 
-def _others(
-    problem: DocumentProblem, exact: bool, options: Options, start: Choices | None
-) -> list[Steps[Any]]:
-    """Searches to compare with: the first candidates, and one for the best known path."""
-    searches: list[Steps[Any]] = [follow.steps(problem, [0] * len(problem.lengths))]
-    if exact or options.gap is None:
-        return searches
+def _thorough_steps(problem: DocumentProblem, start: Choices | None, width: int) -> Steps[Any]:
+    """Steps of a search for the best path, or for the best one that sweeps find from a start."""
     if affordable(problem):
-        return [*searches, viterbi.steps(problem)]
+        return viterbi.steps(problem)
     rng = rng_for(SEED, "")  # asked for by no sweep without a scale
-    return [*searches, sweeps.steps(problem, rng=rng, start=start, width=options.gap)]
+    return sweeps.steps(problem, rng=rng, start=start, width=width)
 
 
-def _compared(found: SearchResult, others: Sequence[SearchResult]) -> SearchResult:
-    """The result of a search beside those of others, first the path of the first candidates."""
-    posterior = found.posterior
-    return replace(
-        found,
-        baseline_score=others[0].score,
-        best_score=max(one.score for one in (found, *others)),
+def _compared(document: _Document, found: list[SearchResult], options: Options) -> SearchResult:
+    """The result of a document: what was found first, beside its first candidates and the rest."""
+    problem, direction, row, exact = document
+    posterior = found[0].posterior
+    result = replace(
+        found[0],
+        decoder=row.name,
+        exact=exact,
+        baseline_score=found[1].score,
+        best_score=max(one.score for one in found),
+        optimal=exact or (options.gap is not None and affordable(problem)),
         log_normaliser=None if posterior is None or posterior.extinct else posterior.log_normaliser,
+        direction=direction,
     )
+    return in_document_order(result) if direction is Direction.REVERSED else result

@@ -9,16 +9,15 @@ general approach to MLSE in uncertain environments", IEEE Transactions on Commun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
 import numpy as np
 
 from decoders.batching import Extend, Steps, batchable, follow
 from decoders.beam import backtrack
 from decoders.marginals import draw, log_sum_exp, softmax
-from decoders.problem import Array, DocumentProblem, Indices, Path, States, Successors, checked
+from decoders.problem import DocumentProblem, Indices, Path, checked
 from decoders.result import check_scale
+
+MERGES = ("max", "sample", "mean")
 
 
 @batchable
@@ -40,74 +39,33 @@ def survivors(
     """
     if merge not in MERGES:
         raise ValueError(f"no merge is called {merge!r}; there are {', '.join(MERGES)}")
-    if merge in NEED_SCALE:
+    if merge != "max":
         if alpha is None:
             raise ValueError(f"merging by {merge} needs a scale alpha")
         check_scale(alpha)
+    scale = alpha or 1.0
     states, totals = problem.initial(), np.zeros(1)
-    backpointers: list[Indices] = []
+    backpointers: list[Indices] = []  # ℓ (K_t,) of each sentence
     for t, length in enumerate(problem.lengths):
         scores, successors = yield Extend(states, t)
         sums = totals[:, None] + checked(scores, t, shape=(totals.size, length))
-        merged = MERGES[merge](Extensions(problem, successors, sums, alpha or 1.0, rng))
-        totals = merged.totals
-        backpointers.append(merged.parents)
-        if t + 1 < len(problem.lengths):
-            states = merged.states()
+        candidates = np.arange(length)
+        # of the average, whose history is no text, the likeliest ℓ
+        parents = draw(scale * sums.T, rng) if merge == "sample" else sums.argmax(axis=0)
+        backpointers.append(parents)
+        if merge == "mean":  # ψ = log-sum-exp at scale α
+            totals = log_sum_exp(scale * sums, axis=0) / scale
+        else:
+            totals = sums[parents, candidates]
+        if t + 1 == len(problem.lengths):
+            break
+        if merge == "mean":  # h̄ = Σ q h
+            q = softmax(scale * sums.T).T
+            q[0, q.sum(axis=0) == 0] = 1.0  # of an impossible candidate any state will do
+            states = problem.average(successors, q)
+        else:
+            states = problem.select(successors, parents, candidates)
     if totals.max() == -np.inf:  # the rule of ties, where every path that was seen is impossible
         return (yield from follow.steps(problem, [0] * len(problem.lengths)))
     (choices,) = backtrack(backpointers, np.array([totals.argmax()])).tolist()
     return (yield from follow.steps(problem, choices))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Extensions:
-    """All extensions of N hypotheses by the K_t candidates of a sentence.
-
-    sums: (N, K_t) scores of the longer hypotheses.
-    """
-
-    problem: DocumentProblem
-    successors: Successors
-    sums: Array
-    alpha: float
-    rng: np.random.Generator
-
-    def best(self) -> Hypotheses:
-        """⊕ = max: the first best ℓ for each candidate."""
-        return self._keep(self.sums.argmax(axis=0))
-
-    def sample(self) -> Hypotheses:
-        """⊕ = random: an ℓ for each candidate, drawn with probability ∝ exp(α · sum)."""
-        return self._keep(draw(self.alpha * self.sums.T, self.rng))
-
-    def mean(self) -> Hypotheses:
-        """⊕ = average: h̄ = Σ q h, ψ = log-sum-exp at scale α; backpointers to the likeliest ℓ."""
-        q = softmax(self.alpha * self.sums.T).T
-        q[0, q.sum(axis=0) == 0] = 1.0  # of an impossible candidate any state will do
-        totals = log_sum_exp(self.alpha * self.sums, axis=0) / self.alpha
-        parents = self.sums.argmax(axis=0)
-        return Hypotheses(totals, parents, lambda: self.problem.average(self.successors, q))
-
-    def _keep(self, parents: Indices) -> Hypotheses:
-        """For each candidate the extension of one hypothesis, `parents: (K_t,)`."""
-        columns = np.arange(self.sums.shape[1])
-        totals, select = self.sums[parents, columns], self.problem.select
-        return Hypotheses(totals, parents, lambda: select(self.successors, parents, columns))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hypotheses:
-    """One hypothesis for each candidate: scores ψ (K_t,), backpointers ℓ (K_t,) and the states."""
-
-    totals: Array
-    parents: Indices
-    states: Callable[[], States]
-
-
-MERGES: Mapping[str, Callable[[Extensions], Hypotheses]] = {
-    "max": Extensions.best,
-    "sample": Extensions.sample,
-    "mean": Extensions.mean,
-}
-NEED_SCALE = frozenset({"sample", "mean"})

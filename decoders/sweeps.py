@@ -122,7 +122,6 @@ def sweep(
 # Where sweeps begin in documents whose sentences depend on earlier and on later ones
 
 Choices = tuple[int, ...]
-Found = list[tuple[int, Path]]  # paths, each with the number of its problem
 
 
 def best_starts(problems: Mapping[int, DocumentProblem], width: int) -> dict[int, Choices]:
@@ -133,41 +132,28 @@ def best_starts(problems: Mapping[int, DocumentProblem], width: int) -> dict[int
     the third. Of equal ones the first. O(T width K) scores in either direction. Errors: ScoreError
     with the number of the problem as its `position`.
     """
-    forward = _decoded({d: one.causal_part() for d, one in problems.items()}, width)
-    turned = {d: reversed_problem(one) for d, one in problems.items()}
+    forward = _decoded(problems, width)
     try:
-        other = _decoded({d: one.causal_part() for d, one in turned.items()}, width)
+        other = _decoded({d: reversed_problem(one) for d, one in problems.items()}, width)
     except ScoreError as fault:
         raise reversed_fault(fault, len(problems[fault.position or 0].lengths)) from None
     paths = [
-        *((d, path.choices) for d, path in forward),
-        *((d, path.choices[::-1]) for d, path in other),
+        *forward,
+        *((d, choices[::-1]) for d, choices in other),
         *((d, (0,) * len(one.lengths)) for d, one in problems.items()),
     ]
+    numbers = [d for d, _ in paths]
+    searches = [follow.steps(problems[d], choices) for d, choices in paths]
+    scored = run_batch([problems[d] for d in numbers], searches, numbers)
     best: dict[int, Path] = {}
-    searches = [(d, problems[d], follow.steps(problems[d], choices)) for d, choices in paths]
-    for d, path in _run(searches):
-        if d not in best or path.score > best[d].score:
-            best[d] = path
+    for d, path in zip(numbers, scored, strict=True):
+        best[d] = _better(best.get(d, path), path)
     return {d: path.choices for d, path in best.items()}
 
 
-def _decoded(parts: Mapping[int, DocumentProblem | None], width: int) -> Found:
-    """The path that a beam finds in each part that there is."""
-    return _run([(d, part, _first(part, width)) for d, part in parts.items() if part is not None])
-
-
-def _first(problem: DocumentProblem, width: int) -> Steps[Path]:
-    """The best path in a beam."""
-    path, *_ = yield from beam.steps(problem, width=width)
-    return path
-
-
-def _run(searches: list[tuple[int, DocumentProblem, Steps[Path]]]) -> Found:
-    """The path that each search finds in its problem."""
-    try:
-        found = run_batch([one for _, one, _ in searches], [steps for *_, steps in searches])
-    except ScoreError as fault:
-        fault.position = searches[fault.position or 0][0]
-        raise
-    return [(d, path) for (d, *_), path in zip(searches, found, strict=True)]
+def _decoded(problems: Mapping[int, DocumentProblem], width: int) -> list[tuple[int, Choices]]:
+    """The path that a beam finds by the causal scores of each problem that has any."""
+    parts = {d: part for d, one in problems.items() if (part := one.causal_part()) is not None}
+    searches = [beam.steps(part, width=width) for part in parts.values()]
+    found = run_batch([*parts.values()], searches, [*parts])
+    return [(d, best.choices) for d, (best, *_) in zip(parts, found, strict=True)]

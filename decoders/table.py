@@ -29,8 +29,9 @@ EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not us
 SEED = 1
 SPREAD = 1.4  # of mbr: the best on Moses' lists of subtitles and lectures, see recipes/mbr
 
-
 _COUNT, _SHARE, _SCALE = (1, 10**6), (0.0, 1.0), (0.0, 1e100)
+# of fields that say what is looked for, whatever the decoder, and are no options of its own
+_OF_SEARCH = {"of_search": True}
 
 
 def _own(help: str, **more: Any) -> Any:
@@ -42,16 +43,11 @@ def _own(help: str, **more: Any) -> Any:
     return field(default=None, metadata={"help": help, **more})
 
 
-def _of_search(default: int | None) -> Any:
-    """A field that says what is looked for, whatever the decoder, and is no option of its own."""
-    return field(default=default, metadata={"of_search": True})
-
-
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of decoders; None is the decoder's own default.
 
-    All but those made by `_of_search` are arguments of decoders (`Decoder.options`), refused by
+    All but those that are `_OF_SEARCH` are arguments of decoders (`Decoder.options`), refused by
     decoders without them. utility: the name of one, which the caller makes; scale: the α for a
     decoder that needs one if `alpha` is not given; gap: look for a better path where the decoder is
     not exact, by Viterbi where that is affordable, else by sweeps from a beam of this width.
@@ -119,9 +115,9 @@ class Options:
         range=_SCALE,
         above=True,
     )
-    n_best: int = _of_search(1)
-    scale: float | None = _of_search(None)
-    gap: int | None = _of_search(None)
+    n_best: int = field(default=1, metadata=_OF_SEARCH)
+    scale: float | None = field(default=None, metadata=_OF_SEARCH)
+    gap: int | None = field(default=None, metadata=_OF_SEARCH)
 
     @property
     def beam_width(self) -> int:
@@ -155,10 +151,10 @@ class Decoder:
 
     name: str
     target: str
-    highest_order: float
-    exact_to: float
-    cost: str
-    source: str
+    highest_order: float = ANY
+    exact_to: float = NONE
+    cost: str = ""
+    source: str = ""
     options: tuple[str, ...] = ()
     scaled_by: tuple[str, Callable[[Any], bool]] | None = None
     width_proves: bool = False
@@ -167,9 +163,9 @@ class Decoder:
     uniform: bool = False
     own_scale: bool = False
 
-    def serves(self, order: int | None) -> bool:
-        """Whether the decoder takes problems of this order."""
-        return (ANY if order is None else order) <= self.highest_order
+    def serves(self, order: int | None, *, causal: bool = True) -> bool:
+        """Whether it takes problems of this order, in which no sentence depends on later ones."""
+        return (ANY if order is None else order) <= self.highest_order and (causal or self.acausal)
 
     def exact(self, order: int | None) -> bool:
         """Whether it finds the best path of every problem of this order."""
@@ -182,26 +178,12 @@ class Decoder:
         """
         return ("rng" if option == "seed" else option) in self.options
 
-    def idle(self, option: str, order: int | None) -> bool:
-        """Whether an option that it takes has no effect on this order."""
-        return order in (0, 1) and option in self.beyond
-
     def scaled(self, given: Mapping[str, object]) -> bool:
         """Whether it works with a scale under these options."""
         if self.scaled_by is None:
             return "alpha" in self.options
         option, needs = self.scaled_by
         return option in given and needs(given[option])
-
-    @property
-    def orders(self) -> str:
-        """The orders served, for people: `up to 1`, `finite`, `any`."""
-        return _describe_orders(self.highest_order)
-
-    @property
-    def exact_orders(self) -> str:
-        """The orders on which it is exact, for people."""
-        return _describe_orders(self.exact_to)
 
     def load(self) -> Finder:
         """The function that the row names; the generator function of one that is batchable."""
@@ -211,7 +193,8 @@ class Decoder:
         return finder
 
 
-def _describe_orders(highest: float) -> str:
+def describe_orders(highest: float) -> str:
+    """The orders up to one in the table, for people: `up to 1`, `finite`, `any`."""
     if highest == 0:
         return "0"
     return {ANY: "any", FINITE: "finite", NONE: "none"}.get(highest, f"up to {highest:g}")
@@ -224,7 +207,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="greedy",
             target="decoders.beam:greedy",
-            highest_order=ANY,
             exact_to=0,
             cost="O(T K)",
             source=f"{MEMO}, eq. (18) with one hypothesis",
@@ -241,7 +223,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="beam",
             target="decoders.beam:beam",
-            highest_order=ANY,
             exact_to=0,
             cost="O(T B K)",
             source=f"{MEMO}, eq. (18) with the B best; Lowerre (1976)",
@@ -251,7 +232,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="survivors",
             target="decoders.survivors:survivors",
-            highest_order=ANY,
             exact_to=1,
             cost="O(T K^2)",
             source=f"{MEMO}, eq. (18) as printed; Raheli et al. (1995)",
@@ -261,8 +241,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="random-beam",
             target="decoders.beam:random_beam",
-            highest_order=ANY,
-            exact_to=NONE,
             cost="O(T B K)",
             source=f"{MEMO}, section 3.2; Kool et al. (2019)",
             options=("width", "alpha", "rng", "n_best"),
@@ -270,8 +248,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="smc",
             target="decoders.smc:smc",
-            highest_order=ANY,
-            exact_to=NONE,
             cost="O(T N K)",
             source=f"{MEMO}, section 3.2; Doucet and Johansen (2009)",
             options=(
@@ -283,8 +259,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="ffbs",
             target="decoders.ffbs:ffbs",
-            highest_order=ANY,
-            exact_to=NONE,
             cost="O(T K^2 + T M K) to order 1, else approximate in O(T N K + T M N (T + lag))",
             source=f"{MEMO}, section 3.2; Carter and Kohn (1994), Lindsten et al. (2014)",
             options=("samples", "particles", "lag", "alpha", "rng", "n_best"),
@@ -294,8 +268,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="mbr",
             target="decoders.mbr:mbr",
-            highest_order=ANY,
-            exact_to=NONE,
             cost="O(T K^2) to order 1, else O(T N K + T K^2), and n-grams",
             source="Kumar and Byrne (2004)",
             options=("utility", "word_reward", "spread", "particles", "lag", "alpha", "rng"),
@@ -306,7 +278,6 @@ DECODERS: Mapping[str, Decoder] = {
         Decoder(
             name="sweeps",
             target="decoders.sweeps:sweeps",
-            highest_order=ANY,
             exact_to=0,
             cost="O(T K^block (block + horizon)) a sweep",
             source="Besag (1986); Geman and Geman (1984)",
@@ -317,8 +288,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="exhaustive",
-            target="decoders.exhaustive:exhaustive",
-            highest_order=ANY,
+            target="decoders.viterbi:exhaustive",
             exact_to=ANY,
             cost="O(K^T), at most 10^6 paths",
             source="definition of the search problem",
@@ -326,6 +296,16 @@ DECODERS: Mapping[str, Decoder] = {
         ),
     )
 }
+
+
+def automatic(order: int | None, *, causal: bool) -> str:
+    """The decoder for problems of an order, whatever it costs.
+
+    causal: no sentence depends on later ones; with others, the order is unbounded.
+    """
+    if not causal:
+        return "sweeps"
+    return "beam" if order is None else "viterbi"
 
 
 def choose(
@@ -337,15 +317,15 @@ def choose(
 ) -> Decoder:
     """The decoder of this name, checked to serve the problem and to list `n_best` paths.
 
-    `auto` is Viterbi where it is exact and not too expensive for so many paths, else beam; sweeps
-    where sentences depend on later ones. `table` may hold rows of plug-ins too. Errors: those of
-    `check_order`.
+    `auto` is that of `automatic`, but beam where Viterbi is too expensive for so many paths.
+    `table` may hold rows of plug-ins too. Errors: those of `check_order`.
     """
     from decoders.viterbi import affordable
 
     if requested == "auto":
-        otherwise = "beam" if problem.causal else "sweeps"
-        requested = "viterbi" if affordable(problem, n_best) else otherwise
+        requested = automatic(problem.order, causal=problem.causal)
+        if requested == "viterbi" and not affordable(problem, n_best):
+            requested = "beam"
     row = named(requested, table)
     check_order(row, problem.order, causal=problem.causal, n_best=n_best, table=table)
     return row
@@ -365,18 +345,16 @@ def check_order(
     """
     from decoders.problem import UnsuitedDecoder
 
-    def serves(one: Decoder) -> bool:
-        return one.serves(order) and (causal or one.acausal)
+    def fits(one: Decoder) -> bool:
+        return one.serves(order, causal=causal) and (n_best == 1 or one.takes("n_best"))
 
-    def lists(one: Decoder) -> bool:
-        return n_best == 1 or one.takes("n_best")
-
-    if serves(row) and lists(row):
+    if fits(row):
         return
-    fitting = ", ".join(one.name for one in table.values() if serves(one) and lists(one)) or "none"
+    fitting = ", ".join(one.name for one in table.values() if fits(one)) or "none"
     depth = "all earlier sentences" if order is None else f"order {order}"
     depth = depth if causal else "later sentences"
-    lack = "lists of several paths" if serves(row) else f"scores that depend on {depth}"
+    served = row.serves(order, causal=causal)
+    lack = "lists of several paths" if served else f"scores that depend on {depth}"
     raise UnsuitedDecoder(f"{row.name} does not serve {lack}; decoders that fit: {fitting}")
 
 

@@ -1,8 +1,10 @@
-"""Exact search where a score depends on the last few sentences only.
+"""Exact search: where a score depends on the last few sentences only, and of very small documents.
 
-The recursion is equations (16)–(17) of J. Eisenstein, "The Document Context Language Model" (memo,
-§3.1); the algorithm is A. J. Viterbi, "Error bounds for convolutional codes", 1967,
+The recursion of `viterbi` is equations (16)–(17) of J. Eisenstein, "The Document Context Language
+Model" (memo, §3.1); the algorithm is A. J. Viterbi, "Error bounds for convolutional codes", 1967,
 https://doi.org/10.1109/TIT.1967.1054010. On order n > 1 its states are the last n choices.
+`exhaustive` enumerates every path: the definition of the search problem, against which the other
+decoders are checked.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from numpy.typing import NDArray
 
 from decoders.batching import Steps, batchable
 from decoders.beam import backtrack, beam, full_width, greedy
-from decoders.problem import DocumentProblem, Path, UnsuitedDecoder, checked
+from decoders.problem import DocumentProblem, Path, UnsuitedDecoder, checked, path_at
 
+MAX_PATHS = 10**6
 MAX_EXTENSIONS = 10**7  # histories × candidates at one sentence: 80 MB an array of them
 
 
@@ -106,3 +109,32 @@ def _first_order(problem: DocumentProblem) -> Path:
     if score == -np.inf:  # then every path scores −inf: the rule of ties
         return Path((0,) * len(lengths), score)
     return Path(tuple(backtrack(backpointers, np.array([choice]))[0].tolist()), score)
+
+
+def exhaustive(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
+    """The `n_best` highest-scoring paths of all (fewer if the document has fewer).
+
+    Exact on every order. O(Π K_t) time, memory and states. Ties: the rule of `decoders.problem`;
+    totals are kept in its order, (K_t, …, K_0) row by row, and sorted stably. Deterministic.
+    Errors: UnsuitedDecoder above MAX_PATHS paths, ScoreError naming the sentence.
+    """
+    lengths = problem.lengths
+    if n_best < 1:
+        raise ValueError(f"expected n_best >= 1, found {n_best}")
+    if math.prod(lengths) > MAX_PATHS:
+        magnitude = int(sum(map(math.log10, lengths)))
+        raise UnsuitedDecoder(
+            f"exhaustive takes documents of at most {MAX_PATHS:,} paths, this one has about "
+            f"10^{magnitude}; use viterbi on finite orders, beam on any"
+        )
+    states = problem.initial()
+    totals = np.zeros(1)  # (N,) scores of all N = K_0 ⋯ K_{t-1} prefixes
+    for t, length in enumerate(lengths):
+        scores, successors = problem.extend(states, t)
+        scores = checked(scores, t, shape=(totals.size, length))
+        choices, parents = np.divmod(np.arange(scores.size), totals.size)
+        totals = np.add(scores.T, totals, order="C").ravel()
+        if t + 1 < len(lengths):
+            states = problem.select(successors, parents, choices)
+    positions = np.argsort(-totals, kind="stable")[:n_best].tolist()
+    return [Path(path_at(n, lengths), float(totals[n])) for n in positions]

@@ -78,7 +78,7 @@ class Reranker:
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
         self.model = LinearModel(found, name, given.default_weight)
-        self.search = self.model.scale(given.search)
+        self.search = given.search.at(found)
         self.scorers = given.open(scorers or {}, lm or {}, notices)
 
     def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:
@@ -90,7 +90,7 @@ class Reranker:
         search = source.choose_search(self.search, log.info)
         results = []
         for batch in self.model.batches(source, search):
-            for name, kbest, document, result in batch.each():
+            for name, kbest, document, result in batch.documents:
                 if document is not None:
                     trace = Trace.of(kbest, document, batch.weights, result, self.scorers)
                     result = trace.result
@@ -149,12 +149,12 @@ def tune(
     given = None if start is None else _weights(start, {}, notices)
     tuned = TunedFeatures(features, given)
     source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), tuned.sparse)
-    chosen = tuning_search(asked.search, plan).at(given.alpha if given else None)
+    chosen = tuning_search(asked.search, plan)
     result = tune_documents(
         source,
         [[_encoded(one) for one in document] for document in references],
         plan.objective.load_metrics(),
-        source.choose_search(chosen, log.info),
+        source.choose_search(chosen.at(given) if given else chosen, log.info),
         features=tuned,
         plan=plan,
     )

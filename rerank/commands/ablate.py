@@ -100,7 +100,7 @@ def ablate(options: AblateOptions) -> None:
         inputs = InputFiles(files)
         models = {EMPTIED: LinearModel.read(weights.weights, weights.default_weight, notices)}
         model = models[EMPTIED]
-        search = model.scale(options.searching.chosen())
+        search = options.searching.chosen().at(model.weights)
         seed = search.options.seed or 1
         if lists.kbest:  # its own documents are read before the lists
             lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
@@ -116,7 +116,7 @@ def ablate(options: AblateOptions) -> None:
         decoded = [
             kbest.chosen(result.choices)
             for batch in model.batches(run, search)
-            for _, kbest, _, result in batch.each()
+            for _, kbest, _, result in batch.documents
         ]
         run.warn()  # of words that are counted once: the lists are scored again
         for scorer in run.scorers:
@@ -162,7 +162,7 @@ def _in_contexts(
     model, n = models[EMPTIED], len(run.documents)
     order = np.random.default_rng(seed).permutation(n).tolist()
     others = dict(zip(order, order[1:] + order[:1], strict=True)) if n > 1 else {}
-    documents = (document for batch in model.batches(run) for document in batch.each())
+    documents = (document for batch in model.batches(run) for document in batch.documents)
     for d, (_, kbest, document, _) in enumerate(documents):
         start, stop = run.documents.span(d)
         if document is None:

@@ -123,7 +123,7 @@ def decode(options: DecodeOptions) -> None:
         inputs = InputFiles(read)
         check_outputs(paths.values(), read)
         model = LinearModel.read(weights.weights, weights.default_weight, notices)
-        search = model.scale(options.searching.chosen().listing(options.output.n_best))
+        search = options.searching.chosen().listing(options.output.n_best).at(model.weights)
         run = opened.enter_context(ListRun.open(options.run.inputs(), notices, options.run))
         search = run.choose_search(search, messages.announce)
         explained, sentence = _explained(run, options.output.explain)
@@ -135,7 +135,7 @@ def decode(options: DecodeOptions) -> None:
             with ExitStack() as ordered:
                 writer = _Writer(run, files, explained, ordered)
                 for batch in model.batches(run, search):
-                    for document in batch.each():
+                    for document in batch.documents:
                         writer.write(document, batch.weights)
             if run.sharded is None:
                 if writer.overtaken:

@@ -82,10 +82,6 @@ class ShardMessages(Messages):
         """Hand lines on."""
         self.say(lines)
 
-    def detail(self, line: str) -> None:
-        """Hand a line on."""
-        self.say(line)
-
     @contextmanager
     def warnings(self) -> Iterator[Notices]:
         """A collector whose warnings are not printed."""
@@ -127,8 +123,9 @@ def _score_shard(
     say: Printer,
 ) -> None:
     """Have the work of a command put the scores of a shard into the cache."""
-    run = options.run.of_shard(shard, threads)
-    work(replace(options, run=run, messages=ShardMessages(say=say)))
+    run = options.run.with_threads(threads)
+    run = replace(run, sharing=replace(run.sharing, shard=shard, ray=None))
+    work(replace(options, run=run, messages=ShardMessages(say=say, verbose=True)))
 
 
 def _check(run: RunOptions, several: int) -> None:
@@ -160,12 +157,13 @@ def run_shards(work: Callable[[Any], object], options: Any) -> None:
     without Ray, or if a machine does not see the folder of the cache; RerankError if a worker is
     killed again and again; other errors are those of the tasks.
     """
-    ray = _imported()
     run, announce = options.run, options.messages.announce
-    threads = run.machine.threads or 1
-    with _connected(ray, run.sharing.ray), _probe(run.machine.cache) as probe:
+    threads, device = run.machine.threads or 1, run.machine.device
+    with _connected(run.sharing.ray) as ray, _probe(run.machine.cache) as probe:
         resources = ray.cluster_resources()
-        gpu = _uses_gpu(run.machine.device, resources)
+        gpu = resources.get("GPU", 0) >= 1 and device != "cpu"
+        if device.startswith("cuda") and not gpu:
+            raise UsageError(f"--device {device}: the Ray cluster has no GPU; use --device cpu")
         slots = max(1, int(resources["GPU"] if gpu else resources.get("CPU", 1) // threads))
         total = slots * SHARDS_PER_WORKER
         announce(f"ray: {total} shards for {slots} workers at a time, {threads} threads each")
@@ -176,7 +174,13 @@ def run_shards(work: Callable[[Any], object], options: Any) -> None:
             while waiting:
                 (first, *_), _ = ray.wait(list(waiting))
                 number = waiting.pop(first)
-                _report(ray.get(first), options.messages.detail)
+                lines, code, message = ray.get(first)
+                for line in lines:
+                    options.messages.detail(line)
+                if code:
+                    error = RerankError(message)
+                    error.exit_code = code
+                    raise error
                 announce(f"ray: shard {number} of {total} is done, {len(waiting)} left")
         except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as fault:
             raise RerankError(
@@ -217,27 +221,9 @@ def shard_task(
     return lines, 0, ""
 
 
-def _report(done: Done, details: Printer) -> None:
-    """Print the lines of a task in detail; its error is raised."""
-    lines, code, message = done
-    for line in lines:
-        details(line)
-    if code:
-        fault = RerankError(message)
-        fault.exit_code = code
-        raise fault
-
-
-def _uses_gpu(device: str, resources: dict[str, float]) -> bool:
-    """Whether each task has a GPU; UsageError if the cluster has none."""
-    found = resources.get("GPU", 0) >= 1
-    if device.startswith("cuda") and not found:
-        raise UsageError(f"--device {device}: the Ray cluster has no GPU; use --device cpu")
-    return found and device != "cpu"
-
-
-def _imported() -> Any:
-    """The package `ray`; UsageError if it is not installed."""
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """The package `ray`, connected to a cluster, or one of this machine, which ends with it."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -245,12 +231,6 @@ def _imported() -> Any:
         raise UsageError(
             "--ray needs the package ray: install it with pip install 'rerank-mt[ray]'"
         ) from None
-    return ray
-
-
-@contextmanager
-def _connected(ray: Any, address: str) -> Iterator[None]:
-    """A connection to a cluster, or a cluster of this machine, which ends with it."""
     options = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
     try:
         ray.init(address, include_dashboard=False if address == LOCAL else None, **options)
@@ -261,7 +241,7 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
             "start --head`, or give --ray local"
         ) from None
     try:
-        yield
+        yield ray
     finally:
         ray.shutdown()
 

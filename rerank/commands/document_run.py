@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
+from decoders.table import automatic
 from rerank.commands.search import Search, row_of, search_documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import UsageError
@@ -94,26 +95,14 @@ class DecodedDocument(NamedTuple):
     result: SearchResult
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Documents that were scored and searched together.
+class Batch(NamedTuple):
+    """Documents that were scored and searched together, those without candidates, too.
 
-    documents, results: features and search results of those that have candidates; weights: (F,),
-    of the feature columns. Without a search, no results and no weights.
+    weights: (F,), of the feature columns; empty where none are given.
     """
 
-    lists: Sequence[NamedLists]
-    documents: Sequence[DocumentFeatures]
-    results: Sequence[SearchResult]
+    documents: Sequence[DecodedDocument]
     weights: Array
-
-    def each(self) -> Iterator[DecodedDocument]:
-        """Every document, those without candidates too."""
-        results = self.results or [NO_CANDIDATES] * len(self.documents)
-        found = iter(zip(self.documents, results, strict=True))
-        for name, kbest in self.lists:
-            features, result = next(found) if kbest.n else (None, NO_CANDIDATES)
-            yield DecodedDocument(name, kbest, features, result)
 
 
 class Run:
@@ -226,7 +215,12 @@ class Run:
                         extinct = result.posterior is not None and result.posterior.extinct
                         if extinct or result.score == -np.inf:
                             self.notices.add(_IMPOSSIBLE, source=self.name)
-            yield Batch(batch, documents, results, np.zeros(0) if weights is None else weights)
+            found = iter(zip(documents, results or [NO_CANDIDATES] * len(documents), strict=True))
+            decoded = []
+            for name, kbest in batch:
+                features, result = next(found) if kbest.n else (None, NO_CANDIDATES)
+                decoded.append(DecodedDocument(name, kbest, features, result))
+            yield Batch(decoded, np.zeros(0) if weights is None else weights)
             if keep:
                 with self.watch.lap("cache"):
                     for document in documents:
@@ -285,11 +279,11 @@ class Run:
         unsuited options.
         """
         order, direction = self.order, self.direction
-        automatic = search.method == "auto"
-        row = row_of(_automatic(order, direction) if automatic else search.method)
+        auto = automatic(order, causal=direction is not Direction.BOTH)
+        row = row_of(auto if search.method == "auto" else search.method)
         width = search.options.beam_width
         priced = ""
-        if automatic and row.name == "viterbi":
+        if search.method == "auto" and row.name == "viterbi":
             passes = self._passes()
             # what is scored after some histories only can be searched in one direction only
             costly = {scorer.given_later for scorer in self.scorers if scorer.passes(2) > 1}
@@ -304,9 +298,9 @@ class Run:
         exact = (
             "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"
         )
-        way = _DIRECTIONS[self.direction]
         announce(
-            f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}{way}"
+            f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}"
+            f"{_DIRECTIONS[direction]}"
         )
         return search
 
@@ -331,10 +325,6 @@ class LinearModel:
         """The model of a weights file."""
         return cls(read_weights(path, notices), display(path), default)
 
-    def scale(self, search: Search) -> Search:
-        """The search at the scale of the weights, for decoders that need one."""
-        return search.at(self.weights.alpha, self.weights.mbr_spread)
-
     def batches(self, run: Run, search: Search | None = None) -> Iterator[Batch]:
         """Batches of a run's documents, scored and, given a search, searched under the weights."""
         if search is not None:
@@ -351,10 +341,3 @@ class LinearModel:
         return vector(
             self.weights, space.labels, default=self.default, notices=notices, source=self.source
         )
-
-
-def _automatic(order: int | None, direction: Direction) -> str:
-    """The decoder for problems of an order and a direction, whatever it costs."""
-    if direction is Direction.BOTH:
-        return "sweeps"
-    return "beam" if order is None else "viterbi"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from decoders.table import describe_orders
 from rerank.commands.run import form_option
 from rerank.commands.search import SEARCH, SEARCH_NAMES
 from rerank.files.terminal import say, show
@@ -204,8 +205,8 @@ def _decoders() -> Iterable[Row]:
         options += ["--n-best"] if row.takes("n_best") else []
         yield {
             "name": row.name,
-            "orders": row.orders,
-            "exact on": row.exact_orders,
+            "orders": describe_orders(row.highest_order),
+            "exact on": describe_orders(row.exact_to),
             "cost": row.cost,
             "options": options,
             "settings": {

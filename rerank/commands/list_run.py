@@ -34,6 +34,7 @@ from rerank.files.outputs import atomic_all, nowhere
 from rerank.files.paths import FilePath
 from rerank.formats.table import lines_of
 from rerank.formats.translations import SOURCE, check_files
+from rerank.formats.weights import Weights
 from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
@@ -266,14 +267,15 @@ class ListRun(Run):
                 return
             head = kbest.head(SAMPLE)
             if search is not None and not search.options.scale:
-                search = search.at(1.0)
+                search = search.at(Weights({}, alpha=1.0))
             for _ in range(2):  # once to warm up
                 began = time.monotonic()
                 scorers = [scorer.uncached_copy() for scorer in self.scorers]
                 sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
                 for batch in sample.batches(_contextual_only, search, keep=False):
-                    for document in batch.documents if search is None else ():
-                        document.under(document.first())
+                    for _, _, document, _ in batch.documents if search is None else ():
+                        if document is not None:
+                            document.under(document.first())
                 taken = time.monotonic() - began
             candidates, all_words = self.count_and_hold()
             words = sum(len(head.tokens(row)) for row in range(head.n))

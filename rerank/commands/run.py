@@ -275,11 +275,6 @@ class RunOptions:
     machine: ScoringMachine = part(ScoringMachine, "Machine", rare={"device", "threads"})
     sharing: Sharing = part(Sharing, "Machine")
 
-    def of_shard(self, shard: tuple[int, int], threads: int | None) -> RunOptions:
-        """Options of a run that scores one shard of the documents, with a number of threads."""
-        sharing = replace(self.sharing, shard=shard, ray=None)
-        return replace(self.with_threads(threads), sharing=sharing)
-
     def with_threads(self, threads: int | None) -> RunOptions:
         """These options with another number of threads for language models."""
         return replace(self, machine=replace(self.machine, threads=threads))
@@ -413,14 +408,10 @@ def _logged(items: Iterable[T], label: str, unit: str, total: int) -> Iterator[T
         now = monotonic()
         if now - last >= _LOG_SECONDS:
             last = now
-            say(f"{label}: {_state(done, total, unit, now - start)}")
-
-
-def _state(done: int, total: int, unit: str, seconds: float) -> str:
-    """`1200/5000 documents, 20/s, 3 min left`: count, rate and time to come."""
-    rate = done / seconds
-    speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
-    return f"{done}/{total} {unit}, {speed}, {duration((total - done) / rate)} left"
+            rate = done / (now - start)
+            speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
+            left = duration((total - done) / rate)
+            say(f"{label}: {done}/{total} {unit}, {speed}, {left} left")
 
 
 def duration(seconds: float) -> str:

@@ -64,10 +64,38 @@ def sample(options: SampleOptions) -> None:
     Example:
       rerank sample --lm codclm.lm --documents 3 --sentences 8 --seed 7
     """
+    from lm.sampling import sample as draw
+    from rerank.commands.run import progress
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.scorers.models import broken_models, open_model
+
+    lm, start, sampling = options.lm, options.start, options.sampling
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
-        result = drawn(options, notices)
-    options.messages.announce(result)
+        check_outputs((options.out,), () if start is None else (start,))
+        saved = open_model(lm, options.machine.device, options.machine.threads)
+        _check(saved, lm)
+        before = None if start is None else _document(start, saved, notices)
+        documents = draw(saved.model, start=before, **asdict(sampling))
+        sentences = words = cut = 0
+        with atomic(options.out) as file, broken_models(lm):
+            for number, document in enumerate(
+                progress(documents, label="sampling", unit="documents", total=sampling.documents)
+            ):
+                file.write(b"\n" if number else b"")
+                # every sentence has a word, so that no other line is blank
+                for sentence in saved.sentence_order(document.sentences):
+                    line = saved.vocabulary.decode(saved.reading_order(sentence))
+                    file.write(b" ".join(line) + b"\n")
+                sentences += len(document.sentences)
+                words += sum(map(len, document.sentences))
+                cut += document.cut
+    counts = (sampling.documents, "document"), (sentences, "sentence"), (words, "word")
+    text = ", ".join(_counted(n, noun) for n, noun in counts)
+    if cut:
+        longest = _counted(sampling.longest, "word")
+        text += f"; {_counted(cut, 'sentence')} cut off at --longest {longest}"
+    options.messages.announce(text)
 
 
 COMMAND = Command("sample", SampleOptions, sample)
@@ -75,43 +103,6 @@ COMMAND = Command("sample", SampleOptions, sample)
 
 def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def drawn(options: SampleOptions, notices: Notices) -> str:
-    """Draw documents from a model and write them, a blank line between them; what was drawn.
-
-    Every sentence has a word, so that no other line is blank. What is drawn, and on what it
-    depends, says `lm.sampling.sample`.
-    """
-    from lm.sampling import sample as draw
-    from rerank.commands.run import progress
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.scorers.models import broken_models, open_model
-
-    lm, start, sampling = options.lm, options.start, options.sampling
-    check_outputs((options.out,), () if start is None else (start,))
-    saved = open_model(lm, options.machine.device, options.machine.threads)
-    _check(saved, lm)
-    before = None if start is None else _document(start, saved, notices)
-    documents = draw(saved.model, start=before, **asdict(sampling))
-    sentences = words = cut = 0
-    with atomic(options.out) as file, broken_models(lm):
-        for number, document in enumerate(
-            progress(documents, label="sampling", unit="documents", total=sampling.documents)
-        ):
-            file.write(b"\n" if number else b"")
-            for sentence in saved.sentence_order(document.sentences):
-                line = saved.vocabulary.decode(saved.reading_order(sentence))
-                file.write(b" ".join(line) + b"\n")
-            sentences += len(document.sentences)
-            words += sum(map(len, document.sentences))
-            cut += document.cut
-    counts = (sampling.documents, "document"), (sentences, "sentence"), (words, "word")
-    text = ", ".join(_counted(n, noun) for n, noun in counts)
-    if cut:
-        longest = _counted(sampling.longest, "word")
-        text += f"; {_counted(cut, 'sentence')} cut off at --longest {longest}"
-    return text
 
 
 def _check(saved: SavedModel, lm: Path) -> None:

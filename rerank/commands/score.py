@@ -79,7 +79,7 @@ def score(options: ScoreOptions) -> None:
         model = None
         if path.weights is not None:
             model = LinearModel.read(path.weights, path.default_weight, notices)
-            search = model.scale(search)
+            search = search.at(model.weights)
         context = "first candidates" if model is None else "decoded path"
         if options.run.scorers.names:
             messages.announce(
@@ -105,7 +105,7 @@ def score(options: ScoreOptions) -> None:
                 with in_source_order(files["out"], run.documents) as write:
                     batches = model.batches(run, search) if model else run.batches()
                     for batch in batches:
-                        for _, kbest, features, result in batch.each():
+                        for _, kbest, features, result in batch.documents:
                             first = () if features is None else features.first()
                             run.write_list(
                                 write, kbest, features, result.choices if model else first

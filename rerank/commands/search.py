@@ -95,11 +95,11 @@ class Search:
     method: str = "auto"
     options: Options = field(default_factory=Options)
 
-    def at(self, scale: float | None, spread: float | None = None) -> Search:
-        """A copy with the scale of a weights file, for decoders that need one, or mbr's spread."""
-        options = replace(self.options, scale=scale)
+    def at(self, weights: Weights) -> Search:
+        """A copy with the scale of weights, for decoders that need one, or with mbr's spread."""
+        options = replace(self.options, scale=weights.alpha)
         if self.method == "mbr" and options.alpha is None and options.spread is None:
-            options = replace(options, spread=spread)
+            options = replace(options, spread=weights.mbr_spread)
         return replace(self, options=options)
 
     def listing(self, n_best: int) -> Search:
@@ -125,18 +125,17 @@ class Search:
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
         """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
-        given = self.options.given()
-        recorded = given.keys() & EVERYWHERE
-        own_scale = any(row.own_scale for row in rows)
-        if given.get("alpha") is None and not own_scale:
-            given["alpha"] = self.options.scale
-        defaults: dict[str, object] = {
+        given, scale = self.options.given(), self.options.scale
+        values: dict[str, object] = {
             "width": self.options.beam_width,
             "utility": UTILITY,
             "seed": SEED,
         }
-        if given.get("alpha") is None:
-            defaults["spread"] = SPREAD
+        if "alpha" not in given and scale is not None and not any(row.own_scale for row in rows):
+            values["alpha"] = scale
+        elif "alpha" not in given:
+            values["spread"] = SPREAD
+        values |= given
 
         def used(name: str) -> bool:
             effective = name not in EVERYWHERE or any(row.scaled(given) for row in rows)
@@ -144,10 +143,9 @@ class Search:
 
         names = [one.name for one in fields(Options) if one.name in SEARCH_NAMES]
         return {
-            SEARCH_NAMES[name].removeprefix("--"): value
+            SEARCH_NAMES[name].removeprefix("--"): values[name]
             for name in names
-            if (value := defaults.get(name) if given.get(name) is None else given[name]) is not None
-            and (name in recorded or used(name))
+            if name in values and ((name in given and name in EVERYWHERE) or used(name))
         }
 
     def check_decoder(
@@ -164,14 +162,11 @@ class Search:
         given, auto, both = self.options, self.method == "auto", direction is Direction.BOTH
         try:
             check_order(row, order, causal=not both, n_best=given.n_best, table=DECODERS.builtin)
-        except UnsuitedDecoder as fault:
-            cure = _BOTH_DIRECTIONS if causal else _NOT_CAUSAL
-            cure = cure if both and not row.acausal else ""
-            raise UsageError(f"--search {row.name}: {fault}{cure}") from None
-        try:
             check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=SEARCH_NAMES)
         except UnsuitedDecoder as fault:
             cure = _NO_SCALE if isinstance(fault, ScaleMissing) else ""
+            if both and not row.acausal:
+                cure = _BOTH_DIRECTIONS if causal else _NOT_CAUSAL
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
 
 

@@ -187,11 +187,12 @@ def _sums(
     from rerank.commands.search import utilities_of
     from rerank.tuning.scale import SPREADS
 
-    forward = [document.problem(batch.weights) for document in batch.documents]
+    documents = [one.features for one in batch.documents if one.features is not None]
+    forward = [document.problem(batch.weights) for document in documents]
     turned = [direction_of(problem) is Direction.REVERSED for problem in forward]
     problems = [reversed_problem(p) if turn else p for p, turn in zip(forward, turned, strict=True)]
-    names = [document.name for document in batch.documents]
-    filled = [kbest for _, kbest in batch.lists if kbest.n]
+    names = [document.name for document in documents]
+    filled = [one.kbest for one in batch.documents if one.kbest.n]
     utilities = iter(utilities_of(search, filled))
     seed = SEED if search.options.seed is None else search.options.seed
     asked = search.options.given()
@@ -215,7 +216,7 @@ def _sums(
         for *own, turn in zip(*posteriors, turned, strict=True)
     )
     found = []
-    for _, kbest, document, result in batch.each():
+    for _, kbest, document, result in batch.documents:
         rows, gaps = metric.of_lists(kbest, next(targets))
         chosen = np.zeros((len(SPREADS) + 1, 0, metric.width), rows.dtype)
         if document is not None:

@@ -104,7 +104,8 @@ def tune_mert(options: TuneMertOptions) -> None:
         weights.check_files([*options.run.files, *files])
         frame, start = weights.read(notices)
         bleu = Bleu(plan.objective.tokenize)
-        search = tuning_search(options.searching.chosen(), plan).at(start.alpha if start else None)
+        search = tuning_search(options.searching.chosen(), plan)
+        search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)
         with ListRun.open(lists, notices, options.run, documents=documents) as run:
             saved = SavedSearches(run.opened_cache())
@@ -184,10 +185,10 @@ def _score_shard(
 
     with run.scoring_shard(messages.announce):
         for batch in run.batches(weigh, search, total=features.total, sparse=features.sparse):
-            for _, _, document, result in batch.each():
+            for _, _, document, result in batch.documents:
                 if document is not None:
                     document.under(document.first())
-                    if batch.results:
+                    if len(batch.weights):
                         document.under(result.choices)
     inputs.check()
     run.report(messages.announce, messages.detail)

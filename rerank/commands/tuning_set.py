@@ -52,7 +52,7 @@ def read_set(
 
     batches = run.batches(check, total=features.total, sparse=features.sparse, keep=False)
     for batch in batches:
-        for name, kbest in batch.lists:
+        for name, kbest, *_ in batch.documents:
             lines = next(remaining, ())
             if len(lines) != len(kbest):
                 raise InputError(
@@ -70,8 +70,8 @@ def read_set(
                     firsts.append((kbest.text(row), kbest.line_number(row), lines[t]))
             else:
                 nowhere.append(missing)
-        if batch.documents:
-            groups.append(tuple(batch.documents))
+        if group := tuple(one.features for one in batch.documents if one.features is not None):
+            groups.append(group)
     if not groups:
         raise InputError("expected candidates to tune on, found none", source=run.name)
     texts, numbers, targets = zip(*firsts, strict=True)

@@ -14,9 +14,8 @@ from support.problems import BUILDS, DYADIC, FINITE, LENGTHS, SEEDS, Build, rng
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
 from decoders.beam import beam, full_width, greedy, recombine, top_positions
-from decoders.exhaustive import exhaustive
 from decoders.problem import Chain, Floats, Indices, Path, ScoreError, UnsuitedDecoder
-from decoders.viterbi import Cost, affordable, viterbi
+from decoders.viterbi import Cost, affordable, exhaustive, viterbi
 
 VALUES = st.sampled_from([None, *DYADIC])
 

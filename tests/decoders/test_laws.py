@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoders.exhaustive import exhaustive
 from decoders.laws import SCALED, LawError, check_decoder
 from decoders.problem import DocumentProblem, Path
 from decoders.result import Posterior, SearchResult
 from decoders.table import ANY, DECODERS, NONE, Decoder, Options
+from decoders.viterbi import exhaustive
 
 
 @pytest.mark.parametrize(

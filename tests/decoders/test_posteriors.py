@@ -33,12 +33,12 @@ from support.problems import (
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
 from decoders.beam import draw_paths, random_beam
-from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.marginals import is_chain, marginals, max_marginals
 from decoders.problem import Array, Indices, Path, ScoreError, UnsuitedDecoder
 from decoders.result import Posterior, SearchResult, ranked
 from decoders.smc import RESAMPLING, FilterOptions, particle_filter, smc
+from decoders.viterbi import exhaustive
 
 every_order = pytest.mark.parametrize("order", [0, 1, 2, None])
 

@@ -13,7 +13,6 @@ from support.problems import BUILDS, DYADIC, SEEDS, SOME_LENGTHS, Build, random_
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import conditional_scores, follow, path_score
-from decoders.exhaustive import exhaustive
 from decoders.problem import (
     DocumentProblem,
     Path,
@@ -23,6 +22,7 @@ from decoders.problem import (
     checked_sums,
 )
 from decoders.reversal import reversed_problem
+from decoders.viterbi import exhaustive
 
 VALUES = (-np.inf, *np.arange(-9, 9) / 4)  # no sum of them is rounded
 TABLE = HistoryTable([np.array([1.0, 2]), np.array([[1.0, 2, 3], [4, 5, -np.inf]])])

@@ -25,13 +25,13 @@ from support.problems import (
 
 from decoders.arrays import HistoryTable, WeightedSum
 from decoders.batching import conditional_scores, path_score
-from decoders.exhaustive import exhaustive
 from decoders.problem import Array, DocumentProblem, ScoreError
 from decoders.result import Direction
 from decoders.reversal import ReversedUtility, direction_of, own_scores, reversed_problem
 from decoders.search import decode, decode_all
 from decoders.sweeps import best_starts
 from decoders.table import DECODERS, Options
+from decoders.viterbi import exhaustive
 
 VALUES = DYADIC[0]  # sums in either order are equal
 SHAPE = [2, 3, 2]

@@ -28,7 +28,6 @@ from support.problems import (
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
 from decoders.beam import beam, random_beam
-from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.laws import SCALED
 from decoders.marginals import rng_for
@@ -39,6 +38,7 @@ from decoders.smc import smc
 from decoders.survivors import survivors
 from decoders.sweeps import sweeps
 from decoders.table import DECODERS, SEED, Options
+from decoders.viterbi import exhaustive
 
 UNARY, PAIRS = (build((5,) * 6, 11) for build in (unary, pairs))
 SECOND, TABLE = (build((3,) * 5, 11) for build in (second, unbounded))

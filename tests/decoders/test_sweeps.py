@@ -22,9 +22,9 @@ from support.problems import (
 from decoders.arrays import HistoryTable, Unary
 from decoders.batching import path_score
 from decoders.beam import beam
-from decoders.exhaustive import exhaustive
 from decoders.problem import Array, Indices, Path, ScoreError
 from decoders.sweeps import MAX_MOVES, sweep, sweeps
+from decoders.viterbi import exhaustive
 
 RNG = rng(0)  # where nothing is drawn
 LENGTHS = st.lists(st.integers(1, 3), max_size=5)

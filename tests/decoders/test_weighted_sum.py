@@ -24,8 +24,8 @@ from support.problems import (
 
 from decoders.arrays import Pairwise, Unary, WeightedSum
 from decoders.batching import conditional_scores, path_score
-from decoders.exhaustive import exhaustive
 from decoders.problem import Answer, Array, Chain, DocumentProblem, Indices, ScoreError
+from decoders.viterbi import exhaustive
 
 UNARY, PAIRS, TABLE = (build((2, 3), 4) for build in (unary, pairs, unbounded))
 IMPOSSIBLE = Pairwise([np.zeros((1, 2)), np.array([[0.0, 0, 0], [0, 0, -np.inf]])])

@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from decoders.arrays import HistoryTable, Pairwise, Unary, WeightedSum
-from decoders.exhaustive import exhaustive
 from decoders.laws import DYADIC, ExactMatch, random_problem
 from decoders.problem import Array, Chain, DocumentProblem, Indices
 from decoders.result import Posterior
+from decoders.viterbi import exhaustive
 
 __all__ = ["DYADIC", "ExactMatch", "random_problem"]
 
