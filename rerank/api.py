@@ -173,15 +173,15 @@ def evaluate(
     references: one or several of each sentence of each document. `to_text()` is the table of
     `rerank evaluate`.
     """
-    from rerank.metrics import metric
-    from rerank.metrics.bleu import Bleu
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as judge
+    from rerank.report.measures import MeasureOptions
 
     sizes = [len(document) for document in references]
     for name, texts in systems.items():
         if [len(document) for document in texts] != sizes:
             raise ValueError(f"system {name!r}: expected a text for each sentence with references")
+    measures = MeasureOptions(tokenize=tokenize)
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
         EvaluatedTexts(
@@ -191,8 +191,9 @@ def evaluate(
                 for name, texts in systems.items()
             ],
         ),
-        metric=Bleu(tokenize),
-        others={name: metric(name) for name in ("chrf", "ter")},
+        measures,
+        Notices(),
+        metrics=measures.loaded_metrics(),
         seed=seed,
     )
 

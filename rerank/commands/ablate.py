@@ -59,11 +59,7 @@ class AblateOptions:
     references: ReferenceFiles = part(ReferenceFiles, "References", required={"references"})
     searching: SearchOptions = part(SearchOptions, "Search")
     weights: AblatedWeights = part(AblatedWeights, "Weights")
-    form: str = form_option(
-        *("text", "json", "tsv", "latex", "markdown"),
-        help="Output as text; as JSON or TSV, with all digits; or as a table for LaTeX (booktabs) "
-        "or Markdown.",
-    )
+    form: str = form_option("text", "json", "tsv", "latex", "markdown")
     messages: Messages = part(Messages, "Messages")
 
 
@@ -85,9 +81,8 @@ def ablate(options: AblateOptions) -> None:
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.formats.translations import files_of
-    from rerank.metrics import metric
-    from rerank.metrics.bleu import Bleu
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
+    from rerank.report.measures import MeasureOptions
     from rerank.scorers.features import have_contexts, without_null
 
     messages, weights, references = options.messages, options.weights, options.references.references
@@ -132,8 +127,9 @@ def ablate(options: AblateOptions) -> None:
         evaluation = evaluate(
             run.documents,
             EvaluatedTexts(targets, [SystemText(row, lines[row]) for row in ROWS if row in lines]),
-            metric=Bleu(),
-            others={name: metric(name) for name in ("chrf", "ter")},
+            MeasureOptions(),
+            notices,
+            metrics=MeasureOptions().loaded_metrics(),
             seed=seed,
         )
     changed = {

@@ -27,7 +27,7 @@ class InfoOptions:
     """Options of `rerank cache info`."""
 
     folder: ClearOptions = part(ClearOptions)
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
 
 
 @dataclass(frozen=True, slots=True)

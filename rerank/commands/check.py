@@ -74,7 +74,7 @@ class CheckOptions:
         default=None,
         metavar="OUT",
     )
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
     def copies(self, lists: Lists) -> dict[FilePath, str | Path]:

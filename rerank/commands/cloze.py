@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
 from rerank.errors import InputError, RerankError
 from rerank.options import Command, argument, option, part, record
 from rerank.values import FILE, FOLDER, Whole
-
-if TYPE_CHECKING:
-    from rerank.notices import Notices
 
 MISSING = b"___"  # the word that stands for the missing one
 Line = tuple[int, list[bytes]]  # its number, from 1, and its words
@@ -49,7 +45,7 @@ class ClozeOptions:
     text: str = argument("TEXT", type=FILE)
     lm: Path = option(LM_HELP, type=FOLDER, metavar="DIR")
     answers: int = option("Number of answers to each query.", type=Whole(), default=5)
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
@@ -65,21 +61,6 @@ def cloze(options: ClozeOptions) -> None:
     Example:
       rerank cloze --lm rlm.lm queries.en --answers 1
     """
-    options.messages.announce_threads(options.machine.threads)
-    with options.messages.warnings() as notices:
-        result = answered(options, notices)
-    print_result(result, options.form)
-
-
-COMMAND = Command("cloze", ClozeOptions, cloze)
-
-
-def answered(options: ClozeOptions, notices: Notices) -> Cloze:
-    """The most probable missing words of each query, of all words of the model.
-
-    The last sentence of each document is the query, with `___` in place of the missing word. O(V)
-    scores of a sentence for each query.
-    """
     from lm.comparisons import answer_log_probs
     from lm.scoring import LogProbError, ScoringEngine
     from lm.vocabulary import SPECIAL
@@ -88,24 +69,28 @@ def answered(options: ClozeOptions, notices: Notices) -> Cloze:
     from rerank.scorers.models import open_forward_model, refuse
 
     lm, text, machine = options.lm, options.text, options.machine
-    documents = list(_documents(read_lines(text, notices), display(text)))
-    saved = open_forward_model(lm, machine.device, machine.threads)
-    refuse(saved, lm, "rerank cloze")
-    engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
-    words = [word.decode() for word in vocabulary.words]
+    options.messages.announce_threads(machine.threads)
     found = []
-    for (number, query), before in documents:
-        gap, sentences = query.index(MISSING), [vocabulary.encode(own) for own in before]
-        sides = vocabulary.encode(query[:gap]), vocabulary.encode(query[gap + 1 :])
-        try:
-            log_probs = answer_log_probs(
-                engine, sentences, sides, range(len(SPECIAL), len(vocabulary))
-            )
-        except LogProbError as fault:
-            raise RerankError(f"{lm}: line {number}: {fault}") from None
-        best = (-log_probs).argsort(kind="stable")[: options.answers].tolist()
-        found.append((number, {words[k]: float(log_probs[k]) for k in best}))
-    return Cloze(found)
+    with options.messages.warnings() as notices:
+        documents = list(_documents(read_lines(text, notices), display(text)))
+        saved = open_forward_model(lm, machine.device, machine.threads)
+        refuse(saved, lm, "rerank cloze")
+        engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
+        words = [word.decode() for word in vocabulary.words]
+        candidates = range(len(SPECIAL), len(vocabulary))
+        for (number, query), before in documents:
+            gap, sentences = query.index(MISSING), [vocabulary.encode(own) for own in before]
+            sides = vocabulary.encode(query[:gap]), vocabulary.encode(query[gap + 1 :])
+            try:
+                log_probs = answer_log_probs(engine, sentences, sides, candidates)
+            except LogProbError as fault:
+                raise RerankError(f"{lm}: line {number}: {fault}") from None
+            best = (-log_probs).argsort(kind="stable")[: options.answers].tolist()
+            found.append((number, {words[k]: float(log_probs[k]) for k in best}))
+    print_result(Cloze(found), options.form)
+
+
+COMMAND = Command("cloze", ClozeOptions, cloze)
 
 
 def _documents(lines: Iterable[bytes], source: str) -> Iterator[tuple[Line, list[list[bytes]]]]:

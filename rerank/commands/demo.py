@@ -116,7 +116,7 @@ class DemoOptions:
         metavar="DIR",
     )
     seed: int = option("Random seed.", type=Whole(0, 2**31 - 1), default=1)
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     messages: Messages = part(Messages, "Messages", without={"strict", "verbose"})
 
 
@@ -209,16 +209,14 @@ def _examples(trace: Path) -> tuple[tuple[Choice | None, Choice], ...]:
     """Changed sentences of different documents, first those whose choice the context decided."""
     from rerank.formats.run_records import read_trace
     from rerank.notices import Notices
+    from rerank.report.explanation import with_previous
 
     decided: dict[str, tuple[Choice | None, Choice]] = {}
     changed: dict[str, tuple[Choice | None, Choice]] = {}
-    last: Choice | None = None
-    for choice in read_trace(trace, str(trace), Notices()):
-        before = last if last is not None and last.document == choice.document else None
+    for before, choice in with_previous(read_trace(trace, str(trace), Notices())):
         if choice.changed and before is not None:
             kind = decided if choice.by_context else changed
             kind.setdefault(choice.document, (before, choice))
-        last = choice
     rest = {name: pair for name, pair in changed.items() if name not in decided}
     return (*decided.values(), *rest.values())[:EXAMPLES]
 

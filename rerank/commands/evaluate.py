@@ -105,23 +105,7 @@ class PrintedEvaluation:
         rare=True,
     )
     seed: int = option("Random seed of intervals and tests.", type=SEED, default=1)
-    form: str = form_option(
-        *("text", "json", "tsv", "latex", "markdown"),
-        help="Output as text; as JSON or TSV, with all digits; or as a table for LaTeX (booktabs) "
-        "or Markdown.",
-    )
-
-    def print(self, result: Evaluation) -> None:
-        """Print an evaluation on standard output."""
-        if self.score_only:
-            show(result.score_lines(self.digits))
-        elif self.form != "text":
-            print_result(result, self.form)
-        else:
-            if self.per_document:
-                show(result.documents_table().to_text() + "\n")
-            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-            show(result.to_text(width, tests=self.tests).removesuffix("\n"))
+    form: str = form_option("text", "json", "tsv", "latex", "markdown")
 
 
 @record
@@ -146,7 +130,16 @@ def evaluate(options: EvaluateOptions) -> None:
     """
     with options.messages.warnings() as notices:
         result = evaluation(options, notices)
-    options.printed.print(result)
+    printed = options.printed
+    if printed.score_only:
+        show(result.score_lines(printed.digits))
+    elif printed.form != "text":
+        print_result(result, printed.form)
+    else:
+        if printed.per_document:
+            show(result.documents_table().to_text() + "\n")
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        show(result.to_text(width, tests=printed.tests).removesuffix("\n"))
 
 
 COMMAND = Command("evaluate", EvaluateOptions, evaluate)
@@ -167,6 +160,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.metrics.bleu import list_extremes
     from rerank.report.comparison import EvaluatedTexts, SystemText
+    from rerank.report.comparison import evaluate as evaluated
 
     files, measures = options.files, options.measures
     references = files.references.references
@@ -184,8 +178,9 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     read += files_of([docs] if docs else [], "documents")
     read += [path for path in (options.oracle.kbest, files.truecase) if path is not None]
     read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
-    inputs = InputFiles([*read, *measures.files])
-    check_outputs([], [*read, *measures.files])
+    read += measures.files
+    inputs = InputFiles(read)
+    check_outputs([], read)
     metrics = measures.loaded_metrics()
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=files.references.drop_unreferenced
@@ -206,9 +201,10 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     if options.oracle.kbest is not None:
         lists = _lists(options.oracle.kbest, options.oracle.reading, documents, notices, in_case)
         extremes = list_extremes(lists, texts.references, metrics[0])
-    found = measures.evaluate(
+    found = evaluated(
         documents,
         texts,
+        measures,
         notices,
         metrics=metrics,
         score_files=score_files,
@@ -246,7 +242,6 @@ def _lists(
 
     lists = Lists(path, **asdict(reading))
     for _, kbest in KBestFile(Path(path), lists).read(documents, notices):
-        if in_case is None:
-            yield kbest
-        else:
-            yield replace(kbest, texts=TextColumn.of(in_case(kbest.texts.to_list())))
+        if in_case is not None:
+            kbest = replace(kbest, texts=TextColumn.of(in_case(kbest.texts.to_list())))
+        yield kbest

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rerank.commands.run import Messages, form_option, print_result
 from rerank.errors import UsageError
 from rerank.options import Command, argument, part, record
 from rerank.values import FILE, TEXT
-
-if TYPE_CHECKING:
-    from rerank.notices import Notices
-    from rerank.report.explanation import Explanation
 
 
 @record
@@ -20,7 +14,7 @@ class ExplainOptions:
 
     trace: str = argument("TRACE", type=FILE)
     place: str | None = argument("[DOC[:SENT]]", type=TEXT, default=None)
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
@@ -34,19 +28,6 @@ def explain(options: ExplainOptions) -> None:
     Example:
       rerank explain test.trace talk-7:12
     """
-    with options.messages.warnings() as notices:
-        result = explanation(options, notices)
-    print_result(result, options.form)
-
-
-COMMAND = Command("explain", ExplainOptions, explain)
-
-
-def explanation(options: ExplainOptions, notices: Notices) -> Explanation:
-    """What a decoding changed and why, of its trace, or of a place in it.
-
-    The trace is read once, or twice for a place. Memory: as `Explanation.of`.
-    """
     from rerank.files.lines import spool
     from rerank.files.paths import display
     from rerank.formats.run_records import read_trace
@@ -55,11 +36,14 @@ def explanation(options: ExplainOptions, notices: Notices) -> Explanation:
 
     name, place = display(options.trace), options.place
     document = sentence = None
-    with spool(options.trace) as path:
-        if place is not None:
+    with options.messages.warnings() as notices, spool(options.trace) as path:
+        if place is not None:  # the trace is read twice
             documents = {choice.document for choice in read_trace(path, name, Notices())}
             document, sentence = split_place(place, documents, name)
-        found = Explanation.of(read_trace(path, name, notices), document, sentence)
-    if sentence is not None and not found.shown:
-        raise UsageError(f"{place}: {name} has no sentence {sentence} of {document!r}")
-    return found
+        result = Explanation.of(read_trace(path, name, notices), document, sentence)
+        if sentence is not None and not result.shown:
+            raise UsageError(f"{place}: {name} has no sentence {sentence} of {document!r}")
+    print_result(result, options.form)
+
+
+COMMAND = Command("explain", ExplainOptions, explain)

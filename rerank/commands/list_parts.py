@@ -54,7 +54,7 @@ _HELP = {
 class ListOptions:
     """Options of `rerank list KIND`."""
 
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
 
 
 @record
@@ -68,7 +68,7 @@ class ModelListOptions:
         default=None,
     )
     sizes: Given = part(of_dataclass(attribute("lm.config:Config"), only=_SIZES, common=_SIZES))
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
 
 
 def list_models(options: ModelListOptions) -> None:

@@ -6,8 +6,7 @@ import html
 import json
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,6 +31,7 @@ from rerank.commands.run import (
 )
 from rerank.errors import InputError, UsageError
 from rerank.options import Command, argument, option, part, record
+from rerank.report.measures import check_word_lists
 from rerank.values import FILE, FOLDER, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from rerank.formats.contrastive import ContrastiveItem
     from rerank.metrics.accuracy import Outcomes
     from rerank.notices import Notices
-    from rerank.report.language_models import ContrastiveReport
     from rerank.scorers.unknown_words import UnknownWords
 
     Indices: TypeAlias = NDArray[np.int64]
@@ -63,10 +62,7 @@ class ContrastiveOptions:
     )
     files: tuple[str, ...] = argument("FILE...", type=FILE)
     seed: int = option("Random seed of the other items' contexts.", type=SEED_OF_MODELS, default=1)
-    form: str = form_option(
-        *("text", "json", "tsv"),
-        help="Output as text, as JSON, or as TSV; the latter two with all digits.",
-    )
+    form: str = form_option("text", "json", "tsv")
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
@@ -100,9 +96,7 @@ class Items:
 
     def check(self) -> None:
         """UsageError for two lists of words of one name."""
-        names = [name for name, _ in self.word_lists]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise UsageError(f"--word-list {twice[0]}=…: two of one name; give one")
+        check_word_lists(self.word_lists)
 
 
 @record
@@ -113,7 +107,7 @@ class PairsOptions:
         ListFiles, "Lists and documents", without={"systems", "missing"}, required={"kbest"}
     )
     items: Items = part(Items, "Items")
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
@@ -127,10 +121,44 @@ def contrastive(options: ContrastiveOptions) -> None:
     Example:
       rerank lm-eval contrastive --lm codclm.lm --lm rnnlm.lm pronouns.jsonl
     """
-    options.messages.announce_threads(options.machine.threads)
+    import numpy as np
+
+    from rerank.files.outputs import check_outputs
+    from rerank.files.paths import display
+    from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
+    from rerank.scorers.models import broken_models, open_forward_model, refuse
+    from rerank.scorers.unknown_words import UnknownWords
+
+    lms, files, machine = options.lms, options.files, options.machine
+    options.messages.announce_threads(machine.threads)
     with options.messages.warnings() as notices:
-        result = _preferred(options, notices)
-    print_result(result, options.form)
+        check_outputs((), files)
+        named = Counter(map(display, files)) + Counter(f"--lm {lm}" for lm in lms)
+        for name, n in named.items():
+            if n > 1:
+                raise UsageError(f"{name}: given {n} times; give it once")
+        items, groups = _read(files, notices)
+        contexts, rng = [item.context for item in items], np.random.default_rng(options.seed)
+        others = contexts_of_others(contexts, rng)
+        if others is None:
+            notices.add(
+                "condition left out: no other context for each item, because more than half of the "
+                "items have the same one",
+                source=display(files[0]),
+            )
+        models = {}
+        opened = [(lm, open_forward_model(lm, machine.device, machine.threads)) for lm in lms]
+        for lm, saved in opened:
+            refuse(saved, lm, "rerank lm-eval contrastive")
+            unknown = UnknownWords()
+            with broken_models(lm):
+                outcomes = _outcomes(saved, items, others, unknown, label=str(lm))
+            models[ModelFacts.of(str(lm), saved, unknown.share)] = [
+                GroupAccuracy.of(name, {c: column[rows] for c, column in outcomes.items()})
+                for name, rows in groups.items()
+            ]
+            unknown.warn(str(lm), saved.about, notices, source=display(files[0]), text="item")
+    print_result(ContrastiveReport(models, len(items), options.seed), options.form)
 
 
 def pairs(options: PairsOptions) -> None:
@@ -142,9 +170,47 @@ def pairs(options: PairsOptions) -> None:
     Example:
       rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
     """
+    from rerank.commands.list_run import ListRun
+    from rerank.corpus.spelling import nfc_lines
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.files.paths import display
+    from rerank.formats.translations import read_references
+
+    given, sentences, found = options.items, 0, Counter[str]()
     with options.messages.warnings() as notices:
-        result = _made(options, notices)
-    print_result(result, options.form)
+        lists, kind = options.lists.lists(), _words_of(given, notices)
+        check_outputs((given.out,), (*lists.files, *given.texts.references))
+        with ListRun.open(lists, notices) as source, atomic(given.out) as file:
+            texts = read_references(given.texts.references, source.documents, notices)
+            texts = nfc_lines(texts) if lists.in_nfc else texts
+            for name, kbest in source.read():
+                of_document = texts[kbest.first : kbest.first + len(kbest)]
+                sentences += len(kbest)
+                for t in range(len(kbest)):
+                    candidates = [kbest.tokens(row) for row in kbest.rows(t)]
+                    item = contrast_of(candidates, [own.split() for own in of_document[t]], kind)
+                    if item is None:
+                        continue
+                    found[item.word] += 1
+                    before = [of_document[i][0] for i in range(max(0, t - given.context), t)]
+                    line = {
+                        "id": f"{name}:{t + 1}",
+                        "context": [own.decode() for own in before if own.strip()],
+                        "right": item.right.decode(),
+                        "wrong": [own.decode() for own in item.wrong],
+                        "phenomenon": given.word_class,
+                        **({"pronoun": item.word} if given.word_class == "pronouns" else {}),
+                    }
+                    file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            if not found:
+                raise InputError(
+                    f"expected candidates that differ in one word of {given.word_class}, which a "
+                    "reference has and their others have not, found none; give longer lists or "
+                    "another class",
+                    source=display(lists.kbest),
+                )
+    words = dict(found.most_common())
+    print_result(ContrastivePairs(found.total(), sentences, words), options.form)
 
 
 COMMAND = click.Group(
@@ -158,56 +224,6 @@ COMMAND = click.Group(
     ],
     help="Measure what language models know of documents, without lists to rerank.",
 )
-
-
-# Right and wrong sentences
-
-
-def _preferred(options: ContrastiveOptions, notices: Notices) -> ContrastiveReport:
-    """Accuracy of language models on contrastive items, with context and without.
-
-    An item is right if log p(right | context) is above log p of every wrong variant, all with
-    `</s>`; a tie with the best wrong variant counts ½. Contexts: the item's own, none (the
-    beginning of a document), and that of another item, chosen by the seed
-    (`contexts_of_others`). Groups are all items, those with the same phenomenon, language or
-    pronoun, and, if there are several, those of each file.
-    """
-    import numpy as np
-
-    from rerank.files.outputs import check_outputs
-    from rerank.files.paths import display
-    from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
-    from rerank.scorers.models import broken_models, open_forward_model, refuse
-    from rerank.scorers.unknown_words import UnknownWords
-
-    lms, files, machine = options.lms, options.files, options.machine
-    check_outputs((), files)
-    for name, n in (Counter(map(display, files)) + Counter(f"--lm {lm}" for lm in lms)).items():
-        if n > 1:
-            raise UsageError(f"{name}: given {n} times; give it once")
-    items, groups = _read(files, notices)
-    contexts, rng = [item.context for item in items], np.random.default_rng(options.seed)
-    others = contexts_of_others(contexts, rng)
-    if others is None:
-        notices.add(
-            "condition left out: no other context for each item, because more than half of the "
-            "items have the same one",
-            source=display(files[0]),
-        )
-    models = {}
-    for lm, saved in [(lm, open_forward_model(lm, machine.device, machine.threads)) for lm in lms]:
-        refuse(saved, lm, "rerank lm-eval contrastive")
-        unknown = UnknownWords()
-        with broken_models(lm):
-            outcomes = _outcomes(saved, items, others, unknown, label=str(lm))
-        found = [
-            GroupAccuracy.of(name, {c: column[rows] for c, column in outcomes.items()})
-            for name, rows in groups.items()
-        ]
-        facts = saved.digest, saved.model.order, unknown.share, saved.model.head.normalised
-        models[ModelFacts(str(lm), *facts)] = found
-        unknown.warn(str(lm), saved.about, notices, source=display(files[0]), text="item")
-    return ContrastiveReport(models, len(items), options.seed)
 
 
 def contexts_of_others(contexts: Sequence[Hashable], rng: np.random.Generator) -> Indices | None:
@@ -240,20 +256,18 @@ def _read(
     from rerank.files.paths import display
     from rerank.formats.contrastive import GROUPS, read_contrastive
 
-    of_files = {display(file): read_contrastive(file, notices) for file in files}
-    items = list(chain.from_iterable(of_files.values()))
+    items: list[ContrastiveItem] = []
     rows: dict[tuple[str, str], list[int]] = {}
-    for row, item in enumerate(items):
-        for group in item.groups:
-            rows.setdefault(group, []).append(row)
-    ordered = sorted(rows, key=lambda group: GROUPS.index(group[0]))
+    for file in files:
+        for item in read_contrastive(file, notices):
+            for group in (*item.groups, ("file", display(file))):
+                rows.setdefault(group, []).append(len(items))
+            items.append(item)
     groups = {"all": np.arange(len(items))}
-    groups |= {f"{field}={value}": np.array(rows[field, value]) for field, value in ordered}
-    if len(of_files) > 1:
-        begin = 0
-        for name, own in of_files.items():
-            groups[f"file={name}"] = np.arange(begin, begin + len(own))
-            begin += len(own)
+    for field in (*GROUPS, "file") if len(files) > 1 else GROUPS:
+        groups |= {
+            f"{name}={value}": np.array(rows[name, value]) for name, value in rows if name == field
+        }
     return items, groups
 
 
@@ -308,59 +322,7 @@ class ContrastivePairs:
 
     def to_dict(self) -> dict[str, object]:
         """The figures as JSON values."""
-        return {
-            "schema": 1,
-            "items": self.items,
-            "sentences": self.sentences,
-            "words": dict(self.words),
-        }
-
-
-def _made(options: PairsOptions, notices: Notices) -> ContrastivePairs:
-    """Write the items of k-best lists, a JSON object a line; at most one a list.
-
-    InputError if no list has an item. Memory: the references, and the lists of a document.
-    """
-    from rerank.commands.list_run import ListRun
-    from rerank.corpus.spelling import nfc_lines
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.files.paths import display
-    from rerank.formats.translations import read_references
-
-    lists, given = options.lists.lists(), options.items
-    kind = _words_of(given, notices)
-    check_outputs((given.out,), (*lists.files, *given.texts.references))
-    sentences, found = 0, Counter[str]()
-    with ListRun.open(lists, notices) as source, atomic(given.out) as file:
-        texts = read_references(given.texts.references, source.documents, notices)
-        texts = nfc_lines(texts) if lists.in_nfc else texts
-        for name, kbest in source.read():
-            of_document = texts[kbest.first : kbest.first + len(kbest)]
-            for t in range(len(kbest)):
-                sentences += 1
-                candidates = [kbest.tokens(row) for row in kbest.rows(t)]
-                item = contrast_of(candidates, [own.split() for own in of_document[t]], kind)
-                if item is None:
-                    continue
-                found[item.word] += 1
-                before = [of_document[i][0] for i in range(max(0, t - given.context), t)]
-                line = {
-                    "id": f"{name}:{t + 1}",
-                    "context": [own.decode() for own in before if own.strip()],
-                    "right": item.right.decode(),
-                    "wrong": [own.decode() for own in item.wrong],
-                    "phenomenon": given.word_class,
-                    **({"pronoun": item.word} if given.word_class == "pronouns" else {}),
-                }
-                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-        if not found:
-            raise InputError(
-                f"expected candidates that differ in one word of {given.word_class}, which a "
-                "reference has and their others have not, found none; give longer lists or "
-                "another class",
-                source=display(lists.kbest),
-            )
-    return ContrastivePairs(found.total(), sentences, dict(found.most_common()))
+        return {"schema": 1, **asdict(self)}
 
 
 def _words_of(given: Items, notices: Notices) -> frozenset[str]:

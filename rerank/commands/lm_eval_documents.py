@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lm.corpus import Corpus
     from rerank.metrics.accuracy import Array
     from rerank.notices import Notices
-    from rerank.report.language_models import CoherenceReport, NextSentenceReport
+    from rerank.report.language_models import CoherenceReport
 
 _UNNAMED = "\0"  # in place of a name; no argument of a command has this character
 SEED_OF_MODELS = Whole(0, 2**31 - 1)
@@ -86,7 +86,7 @@ class PermutationOptions:
         default=20,
     )
     seed: int = option("Random seed of permutations.", type=SEED_OF_MODELS, default=1)
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
@@ -128,7 +128,7 @@ class NextSentenceOptions:
     errors: str | None = option(
         "Write the wrong choices to this file, one JSON object per line.", type=FILE, default=None
     )
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
@@ -175,10 +175,53 @@ def next_sentence(options: NextSentenceOptions) -> None:
     Example:
       rerank lm-eval next-sentence --lm clstm.lm --lm rnnlm.lm --errors wrong.jsonl test.en
     """
+    import numpy as np
+
+    from rerank.commands.texts import interned, renumbered
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.metrics.accuracy import SCORES, outcomes_of
+    from rerank.report.language_models import ModelFacts, NextSentenceReport
+    from rerank.scorers.models import broken_models, open_forward_model
+
+    given, settings, errors = options.given, options.blocks, options.errors
+    topics, labels = settings.topics, None
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
-        result = _followed(options, notices)
-    print_result(result, options.form)
+        check_outputs((errors,) if errors else (), (given.text, *((topics,) if topics else ())))
+        opened = given.opened(options.machine, open_forward_model)
+        _check_topics(opened, settings)
+        text = EvaluationText.read(given.text, given.parting, notices)
+        if topics is not None:
+            beside = text.corpus, text.name, given.parting, notices
+            words, labels = interned(topics, "topics", *beside)
+        blocks, left_out = _blocks(text, settings, None if labels is None else labels.tokens)
+        outcomes = {}
+        with atomic(errors) if errors else nullcontext() as file:
+            for name, folder, saved in opened:
+                corpus, oov = text.encoded(saved, name, notices)
+                if labels is not None and "topics" in saved.side:
+                    known = renumbered(labels, words, saved.side["topics"])
+                    corpus = replace(corpus, side={"topics": known})
+                matrices = _matrices(saved, corpus, blocks)
+                with broken_models(folder):
+                    own = [*progress(matrices, label=name, unit="blocks", total=len(blocks))]
+                if file is not None:
+                    for b, (block, by_score) in enumerate(zip(blocks, own, strict=True)):
+                        file.writelines(_wrong(text, name, b, block, by_score))
+                outcomes[ModelFacts.of(name, saved, oov)] = {
+                    score: np.concatenate([outcomes_of(by_score[score]) for by_score in own])
+                    for score in SCORES
+                }
+    about = {
+        "blocks": len(blocks),
+        "block": settings.block,
+        "context": settings.context,
+        "candidates": settings.candidates,
+        "left_out": left_out,
+        "seed": settings.seed,
+    }
+    documents = [own.document for block in blocks for own in block]
+    print_result(NextSentenceReport.of(outcomes, documents, about), options.form)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +314,7 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
             log_probs = log_probs_of_orders(saved, corpus, orders)
             found = progress(log_probs, label=name, unit="documents", total=len(orders))
             with broken_models(folder):
-                outcomes[ModelFacts(name, saved.digest, saved.model.order, oov)] = [
+                outcomes[ModelFacts.of(name, saved, oov)] = [
                     (own[0] > own[1:]) + 0.5 * (own[0] == own[1:]) for own in found
                 ]
         paired = [PermutedDocument(d, own.shape[1], len(own)) for d, own in orders.items()]
@@ -297,17 +340,6 @@ class Passage:
 
 
 Block = Sequence[Passage]
-
-
-def passages_of(
-    corpus: Corpus, size: int, topics: NDArray[np.int32] | None = None
-) -> list[Passage]:
-    """Passages of `size` sentences of each document; topics: (T,) those of the sentences."""
-    return [
-        Passage(d, last - size + 1, last, None if topics is None else int(topics[last]))
-        for d, (begin, end) in enumerate(pairwise(corpus.documents.tolist()))
-        for last in range(begin + size - 1, end, size)
-    ]
 
 
 def separate(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
@@ -360,79 +392,13 @@ def _dealt(passages: Block, size: int) -> list[Block]:
 CANDIDATES = {"separate": separate, "consecutive": consecutive, "same-topic": of_one_topic}
 
 
-def _followed(options: NextSentenceOptions, notices: Notices) -> NextSentenceReport:
-    """Accuracy of language models in choosing the next sentence.
-
-    In each block of passages, the next sentence of each is chosen among those of all. The context
-    is read as the beginning of a document. Scores: those of `rerank.metrics.accuracy.SCORES`, of
-    log p with `</s>`. A model that is given topics is given that of each candidate (Ghosh et al.
-    2016, §4.3). InputError if the text has no block.
-    """
-    import numpy as np
-
-    from rerank.commands.texts import interned, renumbered
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.metrics.accuracy import SCORES, outcomes_of
-    from rerank.report.language_models import Accuracy, ModelFacts, NextSentenceReport
-    from rerank.scorers.models import broken_models, open_forward_model
-
-    given, settings, errors = options.given, options.blocks, options.errors
-    topics = settings.topics
-    check_outputs((errors,) if errors else (), (given.text, *((topics,) if topics else ())))
-    opened = given.opened(options.machine, open_forward_model)
-    _check_topics([(folder, saved) for _, folder, saved in opened], settings)
-    text = EvaluationText.read(given.text, given.parting, notices)
-    words, labels = list[bytes](), None
-    if topics is not None:
-        beside = text.corpus, text.name, given.parting, notices
-        words, labels = interned(topics, "topics", *beside)
-    blocks, left_out = _blocks(text, settings, None if labels is None else labels.tokens)
-    outcomes: dict[str, dict[str, Array]] = {}
-    models: dict[ModelFacts, dict[str, Accuracy]] = {}
-    with atomic(errors) if errors else nullcontext() as file:
-        for name, folder, saved in opened:
-            corpus, oov = text.encoded(saved, name, notices)
-            if labels is not None and "topics" in saved.side:
-                known = renumbered(labels, words, saved.side["topics"])
-                corpus = replace(corpus, side={"topics": known})
-            matrices = _matrices(saved, corpus, blocks)
-            with broken_models(folder):
-                own = [*progress(matrices, label=name, unit="blocks", total=len(blocks))]
-            if file is not None:
-                for b, (block, by_score) in enumerate(zip(blocks, own, strict=True)):
-                    file.writelines(_wrong(text, name, b, block, by_score))
-            outcomes[name] = {
-                score: np.concatenate([outcomes_of(by_score[score]) for by_score in own])
-                for score in SCORES
-            }
-            facts = name, saved.digest, saved.model.order, oov, saved.model.head.normalised
-            accuracies = {score: Accuracy.of(one) for score, one in outcomes[name].items()}
-            models[ModelFacts(*facts)] = accuracies
-    return NextSentenceReport(
-        models,
-        NextSentenceReport.compared(
-            {name: own["normalised"] for name, own in outcomes.items()},
-            np.array([own.document for block in blocks for own in block]),
-            settings.seed,
-        ),
-        {
-            "blocks": len(blocks),
-            "block": settings.block,
-            "context": settings.context,
-            "candidates": settings.candidates,
-            "left_out": left_out,
-            "seed": settings.seed,
-        },
-    )
-
-
-def _check_topics(opened: Sequence[tuple[Path, SavedModel]], settings: Blocks) -> None:
+def _check_topics(opened: Sequence[tuple[str, Path, SavedModel]], settings: Blocks) -> None:
     """UsageError for models that need what this command does not read, or for topics amiss."""
     from rerank.formats.translations import check_files
     from rerank.scorers.models import refuse
 
     needed: dict[str, str] = {}
-    for folder, saved in opened:
+    for _, folder, saved in opened:
         if {*saved.side} == {*saved.model.context.side_information} == {"topics"}:
             needed.setdefault("topics", str(folder))
         else:
@@ -445,10 +411,18 @@ def _check_topics(opened: Sequence[tuple[Path, SavedModel]], settings: Blocks) -
 def _blocks(
     text: EvaluationText, settings: Blocks, topics: NDArray[np.int32] | None
 ) -> tuple[list[Block], int]:
-    """The blocks of a text, and how many passages are in none; InputError without a block."""
+    """The blocks of a text, and how many passages are in none; InputError without a block.
+
+    topics: (T,) those of the sentences.
+    """
     import numpy as np
 
-    passages, kind = passages_of(text.corpus, settings.context + 1, topics), settings.candidates
+    size, kind = settings.context + 1, settings.candidates
+    passages = [
+        Passage(d, last - size + 1, last, None if topics is None else int(topics[last]))
+        for d, (begin, end) in enumerate(pairwise(text.corpus.documents.tolist()))
+        for last in range(begin + size - 1, end, size)
+    ]
     rng = np.random.default_rng(settings.seed)
     blocks = CANDIDATES[kind](passages, settings.block, settings.blocks, rng)
     if blocks:
@@ -464,8 +438,8 @@ def _blocks(
         cure = f"give --block {number} or less"
         cure += ", or --candidates consecutive" * (len(passages) > number)
     raise InputError(
-        f"expected {settings.block} {what.get(kind, '')}passages of "
-        f"{settings.context + 1} sentences, found {number}; {cure}",
+        f"expected {settings.block} {what.get(kind, '')}passages of {size} sentences, found "
+        f"{number}; {cure}",
         source=text.name,
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from rerank.options import Command, argument, option, part, record
 from rerank.values import FILE, FOLDER
 
 if TYPE_CHECKING:
-    from lm.discourse import Pair, RelationClassifier
+    from lm.discourse import Pair
     from rerank.notices import Notices
 
 TRAIN = "train"  # the split that is trained on
@@ -34,7 +34,7 @@ class RelationTrainOptions:
 
     annotated: str = argument("ANNOTATED", type=FILE)
     out: Path = option("New folder for the classifier.", type=FOLDER, metavar="DIR")
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
@@ -59,10 +59,39 @@ def train(options: RelationTrainOptions) -> None:
     Example:
       rerank relations train gum.jsonl.gz --out relations.model
     """
+    from lm.discourse import fit
+    from rerank.files.lines import InputFiles, digest
+    from rerank.files.outputs import check_new_folder
+
+    annotated, out = options.annotated, options.out
     with options.messages.warnings() as notices:
-        figures = _trained(options.annotated, options.out, notices)
+        check_new_folder(out)
+        inputs = InputFiles([annotated])
+        splits = _read(annotated, notices)
+        pairs, labels = splits.get(TRAIN, ([], []))
+        if len(set(labels)) < 2:
+            raise InputError(
+                f"expected documents of the split {TRAIN!r} with at least two relations between "
+                f"neighbouring sentences, null among them, found {len(set(labels))}",
+                source=display(annotated),
+            )
+        classifier = fit(pairs, labels)
+        most = Counter(labels).most_common(1)[0][0]
+        accuracies = {
+            split: SplitAccuracy(
+                len(own), classifier.accuracy(own, known), known.count(most) / len(known)
+            )
+            for split, (own, known) in splits.items()
+            if own
+        }
+        figures = RelationFigures([label.decode() for label in classifier.labels], accuracies)
+        inputs.check()
+        out.mkdir(parents=True, exist_ok=True)
+        data = {"file": Path(annotated).name}
+        data |= {"digest": digest(annotated)} if Path(annotated).is_file() else {}
+        classifier.save(out, {"data": data, "figures": asdict(figures)})
     if options.form == "json":
-        show(json.dumps({"schema": 1, **figures.as_json()}, ensure_ascii=False))
+        show(json.dumps({"schema": 1, **asdict(figures)}, ensure_ascii=False))
     else:
         show(figures.to_text())
 
@@ -77,9 +106,25 @@ def label(options: RelationLabelOptions) -> None:
     Example:
       rerank relations label --model relations.model train.en --out train.relations
     """
+    from lm.discourse import RelationClassifier
+    from lm.vocabulary import words_of
+    from rerank.files.lines import read_lines
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.scorers.models import valid_files
+
+    text, docs = options.text, options.documents.file
+    labels: list[bytes] = []
     with options.messages.warnings() as notices:
-        n = _labelled(options, notices)
-    options.messages.announce(f"{n:,} sentences labelled")
+        check_outputs([options.out], [text, *([docs] if docs else [])])
+        with valid_files():
+            classifier = RelationClassifier.load(options.model)
+        lines = [words_of(line) for line in read_lines(text, notices)]
+        for document in _documents(lines, docs, text, notices):
+            blank = not docs and not any(document)
+            labels += [b""] * len(document) if blank else classifier.relations(document)
+        with atomic(options.out) as file:
+            file.writelines(label + b"\n" for label in labels)
+    options.messages.announce(f"{sum(map(bool, labels)):,} sentences labelled")
 
 
 COMMAND = click.Group(
@@ -96,79 +141,28 @@ COMMAND = click.Group(
 class SplitAccuracy:
     """Accuracy on the neighbouring sentences of a split, and that of the majority class.
 
-    majority: share of the label that is the most frequent one in training.
+    majority_class: share of the label that is the most frequent one in training.
     """
 
-    split: str
     pairs: int
     accuracy: float
-    majority: float
+    majority_class: float
 
 
 @dataclass(frozen=True, slots=True)
 class RelationFigures:
     """Labels of a classifier, and its accuracy on each split of the annotated documents."""
 
-    labels: tuple[str, ...]
-    splits: tuple[SplitAccuracy, ...]
+    labels: Sequence[str]
+    splits: Mapping[str, SplitAccuracy]
 
     def to_text(self) -> str:
         """A line for each split, with TABs, after that of the columns."""
         rows = [
-            f"{one.split}\t{one.pairs}\t{one.accuracy:.4f}\t{one.majority:.4f}"
-            for one in self.splits
+            f"{split}\t{one.pairs}\t{one.accuracy:.4f}\t{one.majority_class:.4f}"
+            for split, one in self.splits.items()
         ]
         return "\n".join(["split\tpairs\taccuracy\tmajority class", *rows])
-
-    def as_json(self) -> dict[str, object]:
-        """The figures by name."""
-        return {
-            "labels": list(self.labels),
-            "splits": {
-                one.split: {
-                    "pairs": one.pairs,
-                    "accuracy": one.accuracy,
-                    "majority_class": one.majority,
-                }
-                for one in self.splits
-            },
-        }
-
-
-def _trained(annotated: str, out: Path, notices: Notices) -> RelationFigures:
-    """Train a classifier on annotated documents into a new folder; its accuracy."""
-    from lm.discourse import fit
-    from rerank.files.lines import InputFiles, digest
-    from rerank.files.outputs import check_new_folder
-
-    check_new_folder(out)
-    inputs = InputFiles([annotated])
-    splits = _read(annotated, notices)
-    pairs, labels = splits.get(TRAIN, ([], []))
-    if len(set(labels)) < 2:
-        raise InputError(
-            f"expected documents of the split {TRAIN!r} with at least two relations between "
-            f"neighbouring sentences, null among them, found {len(set(labels))}",
-            source=display(annotated),
-        )
-    classifier = fit(pairs, labels)
-    most = Counter(labels).most_common(1)[0][0]
-    figures = RelationFigures(
-        tuple(label.decode() for label in classifier.labels),
-        tuple(
-            SplitAccuracy(
-                split, len(own), classifier.accuracy(own, known), known.count(most) / len(known)
-            )
-            for split, (own, known) in splits.items()
-            if own
-        ),
-    )
-    inputs.check()
-    out.mkdir(parents=True, exist_ok=True)
-    data = {"file": Path(annotated).name}
-    data |= {"digest": digest(annotated)} if Path(annotated).is_file() else {}
-    classifier.save(out, {"data": data, "figures": figures.as_json()})
-    return figures
 
 
 def _read(path: str, notices: Notices) -> dict[str, Annotated]:
@@ -203,29 +197,6 @@ def _text(found: Any) -> bytes:
     if not isinstance(found, str) or not found or " " in found:
         raise TypeError(f"found {found!r:.40}, not a word")
     return found.encode()
-
-
-def _labelled(options: RelationLabelOptions, notices: Notices) -> int:
-    """Write the relation of each sentence of a text; the number of sentences."""
-    from lm.discourse import RelationClassifier
-    from lm.shards import ModelError
-    from lm.vocabulary import words_of
-    from rerank.files.lines import read_lines
-    from rerank.files.outputs import atomic, check_outputs
-
-    text, docs = options.text, options.documents.file
-    check_outputs([options.out], [text, *([docs] if docs else [])])
-    try:
-        classifier: RelationClassifier = RelationClassifier.load(options.model)
-    except ModelError as fault:
-        raise InputError(str(fault)) from None
-    lines = [words_of(line) for line in read_lines(text, notices)]
-    labels: list[bytes] = []
-    for document in _documents(lines, docs, text, notices):
-        labels += classifier.relations(document) if docs or any(document) else [b""] * len(document)
-    with atomic(options.out) as file:
-        file.writelines(label + b"\n" for label in labels)
-    return sum(map(bool, labels))
 
 
 def _documents(

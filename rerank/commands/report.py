@@ -15,10 +15,8 @@ from rerank.values import FILE, FOLDER, SEED, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
     from rerank.files.paths import FilePath
-    from rerank.formats.weights import Weights
     from rerank.notices import Notices
-    from rerank.report.evaluation import Evaluation
-    from rerank.report.run_report import Decoding, RunReport
+    from rerank.report.run_report import RunReport
 
 SYSTEMS = ("baseline", "decoded")
 
@@ -141,6 +139,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.formats.translations import read_translation, read_with_documents
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
+    from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import (
         Decoding,
@@ -149,6 +148,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         shown_documents,
     )
     from rerank.signature import __version__
+    from rerank.tuning.objective import metrics_of
 
     given, page = options.decoding, options.page
     score_files = options.measures.score_files(SYSTEMS)
@@ -167,10 +167,20 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     )
     decoding = Decoding(given.trace, given.baseline, documents, notices)
     explanation = Explanation.of(decoding.noted())
-    weights = Weights({})
-    if given.decoding_weights is not None:
-        weights = read_weights(given.decoding_weights, notices)
-    evaluation = _evaluation(options, weights, decoding, targets, score_files, notices)
+    tuned, measures = given.decoding_weights, options.measures
+    weights = Weights({}) if tuned is None else read_weights(tuned, notices)
+    if metrics_of(str(weights.provenance.get("objective", ""))):  # else no metric has a role
+        measures = replace(measures, weights=tuned)
+    texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+    evaluation = evaluate(
+        documents,
+        EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
+        measures,
+        notices,
+        metrics=measures.loaded_metrics(),
+        score_files=score_files,
+        seed=page.seed,
+    )
     summary = None
     if given.summary is not None:
         summary = read_summary(given.summary, documents.ids, notices)
@@ -187,6 +197,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     }
     result = RunReport(
         page.title or f"Reranking of {documents.n_sentences:,} sentences",
+        __version__,
         evaluation,
         explanation,
         reported_documents(decoding, evaluation, summary, targets, sources, chosen),
@@ -197,36 +208,9 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             (what, Path(path).name, digest(path).removeprefix("sha256:"))
             for what, path in files.items()
         ],
-        __version__,
     )
     inputs.check()
     return result
-
-
-def _evaluation(
-    options: ReportOptions,
-    weights: Weights,
-    decoding: Decoding,
-    targets: list[list[bytes]],
-    score_files: dict[str, list[str]],
-    notices: Notices,
-) -> Evaluation:
-    """Scores of the baseline and of the decoding, with roles of metrics if the weights tell any."""
-    from rerank.report.comparison import EvaluatedTexts, SystemText
-    from rerank.tuning.objective import metrics_of
-
-    measures = options.measures
-    if metrics_of(str(weights.provenance.get("objective", ""))):
-        measures = replace(measures, weights=options.decoding.decoding_weights)
-    texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
-    return measures.evaluate(
-        decoding.documents,
-        EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
-        notices,
-        metrics=measures.loaded_metrics(),
-        score_files=score_files,
-        seed=options.page.seed,
-    )
 
 
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
@@ -234,14 +218,21 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     from rerank.formats.translations import files_of
 
     given, described = options.decoding, options.texts
-    own = {"trace": given.trace, "baseline": given.baseline, "summary": given.summary}
-    own |= {"weights": given.decoding_weights}
-    files: dict[str, FilePath] = {name: path for name, path in own.items() if path is not None}
+    files: dict[str, FilePath | None] = {
+        "trace": given.trace,
+        "baseline": given.baseline,
+        "summary": given.summary,
+        "weights": given.decoding_weights,
+    }
     if described.source is not None:
         files["source"] = files_of([described.source], "source")[0]
     if described.documents.file is not None:
         files["documents"] = files_of([described.documents.file], "documents")[0]
-    files |= {f"scores {i}": path for i, path in enumerate(dict.fromkeys(scores), 1)}
-    files |= {f"words {i}": path for i, path in enumerate(options.measures.files, 1)}
-    references = files_of(described.references.references, "reference")
-    return files | {f"reference {i}": path for i, path in enumerate(references, 1)}
+    several = {
+        "scores": dict.fromkeys(scores),
+        "words": options.measures.files,
+        "reference": files_of(described.references.references, "reference"),
+    }
+    for what, paths in several.items():
+        files |= {f"{what} {i}": path for i, path in enumerate(paths, 1)}
+    return {what: path for what, path in files.items() if path is not None}

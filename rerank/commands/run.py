@@ -46,6 +46,12 @@ DEVICE_HELP = "Device for language models: cpu, cuda, cuda:N, or auto, CUDA wher
 THREADS_HELP = "CPU threads for language models [default: one; more for large models]."
 MOST_THREADS = 512  # that a process should start
 DOCUMENT_CACHE = 0.1  # the best share on subtitles, with 6 % less perplexity
+_FORMS = {  # of results, and what --help says of them
+    ("text", "json"): "Output as text or as JSON.",
+    ("text", "json", "tsv"): "Output as text, as JSON, or as TSV; the latter two with all digits.",
+    ("text", "json", "tsv", "latex", "markdown"): "Output as text; as JSON or TSV, with all "
+    "digits; or as a table for LaTeX (booktabs) or Markdown.",
+}
 _LOG_SECONDS = 60  # between two lines about the progress of work
 SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
@@ -350,9 +356,12 @@ def default_weight_option() -> Any:
     )
 
 
-def form_option(*forms: str, help: str) -> Any:
-    """`--format`: the field of a record for the form of what is printed or written."""
-    return option(help, "--format", type=click.Choice(forms), default=forms[0])
+def form_option(*forms: str, help: str | None = None) -> Any:
+    """`--format`: the field of a record for the form of what is printed or written.
+
+    help: that of `_FORMS`, if none is given.
+    """
+    return option(help or _FORMS[forms], "--format", type=click.Choice(forms), default=forms[0])
 
 
 def parting_option(*, rare: bool = False) -> Any:

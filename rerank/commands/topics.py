@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from rerank.commands.run import Messages, form_option, parting_option, print_result
 from rerank.corpus.reading import DocumentOptions
-from rerank.errors import InputError, UsageError
+from rerank.errors import UsageError
 from rerank.options import Command, argument, option, part, record
 from rerank.signature import __version__
 from rerank.values import FILE, FOLDER, MOST_LINES, TableName, Whole
-
-if TYPE_CHECKING:
-    from lm.corpus import Corpus
-    from lm.topics import SavedTopics
-    from rerank.notices import Notices
 
 MOST_TOPICS = 1 << 16
 WORDS_SHOWN = 8  # of each topic
@@ -50,7 +44,7 @@ class TopicLearnOptions:
     seed: int = option("Random seed.", type=Whole(0, 2**31 - 1), default=1)
     parting: str = parting_option()
     out: Path = option("New folder for the topic model.", type=FOLDER, metavar="DIR")
-    form: str = form_option("text", "json", help="Output as text or as JSON.")
+    form: str = form_option("text", "json")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
@@ -75,9 +69,46 @@ def learn(options: TopicLearnOptions) -> None:
     Example:
       rerank topics learn train.en --topics-number 50 --out topics.model
     """
+    import numpy as np
+
+    from lm.composition import TOPIC_MODELS, load
+    from lm.corpus import intern, renumber
+    from lm.topics import SavedTopics, TopicModel, strongest_words
+    from rerank.commands.texts import check_text, frequent_words
+    from rerank.files.lines import InputFiles, digest, read_lines
+    from rerank.files.outputs import check_new_folder
+
+    text, out = options.text, options.out
     with options.messages.warnings() as notices:
-        found = _learned(options, notices)
-    print_result(found, options.form)
+        check_new_folder(out)
+        if find_spec("sklearn") is None:
+            raise UsageError("topics learn needs scikit-learn: pip install 'rerank-mt[topics]'")
+        inputs = InputFiles((text,))
+        words, raw = intern(read_lines(text, notices), options.parting)
+        check_text(raw, text, notices)
+        vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
+        corpus = renumber(raw, words, vocabulary)
+        model = TopicModel(len(vocabulary), options.topics_number)
+        try:
+            model.learn(load(TOPIC_MODELS[options.topic_model]), corpus, options.seed)
+        except ValueError as fault:
+            raise UsageError(f"--topics-number {options.topics_number}: {fault}") from None
+        topics = model.of_corpus(corpus)
+        sizes = np.bincount(topics, minlength=1 + model.topics).tolist()
+        strongest = [[], *strongest_words(model, corpus, topics, WORDS_SHOWN)]
+        learned = LearnedTopics(
+            tuple(
+                Topic(str(z), size, tuple(word.decode() for word in vocabulary.decode(ids)))
+                for z, (size, ids) in enumerate(zip(sizes, strongest, strict=True))
+            )
+        )
+        inputs.check()
+        data = {"file": Path(text).name}
+        data |= {"digest": digest(text)} if Path(text).is_file() else {}
+        out.mkdir(parents=True, exist_ok=True)
+        about = {"rerank": __version__, "data": data, "seed": options.seed}
+        SavedTopics(model, vocabulary).save(out, about | {"topic_model": options.topic_model})
+    print_result(learned, options.form)
 
 
 def label(options: TopicLabelOptions) -> None:
@@ -89,9 +120,37 @@ def label(options: TopicLabelOptions) -> None:
     Example:
       rerank topics label --model topics.model train.en --out train.topics
     """
+    from lm.corpus import DOCUMENTS, Corpus
+    from lm.topics import SavedTopics
+    from lm.vocabulary import words_of
+    from rerank.commands.texts import documents_beside
+    from rerank.files.lines import read_lines
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.scorers.models import valid_files
+
+    text, docs = options.text, options.documents.file
     with options.messages.warnings() as notices:
-        n = _labelled(options, notices)
-    options.messages.announce(f"{n:,} sentences labelled")
+        if docs is not None and options.parting != "blank":
+            raise UsageError(
+                f"--documents {options.parting}: with --docs every line is a sentence; leave one "
+                "of them out"
+            )
+        check_outputs([options.out], [text, *([docs] if docs else [])])
+        with valid_files():
+            saved = SavedTopics.load(options.model)
+        lines = list(read_lines(text, notices))
+        if docs is not None:
+            documents_beside(text, docs, len(lines), notices)
+            parsed: list[list[bytes] | None] = [words_of(line) for line in lines]
+        else:
+            parsed = list(map(DOCUMENTS[options.parting], lines))
+        sentences = [saved.vocabulary.encode(words) for words in parsed if words is not None]
+        labels = iter(saved.model.of_corpus(Corpus.of([sentences])).tolist())
+        with atomic(options.out) as file:
+            for line, words in zip(lines, parsed, strict=True):
+                label = line.strip(b" ") if words is None else str(next(labels)).encode()
+                file.write(label + b"\n")
+    options.messages.announce(f"{len(sentences):,} sentences labelled")
 
 
 COMMAND = click.Group(
@@ -115,7 +174,10 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class LearnedTopics:
-    """The topics of the text from which they were learned; label 0 is that of no words."""
+    """The topics of the text from which they were learned, those of no sentence included.
+
+    Label 0 is that of no words.
+    """
 
     topics: tuple[Topic, ...]
 
@@ -126,104 +188,4 @@ class LearnedTopics:
 
     def to_dict(self) -> dict[str, object]:
         """The topics as JSON values."""
-        rows = [
-            {"label": one.label, "sentences": one.sentences, "words": list(one.words)}
-            for one in self.topics
-        ]
-        return {"schema": 1, "topics": rows}
-
-
-def _learned(options: TopicLearnOptions, notices: Notices) -> LearnedTopics:
-    """The topics of a text, whose model is written into a new folder.
-
-    UsageError without scikit-learn, or if the text is too short for so many topics. Memory: that
-    of the learner, and 8 (1 + topics) bytes for each word of 1,024 sentences.
-    """
-    from lm.composition import TOPIC_MODELS, load
-    from lm.corpus import build_vocabulary, intern, renumber
-    from lm.topics import SavedTopics, TopicModel
-    from rerank.commands.texts import check_text
-    from rerank.files.lines import InputFiles, digest, read_lines
-    from rerank.files.outputs import check_new_folder
-
-    text, out = options.text, options.out
-    check_new_folder(out)
-    if find_spec("sklearn") is None:
-        raise UsageError("topics learn needs scikit-learn: pip install 'rerank-mt[topics]'")
-    inputs = InputFiles((text,))
-    words, raw = intern(read_lines(text, notices), options.parting)
-    check_text(raw, text, notices)
-    vocabulary = build_vocabulary(words, raw, options.vocabulary, least=options.min_count)
-    if not vocabulary.words:
-        raise UsageError(
-            f"--vocab-min-count {options.min_count}: no word is so frequent; choose a smaller one"
-        )
-    corpus = renumber(raw, words, vocabulary)
-    model = TopicModel(len(vocabulary), options.topics_number)
-    try:
-        model.learn(load(TOPIC_MODELS[options.topic_model]), corpus, options.seed)
-    except ValueError as fault:
-        raise UsageError(f"--topics-number {options.topics_number}: {fault}") from None
-    saved = SavedTopics(model, vocabulary)
-    learned = _described(saved, corpus)
-    inputs.check()
-    data = {"file": Path(text).name}
-    data |= {"digest": digest(text)} if Path(text).is_file() else {}
-    out.mkdir(parents=True, exist_ok=True)
-    about = {"rerank": __version__, "data": data, "seed": options.seed}
-    saved.save(out, about | {"topic_model": options.topic_model})
-    return learned
-
-
-def _described(saved: SavedTopics, corpus: Corpus) -> LearnedTopics:
-    """The topics of the training text, those of no sentence included."""
-    import numpy as np
-
-    from lm.topics import strongest_words
-
-    model, vocabulary = saved.model, saved.vocabulary
-    topics = model.of_corpus(corpus)
-    sizes = np.bincount(topics, minlength=1 + model.topics).tolist()
-    strongest = [[], *strongest_words(model, corpus, topics, WORDS_SHOWN)]
-    return LearnedTopics(
-        tuple(
-            Topic(str(z), size, tuple(word.decode() for word in vocabulary.decode(ids)))
-            for z, (size, ids) in enumerate(zip(sizes, strongest, strict=True))
-        )
-    )
-
-
-def _labelled(options: TopicLabelOptions, notices: Notices) -> int:
-    """Write the topic of each sentence of a text; the number of sentences."""
-    from lm.corpus import DOCUMENTS, Corpus
-    from lm.shards import ModelError
-    from lm.topics import SavedTopics
-    from lm.vocabulary import words_of
-    from rerank.commands.texts import documents_beside
-    from rerank.files.lines import read_lines
-    from rerank.files.outputs import atomic, check_outputs
-
-    text, docs = options.text, options.documents.file
-    if docs is not None and options.parting != "blank":
-        raise UsageError(
-            f"--documents {options.parting}: with --docs every line is a sentence; leave one of "
-            "them out"
-        )
-    check_outputs([options.out], [text, *([docs] if docs else [])])
-    try:
-        saved = SavedTopics.load(options.model)
-    except ModelError as fault:
-        raise InputError(str(fault)) from None
-    lines = list(read_lines(text, notices))
-    if docs is not None:
-        documents_beside(text, docs, len(lines), notices)
-        parsed: list[list[bytes] | None] = [words_of(line) for line in lines]
-    else:
-        parsed = list(map(DOCUMENTS[options.parting], lines))
-    sentences = [saved.vocabulary.encode(words) for words in parsed if words is not None]
-    labels = iter(saved.model.of_corpus(Corpus.of([sentences])).tolist())
-    with atomic(options.out) as file:
-        for line, words in zip(lines, parsed, strict=True):
-            label = line.strip(b" ") if words is None else str(next(labels)).encode()
-            file.write(label + b"\n")
-    return len(sentences)
+        return {"schema": 1, **asdict(self)}

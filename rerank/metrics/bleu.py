@@ -101,11 +101,8 @@ class Bleu(TextMetric):
         return ((split(line.decode().rstrip()).encode() for line in group) for group in groups)
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """BLEU (…) of summed statistics (…, 9): sacrebleu's, `smooth exp`.
-
-        They are counts, though beside those of other metrics they may be float64.
-        """
-        return corpus_bleu(summed.astype(np.int64))
+        """BLEU (…) of summed statistics (…, 9): sacrebleu's, `smooth exp`."""
+        return corpus_bleu(summed)
 
     def signature(self, n_references: int) -> str:
         """Signature of the corpus score, from sacrebleu; a tokenizer of Moses has its version."""
@@ -128,13 +125,14 @@ def _refuse_to_download(name: str) -> None:
             raise UsageError(f"tokenizer {name!r} needs {model}; download it there from {url}")
 
 
-def corpus_bleu(summed: Statistics, *, effective_order: bool = False) -> NDArray[np.float64]:
+def corpus_bleu(summed: Rows, *, effective_order: bool = False) -> NDArray[np.float64]:
     """BLEU in 0..100 of summed statistics (…, 9), shape (…): sacrebleu's, `smooth exp`.
 
+    They are counts, though beside those of other metrics they may be float64.
     Equal to the last bit, because the same operations run in the same order. `effective_order`
     leaves out the orders longer than the hypothesis, as sacrebleu does for single sentences.
     """
-    rows = np.ascontiguousarray(summed).astype(np.int64, casting="same_kind", copy=False)
+    rows = np.ascontiguousarray(summed).astype(np.int64, copy=False)
     return _scores(rows.reshape(-1, WIDTH), effective_order).reshape(rows.shape[:-1])
 
 

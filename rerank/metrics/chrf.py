@@ -115,7 +115,7 @@ def _statistics(texts: Columns, sources: Columns, longest: int) -> Statistics:
                     row[3 * j] = max(n - j, 0) if length > j else 0
                     row[3 * j + 1] = max(length - j, 0)
                     row[3 * j + 2] = matches[j]
-                sentence_score = score(row)
+                sentence_score = f_score(row[0::3], row[1::3], row[2::3])
                 if sentence_score > best[k]:
                     best[k] = sentence_score
                     counts[k] = row
@@ -127,14 +127,8 @@ def _scores(rows: Statistics) -> NDArray[np.float64]:
     """chrF2 of each row (m, 18)."""
     scores = np.empty(len(rows))
     for m in range(len(rows)):
-        scores[m] = score(rows[m])
+        scores[m] = f_score(rows[m, 0::3], rows[m, 1::3], rows[m, 2::3])
     return scores
-
-
-@njit(cache=True)
-def score(row: Statistics) -> float:
-    """chrF2 of one row (18,), compiled, for compiled callers."""
-    return f_score(row[0::3], row[1::3], row[2::3])
 
 
 @njit(cache=True)

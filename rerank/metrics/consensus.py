@@ -248,7 +248,8 @@ class PairwiseBleu(ExpectedUtility):
         ids, starts, _ = numbered_words(blob, spans)
         logs = np.log(np.arange(1.0, np.diff(starts).max() + 1))
         sets = _sets(ids, starts, bleu.ORDER)
-        return _expected_bleu(sets, np.diff(starts), np.ascontiguousarray(marginals.T), logs).T
+        columns, idle = np.ascontiguousarray(marginals.T), ~marginals.any(axis=0)
+        return _expected_bleu(sets, np.diff(starts), columns, idle, logs).T
 
     def matches(self, t: int) -> Integers:
         """Clipped matches (K, K, 4) of the n-grams of any two candidates of sentence t."""
@@ -263,7 +264,8 @@ class PairwiseChrf(ExpectedUtility):
         """Expected chrF2 (A, K)."""
         ids, starts = chrf.numbered_characters(blob, spans)
         sets = _sets(ids, starts, chrf.ORDER)
-        return _expected_chrf(sets, np.diff(starts), np.ascontiguousarray(marginals.T)).T
+        columns, idle = np.ascontiguousarray(marginals.T), ~marginals.any(axis=0)
+        return _expected_chrf(sets, np.diff(starts), columns, idle).T
 
 
 class TextSets(NamedTuple):
@@ -359,10 +361,14 @@ def _population(word: int) -> int:
 
 
 @njit(cache=True)
-def _expected_bleu(sets: TextSets, lengths: Integers, marginals: Floats, logs: Floats) -> Floats:
-    """Expected sentence BLEU (K, A) under marginals (K, A); logs: ln 1, ln 2, … of all lengths."""
-    gains, idle = np.zeros_like(marginals), _idle(marginals)
-    matches = np.zeros(bleu.ORDER, np.int64)
+def _expected_bleu(
+    sets: TextSets, lengths: Integers, marginals: Floats, idle: NDArray[np.bool_], logs: Floats
+) -> Floats:
+    """Expected sentence BLEU (K, A) under marginals (K, A).
+
+    idle: (K,) whether a candidate is impossible under all of them; logs: ln 1, ln 2, … of lengths.
+    """
+    gains, matches = np.zeros_like(marginals), np.zeros(bleu.ORDER, np.int64)
     for k in range(len(lengths)):
         if not idle[k] and lengths[k] > 0:
             gains[k] += 100.0 * marginals[k]
@@ -391,13 +397,14 @@ def _pair_bleu(length: int, reference: int, matches: Integers, logs: Floats) -> 
 
 
 @njit(cache=True)
-def _expected_chrf(sets: TextSets, sizes: Integers, marginals: Floats) -> Floats:
-    """Expected chrF2 (K, A) of texts of `sizes` (K,) characters under marginals (K, A)."""
-    gains, idle = np.zeros_like(marginals), _idle(marginals)
+def _expected_chrf(
+    sets: TextSets, sizes: Integers, marginals: Floats, idle: NDArray[np.bool_]
+) -> Floats:
+    """Expected chrF2 (K, A) of texts of `sizes` (K,) characters, as `_expected_bleu` has it."""
+    gains, matches = np.zeros_like(marginals), np.zeros(chrf.ORDER, np.int64)
     lengths = np.zeros((len(sizes), chrf.ORDER), np.int64)
     for j in range(chrf.ORDER):
         lengths[:, j] = np.maximum(sizes - j, 0)
-    matches = np.zeros(chrf.ORDER, np.int64)
     for k in range(len(lengths)):
         if not idle[k]:
             gains[k] += chrf.f_score(lengths[k], lengths[k], lengths[k]) * marginals[k]
@@ -408,13 +415,3 @@ def _expected_chrf(sets: TextSets, sizes: Integers, marginals: Floats) -> Floats
             gains[k] += chrf.f_score(lengths[k], lengths[r], matches) * marginals[r]
             gains[r] += chrf.f_score(lengths[r], lengths[k], matches) * marginals[k]
     return gains
-
-
-@njit(cache=True)
-def _idle(marginals: Floats) -> NDArray[np.bool_]:
-    """Which candidates (K,) are impossible under all of the marginals (K, A)."""
-    idle = np.ones(len(marginals), np.bool_)
-    for k in range(len(marginals)):
-        for p in marginals[k]:
-            idle[k] = idle[k] and p == 0.0
-    return idle

@@ -26,7 +26,7 @@ from rerank.corpus.kbest import KBest
 from rerank.formats.token_kernel import FREE, GOLDEN, Bytes, word_slot
 
 Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
-"""`Texts` for compiled functions."""
+"""`Texts` for compiled functions: bytes, where lines begin and end in them (n, 2), and rows."""
 
 _KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequence numbered `user`
 
@@ -68,11 +68,6 @@ class Texts:
         lines = iter(self.lines.to_list())
         return (list(islice(lines, n)) for n in np.diff(self.rows).tolist())
 
-    @property
-    def columns(self) -> Columns:
-        """The bytes, where lines begin and end in them (n, 2), and `rows`."""
-        return np.frombuffer(self.lines.blob, np.uint8), self.lines.spans, self.rows
-
 
 def columns_of(
     hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
@@ -88,7 +83,10 @@ def columns_of(
     if not np.diff(both[1].rows).all():
         raise ValueError("a sentence without a reference")
     longest = max(int(np.diff(texts.lines.spans).max(initial=0)) for texts in both)
-    return both[0].columns, both[1].columns, longest
+    columns, others = (
+        (np.frombuffer(texts.lines.blob, np.uint8), texts.lines.spans, texts.rows) for texts in both
+    )
+    return columns, others, longest
 
 
 @njit(cache=True)

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.tokenisation import detokenised, detruecased
 from rerank.errors import InputError
+from rerank.files.lines import SURPLUS, read_lines
+from rerank.files.paths import display
+from rerank.formats import tokens
 from rerank.metrics import CorpusScore, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
@@ -25,7 +33,6 @@ from rerank.metrics.bleu import (
     length_ratio,
     without_brevity_penalty,
 )
-from rerank.metrics.line_scores import LineScores
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
     bootstrap,
@@ -34,7 +41,16 @@ from rerank.metrics.significance import (
     sign_flip_p_value,
     sign_test_p_value,
 )
-from rerank.metrics.word_classes import WordClass, WordF1, class_statistics
+from rerank.metrics.word_classes import (
+    WordClass,
+    WordF1,
+    class_statistics,
+    english_classes,
+    listed_words,
+    read_frequencies,
+    read_words,
+)
+from rerank.notices import Notices
 from rerank.report.evaluation import (
     DocumentCounts,
     DocumentScores,
@@ -45,9 +61,12 @@ from rerank.report.evaluation import (
     System,
     WordClassScore,
 )
+from rerank.report.measures import MeasureOptions
+from rerank.signature import short_digest, signature
 from rerank.tuning.objective import metrics_of
 
 OPTIMISED, HELD_OUT = "optimised", "held out"
+_LINE_BYTES = 1 << 12  # of a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,55 +94,65 @@ class EvaluatedTexts:
 def evaluate(
     documents: Documents,
     texts: EvaluatedTexts,
+    measures: MeasureOptions,
+    notices: Notices,
     *,
-    metric: Bleu,
-    others: Mapping[str, TextMetric],
-    detokenised: EvaluatedTexts | None = None,
-    line_scores: Mapping[str, Sequence[LineScores]] | None = None,
-    word_classes: Sequence[WordClass] = (),
-    objectives: Sequence[str] = (),
+    metrics: tuple[Bleu, Mapping[str, TextMetric]],
+    score_files: Mapping[str, Sequence[str]] | None = None,
     extremes: Extremes | None = None,
     seed: int = 1,
 ) -> Evaluation:
     """Evaluation of systems, each with a line for each of the documents' sentences.
 
-    others: more metrics by name. detokenised: the texts once more, to be scored by all metrics.
-    line_scores: values of another tool for the lines of each system, by name of its metric; their
-    mean is that of all lines, so that a document counts as much as it has lines. word_classes:
-    those without a word in the references are left out, by name in `absent_word_classes`.
-    objectives: of the tuning of the weights; the metrics in them are optimised, others held out.
-    All systems and metrics see the same draws of documents, so that a system's results do not
-    depend on the others. InputError without documents.
+    metrics: as `measures` loads them; score_files: by metric, those of each system, each of which
+    is read once: the mean of their values is that of all lines, so that a document counts as much
+    as it has lines; extremes: of a k-best list. Classes without a word in the references are left
+    out, by name in `absent_word_classes`. Metrics in the objectives of weights are optimised,
+    others held out. All systems and metrics see the same draws of documents, so that a system's
+    results do not depend on the others. InputError without documents.
     """
+    classes, objectives = _word_classes(measures, notices), _objectives(measures.weights, notices)
+    line_scores = {
+        name: _read_line_scores(name, paths, documents, texts, notices)
+        for name, paths in (score_files or {}).items()
+    }
+    plain = None
+    if measures.detokenize:
+        plain = texts.changed(detruecased) if measures.detruecase else texts
+        plain = plain.changed(partial(detokenised, language=measures.detokenize))
     if not documents.n_sentences:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
-    metrics, files = {"bleu": metric, **others}, line_scores or {}
-    names = {key: own.name for key, own in metrics.items()} | {name: name for name in files}
     tuned = {name for objective in objectives for name in metrics_of(objective)}
-    roles = {key: OPTIMISED if name in tuned else HELD_OUT for key, name in names.items()}
-    roles, n_references = roles if objectives else {}, len(texts.references[0])
-    rows = {name: _of_documents(own, documents, texts) for name, own in metrics.items()}
-    scores = {
-        name: compared(own, rows[name], n_references, seed, roles.get(name))
-        for name, own in metrics.items()
-    }
+    n_references, bleu = len(texts.references[0]), metrics[0]
+
+    def compare(name: str, metric: CorpusScore, rows: Rows) -> list[MetricScore]:
+        role = OPTIMISED if name in tuned else HELD_OUT if objectives else None
+        return compared(metric, rows, n_references, seed, role)
+
+    named = {"bleu": bleu, **metrics[1]}
+    rows = {name: _of_documents(own, documents, texts) for name, own in named.items()}
+    scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
     readable = {}
-    if detokenised is not None:
-        for name, own in {"bleu": Bleu("13a"), **others}.items():
-            found = _of_documents(own, documents, detokenised)
-            readable[name] = compared(own, found, n_references, seed, roles.get(name))
-    means = {
-        name: _means(of_systems, documents, seed, roles.get(name))
-        for name, of_systems in files.items()
-    }
-    role = HELD_OUT if objectives else None
-    words = _of_words(word_classes, metric, documents, texts, seed=seed, role=role)
-    present = {name: of_systems for name, of_systems in words.items() if of_systems}
-    oracle, anti_oracle = None, None
-    if extremes is not None:
-        oracle, anti_oracle = map(_score, extremes)
+    if plain is not None:
+        for name, metric in {**named, "bleu": Bleu("13a")}.items():
+            readable[name] = compare(metric.name, metric, _of_documents(metric, documents, plain))
+    means = {}
+    for name, files in line_scores.items():
+        values = np.stack([own for own, _ in files], axis=1)
+        sums = _sums(np.stack([values, np.ones_like(values)], axis=-1), documents)
+        pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
+        means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
+    words = {}
+    for name, own in _rows_of_classes(classes, documents, texts, bleu.split).items():
+        figures = zip(own.sum(axis=0).tolist(), compare("", WordF1(name), own), strict=True)
+        words[name] = [
+            WordClassScore(*(100 * matches / n if n else None for n in sizes), *sizes, score)
+            for (matches, *sizes), score in figures
+        ]
+    oracle = None if extremes is None else _score(extremes.best)
+    anti_oracle = None if extremes is None else _score(extremes.worst)
     kinds: dict[str, Mapping[str, Sequence[Any]]]
-    kinds = {"metrics": scores, "detokenised": readable, "scores": means, "word_classes": present}
+    kinds = {"metrics": scores, "detokenised": readable, "scores": means, "word_classes": words}
     systems = []
     for i, text in enumerate(texts.systems):
         of_system = {
@@ -137,7 +166,7 @@ def evaluate(
         oracle,
         anti_oracle,
         seed,
-        tuple(name for name, of_systems in words.items() if not of_systems),
+        tuple(one.name for one in classes if one.name not in words),
         " and ".join(objectives) if objectives else None,
     )
 
@@ -201,54 +230,26 @@ def _sums(rows: Rows, documents: Documents) -> Rows:
     return np.diff(running[list(documents.starts)], axis=0)
 
 
+def _rows_of_classes(
+    classes: Sequence[WordClass],
+    documents: Documents,
+    texts: EvaluatedTexts,
+    split: Callable[[bytes], list[str]],
+) -> dict[str, Rows]:
+    """Statistics (D, systems, 3) of documents, of classes with a word in the references."""
+    if not classes:
+        return {}
+    hypotheses = zip(*(own.lines for own in texts.systems), strict=True)
+    rows = class_statistics(classes, hypotheses, texts.references, split)
+    rows = _sums(rows.reshape(-1, len(texts.systems), len(classes), 3), documents)
+    by_name = {one.name: rows[:, :, c] for c, one in enumerate(classes)}
+    return {name: own for name, own in by_name.items() if own[..., 2].any()}
+
+
 class _MeanOfLines(MeanScore):
     """The mean of values of lines, of which each system has a file, and so a signature."""
 
     name = "mean"
-
-
-def _means(
-    of_systems: Sequence[LineScores], documents: Documents, seed: int, role: str | None
-) -> list[MetricScore]:
-    """Means of the values of each system, each with the signature of its file."""
-    values = np.stack([one.values for one in of_systems], axis=1)
-    rows = _sums(np.stack([values, np.ones_like(values)], axis=-1), documents)
-    means = compared(_MeanOfLines(), rows, 0, seed, role)
-    return [
-        replace(mean, signature=one.signature) for mean, one in zip(means, of_systems, strict=True)
-    ]
-
-
-def _of_words(
-    classes: Sequence[WordClass],
-    metric: Bleu,
-    documents: Documents,
-    texts: EvaluatedTexts,
-    *,
-    seed: int,
-    role: str | None,
-) -> dict[str, list[WordClassScore]]:
-    """Scores of the systems by class; none for a class without a word in the references."""
-    if not classes:
-        return {}
-    hypotheses = zip(*(own.lines for own in texts.systems), strict=True)
-    rows = class_statistics(classes, hypotheses, texts.references, metric.split)
-    rows = _sums(rows.reshape(-1, len(texts.systems), len(classes), 3), documents)
-    found: dict[str, list[WordClassScore]] = {}
-    for c, one in enumerate(classes):
-        found[one.name] = []
-        totals = rows[:, :, c].sum(axis=0).tolist()
-        if any(expected for _, _, expected in totals):
-            f1 = compared(WordF1(one.name), rows[:, :, c], len(texts.references[0]), seed, role)
-            found[one.name] = [
-                WordClassScore(
-                    100 * matches / words if words else None,
-                    100 * matches / expected if expected else None,
-                    *(words, expected, score),
-                )
-                for (matches, words, expected), score in zip(totals, f1, strict=True)
-            ]
-    return found
 
 
 def compared(
@@ -281,4 +282,87 @@ def compared(
                 p_values=PValues(flip, resampling, signs),
             )
         found.append(score)
+    return found
+
+
+# What the measures need
+
+
+def _read_line_scores(
+    name: str,
+    paths: Sequence[str],
+    documents: Documents,
+    texts: EvaluatedTexts,
+    notices: Notices,
+) -> list[tuple[NDArray[np.float64], str]]:
+    """Values (T,) of a metric that another tool has written, of each system, and signatures.
+
+    Those name metric and file. A file has a number for each line of the text; blank lines at its
+    end are ignored. InputError with file and line for what is not a finite decimal number, and for
+    another number of lines.
+    """
+    named = dict(zip(paths, (text.name for text in texts.systems), strict=True))
+    found = {path: _line_scores(path, name, documents, notices, text=named[path]) for path in named}
+    return [found[path] for path in paths]
+
+
+def _line_scores(
+    path: str, name: str, documents: Documents, notices: Notices, *, text: str
+) -> tuple[NDArray[np.float64], str]:
+    """The values of a file for the sentences of documents; text: its name in messages."""
+    source = display(path)
+    reading = read_lines(path, notices, max_line_bytes=_LINE_BYTES)
+    n_lines = documents.n_file_lines
+    values = []
+    for line, content in enumerate(islice(reading, n_lines), 1):
+        try:
+            values.append(tokens.number(content.strip(b" \t\r"), name))
+        except InputError as fault:
+            message = f"{fault}; write one for each line of {text}, in their order"
+            raise InputError(message, source=source, line=line) from None
+    filled = (n for n, line in enumerate(islice(reading, SURPLUS), 1) if line.strip())
+    surplus = max(filled, default=0)
+    if surplus or len(values) < n_lines:
+        more = " or more" if surplus == SURPLUS else ""
+        raise InputError(
+            f"expected {n_lines:,} lines as {text} has, found {len(values) + surplus:,}{more}; "
+            "write one number for each of its lines, in their order",
+            source=source,
+            line=len(values) + 1,
+        )
+    digest = short_digest(path)
+    file = Path(path).name if digest is None else f"{Path(path).name}={digest}"
+    return np.array(documents.in_order(values)), signature({"metric": name, "file": file})
+
+
+def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]:
+    """The classes of words that are measured."""
+    lists = {name: read_words(path, notices) for name, path in measures.word_lists}
+    if not measures.word_classes:
+        return [listed_words(name, words) for name, words in lists.items()]
+    counts = None
+    if measures.word_frequencies is not None:
+        counts = read_frequencies(measures.word_frequencies, notices)
+    return english_classes(lists, counts, notices)
+
+
+def _objectives(weights: str | None, notices: Notices) -> list[str]:
+    """Names of the objectives of weights: of tuning, and of tune-mbr if it was used.
+
+    Empty without weights; InputError for weights that do not name any.
+    """
+    from rerank.formats.weight_files import read_weights
+
+    if weights is None:
+        return []
+    made = read_weights(weights, notices).provenance
+    mbr = made.get("mbr")
+    named = (made.get("objective"), mbr.get("objective") if isinstance(mbr, dict) else None)
+    found = [name for name in named if isinstance(name, str)]
+    if not any(map(metrics_of, found)):
+        raise InputError(
+            "expected weights whose provenance names the objective of tuning, found none; give "
+            "the .json file that tune-mert or another tuning command of rerank wrote",
+            source=display(weights),
+        )
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -86,6 +86,9 @@ class DocumentCounts:
     equal: int | None = None
     worse: int | None = None
     increase_ratio: float | None = None
+
+    def __str__(self) -> str:
+        return "" if self.better is None else f"{self.better}/{self.equal}/{self.worse}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +181,15 @@ class Evaluation:
         """
         systems = self.systems
         whole = Table.by_columns(_bleu_columns(systems))
-        for name, score in (("oracle", self.oracle), ("anti-oracle", self.anti_oracle)):
-            if score is not None:
-                row = [name, score.bleu, None, score.length_ratio]
-                whole = Table(whole.columns, [*whole.rows, row])
+        extremes = (("oracle", self.oracle), ("anti-oracle", self.anti_oracle))
+        rows = [[name, own.bleu, None, own.length_ratio] for name, own in extremes if own]
+        whole = Table(whole.columns, [*whole.rows, *rows])
         fitted = whole.fitted(width)
         tables = [fitted, Table.by_columns(_other_columns(systems)).fitted(width)]
         if systems[0].detokenised:
-            tables.append(Table.by_columns(_detokenised_columns(systems)).fitted(width))
+            columns = _columns(systems, ("detokenised", "", "name"))
+            columns += _metric_columns([one.detokenised for one in systems])
+            tables.append(Table.by_columns(columns).fitted(width))
         tables += [_scores(systems)] if systems[0].scores else []
         tables += [_word_classes(systems)] if systems[0].word_classes else []
         tests = tests and len(systems) > 1
@@ -204,9 +208,8 @@ class Evaluation:
     def _for_papers(self) -> Iterator[Table]:
         """One table of all columns, which are aligned left, and that of word classes, if any."""
         columns = [*_bleu_columns(self.systems), *_other_columns(self.systems)[1:]]
-        for name in self.systems[0].scores:
-            scores = [system.scores[name] for system in self.systems]
-            columns += _metric_columns(name, scores, form=_OUTSIDE, between=" ")
+        scores = [system.scores for system in self.systems]
+        columns += _metric_columns(scores, form=_OUTSIDE, between=" ")
         whole = Table.by_columns(columns)
         yield Table([Column(column.heading) for column in whole.columns], whole.cells())
         if self.systems[0].word_classes:
@@ -281,10 +284,6 @@ def _ends(form: str) -> Callable[[Interval], str]:
     return lambda interval: f"{interval[0]:{form}} … {interval[1]:{form}}"
 
 
-def _shown_counts(counts: DocumentCounts) -> str:
-    return "" if counts.better is None else f"{counts.better}/{counts.equal}/{counts.worse}"
-
-
 def _columns(results: Sequence[Any], *columns: tuple[str, Form, str]) -> _Columns:
     """Columns of a heading, a form, and the attribute of each result that is shown."""
     return [
@@ -308,43 +307,36 @@ def _bleu_columns(systems: Sequence[System]) -> _Columns:
         systems,
         ("gain", "+.2f", "difference"),
         ("95%", _ends("+.2f"), "difference_interval"),
-        ("better/equal/\nworse", _shown_counts, "documents"),
+        ("better/equal/\nworse", str, "documents"),
         ("increase\nratio", ".1%", "documents.increase_ratio"),
         ("p", p_value, "p_value"),
     )
 
 
 def _metric_columns(
-    name: str, scores: Sequence[MetricScore], *, form: str = ".2f", between: str = "\n"
+    systems: Sequence[Mapping[str, MetricScore]], *, form: str = ".2f", between: str = "\n"
 ) -> _Columns:
-    """A metric of the systems, and of several its gains over the first and their p-values."""
-    columns: list[tuple[str, Form, str]] = [(_title(name, scores[0], between), form, "score")]
-    if len(scores) > 1:
-        columns.append(("gain", f"+{form}", "difference"))
-        columns.append((f"p\n({NAMES.get(name, name)})", p_value, "p_value"))
-    return _columns(scores, *columns)
+    """Metrics of systems, and of several their gains over the first and the p-values."""
+    columns: _Columns = []
+    for name, first in systems[0].items():
+        shown: list[tuple[str, Form, str]] = [(_title(name, first, between), form, "score")]
+        if len(systems) > 1:
+            shown.append(("gain", f"+{form}", "difference"))
+            shown.append((f"p\n({NAMES.get(name, name)})", p_value, "p_value"))
+        columns += _columns([scores[name] for scores in systems], *shown)
+    return columns
 
 
 def _other_columns(systems: Sequence[System]) -> _Columns:
     """Metrics other than BLEU, and what explains BLEU and documents."""
-    columns = _columns(systems, ("system", "", "name"))
-    for name in systems[0].metrics:
-        if name != "bleu":
-            columns += _metric_columns(name, [one.metrics[name] for one in systems])
+    others = [{k: v for k, v in one.metrics.items() if k != "bleu"} for one in systems]
+    columns = _columns(systems, ("system", "", "name")) + _metric_columns(others)
     without = "BLEU without\nbrevity penalty", ".2f", "bleu_without_brevity_penalty"
     columns += _columns(systems, without)
     if len(systems) > 1:
         columns += _columns(systems, ("sign\ntest p", p_value, "sign_test_p_value"))
     if any(one.oracle_share is not None for one in systems):
         columns += _columns(systems, ("share of\noracle gain", ".1%", "oracle_share"))
-    return columns
-
-
-def _detokenised_columns(systems: Sequence[System]) -> _Columns:
-    """Metrics of detokenised texts."""
-    columns = _columns(systems, ("detokenised", "", "name"))
-    for name in systems[0].detokenised:
-        columns += _metric_columns(name, [one.detokenised[name] for one in systems])
     return columns
 
 
@@ -363,14 +355,19 @@ def _compared(score: MetricScore) -> list[Any]:
     return [score.interval, score.difference, score.difference_interval, score.p_value]
 
 
+def _by_name(systems: Sequence[System], kind: str) -> Iterator[tuple[str, System, Any]]:
+    """Name, system, and what the system has of this name, of all of a kind; names first."""
+    for name in getattr(systems[0], kind):
+        for system in systems:
+            yield name, system, getattr(system, kind)[name]
+
+
 def _scores(systems: Sequence[System]) -> Table:
     """Means of other tools: a row for each metric and system."""
     columns = [Column("metric"), Column("system"), Column("mean", _OUTSIDE)]
     rows = [
         [_title(name, score), system.name, score.score, *_compared(score)]
-        for name in systems[0].scores
-        for system in systems
-        for score in [system.scores[name]]
+        for name, system, score in _by_name(systems, "scores")
     ]
     return Table([*columns, *_compared_columns(_OUTSIDE)], rows)
 
@@ -380,12 +377,10 @@ def _word_classes(systems: Sequence[System]) -> Table:
     columns = [Column("words"), Column("system"), Column("number/in\nreferences", str)]
     columns += [Column(heading, ".2f") for heading in ("precision", "recall", "F1")]
     rows = []
-    for name in systems[0].word_classes:
-        for system in systems:
-            own = system.word_classes[name]
-            number = f"{own.words:,}/{own.reference_words:,}"
-            figures = [own.precision, own.recall, own.f1.score, *_compared(own.f1)]
-            rows.append([_title(name, own.f1), system.name, number, *figures])
+    for name, system, own in _by_name(systems, "word_classes"):
+        number = f"{own.words:,}/{own.reference_words:,}"
+        figures = [own.precision, own.recall, own.f1.score, *_compared(own.f1)]
+        rows.append([_title(name, own.f1), system.name, number, *figures])
     return Table([*columns, *_compared_columns(".2f")], rows)
 
 
@@ -395,12 +390,10 @@ def _tests(systems: Sequence[System]) -> Table:
     columns = [Column("metric"), Column("system"), Column("gain", str)]
     columns += [Column(heading, p_value) for heading in headings]
     rows = []
-    for name in systems[0].all_scores:
-        for system in systems[1:]:
-            score = system.all_scores[name]
+    for name, system, score in _by_name(systems, "all_scores"):
+        if score.difference is not None:
             gain = f"{score.difference:+{_OUTSIDE if name in system.scores else '.2f'}}"
-            tests = [] if score.p_values is None else asdict(score.p_values).values()
-            rows.append([_title(name, score), system.name, gain, *tests])
+            rows.append([_title(name, score), system.name, gain, *astuple(score.p_values)])
     return Table(columns, rows)
 
 

@@ -25,26 +25,20 @@ mean: over changed sentences, of what the feature added to that lead, in nats, w
 
 
 @dataclass(slots=True)
-class _Feature:
-    """Of the changed sentences: in how many a feature added most, and what it added in all."""
-
-    most: int = 0
-    added: float = 0.0
-
-
-@dataclass(slots=True)
 class Explanation:
     """What a decoding changed, counted over the sentences of a trace.
 
     by_context: sentences whose text would be another without context; None where no score depends
-    on other sentences; shown: choices to print one by one, each with the one before it.
+    on other sentences; added, most: what each feature added in all changed sentences, and in how
+    many of them it added most; shown: choices to print one by one, each with the one before it.
     """
 
     documents: int = 0
     sentences: int = 0
     changed: int = 0
     by_context: int | None = None
-    features: dict[str, _Feature] = field(default_factory=dict)
+    added: dict[str, float] = field(default_factory=dict)
+    most: Counter[str] = field(default_factory=Counter)
     words: Counter[tuple[str, str]] = field(default_factory=Counter)
     shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
 
@@ -56,16 +50,14 @@ class Explanation:
 
         Memory: the distinct changes of words, and what is shown.
         """
-        found, last = cls(), None
-        for choice in choices:
-            before = last if last is not None and last.document == choice.document else None
+        found = cls()
+        for before, choice in with_previous(choices):
             if document in (None, choice.document):
                 found.documents += before is None
                 if sentence in (None, choice.sentence):
                     found._count(choice)
                     if document is not None and (choice.changed or sentence is not None):
                         found.shown.append((before, choice))
-            last = choice
         return found
 
     def _count(self, choice: Choice) -> None:
@@ -79,17 +71,17 @@ class Explanation:
         self.words.update(run for run in runs if run[0] != run[1])
         added = {name: value or 0.0 for name, value in choice.over_first.items()}
         for name, value in added.items():
-            self.features.setdefault(name, _Feature()).added += value
+            self.added[name] = self.added.get(name, 0.0) + value
         if added:
-            self.features[max(added, key=lambda name: added[name])].most += 1
+            self.most[max(added, key=added.__getitem__)] += 1
 
     def ranked(self) -> list[tuple[str, int, float]]:
         """Features, in how many sentences each added most, and what it added in the mean.
 
         The one that added most in most sentences comes first.
         """
-        ranked = sorted(self.features.items(), key=lambda item: (-item[1].most, -item[1].added))
-        return [(name, one.most, one.added / max(1, self.changed)) for name, one in ranked]
+        ranked = sorted(self.added, key=lambda name: (-self.most[name], -self.added[name]))
+        return [(name, self.most[name], self.added[name] / max(1, self.changed)) for name in ranked]
 
     def to_dict(self) -> dict[str, Any]:
         """Figures as JSON values."""
@@ -132,6 +124,14 @@ class Explanation:
         if words:
             parts.append(Table(_WORDS, words).to_text())
         return "\n\n".join([*parts, *shown]) + "\n"
+
+
+def with_previous(choices: Iterable[Choice]) -> Iterator[tuple[Choice | None, Choice]]:
+    """Each choice after the one before it in its document, if there is one."""
+    last = None
+    for choice in choices:
+        yield (last if last is not None and last.document == choice.document else None), choice
+        last = choice
 
 
 def sentence_text(before: Choice | None, choice: Choice) -> str:

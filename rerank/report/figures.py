@@ -5,7 +5,7 @@ The same report gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,20 +77,18 @@ def write_figures(folder: Path, report: RunReport, curves: Mapping[str, Curve]) 
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with matplotlib.rc_context({"svg.hashsalt": "rerank", "svg.fonttype": "none", "font.size": 8}):
-        for name, figure in _figures(report, curves):
+        figures = {
+            "gains": _gains([document.gain for document in report.documents]),
+            "features": _features({name: mean for name, _, mean in report.explanation.ranked()}),
+            **({"curves": _curves(curves)} if curves else {}),
+        }
+        for name, figure in figures.items():
             for form, metadata in FORMATS.items():
                 path = folder / f"{name}.{form}"
                 with atomic(path) as file:
                     figure.savefig(file, format=form, metadata=metadata)
                 written.append(path)
     return written
-
-
-def _figures(report: RunReport, curves: Mapping[str, Curve]) -> Iterator[tuple[str, Figure]]:
-    yield "gains", _gains([document.gain for document in report.documents])
-    yield "features", _features({name: mean for name, _, mean in report.explanation.ranked()})
-    if curves:
-        yield "curves", _curves(curves)
 
 
 def _empty(width: float = _WIDTH, height: float = _HEIGHT) -> Figure:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rerank.files.terminal import printable
 from rerank.metrics.accuracy import SETS, Outcomes, accuracies_of_sets, share, z_test
@@ -21,6 +20,9 @@ from rerank.metrics.significance import (
     wilson_interval,
 )
 from rerank.table import Column, Table
+
+if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
 
 CONDITIONS = ("context", "null", "other")
 _SCORES = {"normalised": "eq. 4", "log_p": "log p", "pmi": "log p − log p(s)"}
@@ -68,6 +70,12 @@ class ModelFacts:
     oov: float
     normalised: bool = True
 
+    @classmethod
+    def of(cls, lm: str, saved: SavedModel, oov: float) -> ModelFacts:
+        """The facts of an opened model, of a text with this share of OOV words."""
+        model = saved.model
+        return cls(lm, saved.digest, model.order, oov, model.head.normalised)
+
     def to_dict(self, *names: str) -> dict[str, Any]:
         """Name, digest and order, and further facts, as JSON values."""
         return {name: getattr(self, name) for name in ("lm", "digest", "order", *names)}
@@ -113,7 +121,7 @@ class Comparison:
         return [self.first, self.second, 100 * self.difference, *self.tests.values()]
 
 
-def _in_per_cent(own: Accuracy | CoherenceAccuracy, digits: int = 1) -> str:
+def _in_per_cent(own: Accuracy, digits: int = 1) -> str:
     """An accuracy for people: `71.4 [67.2, 75.3]`."""
     accuracy, *ends = (f"{100 * x:.{digits}f}" for x in (own.accuracy, own.low, own.high))
     return f"{accuracy} [{', '.join(ends)}]"
@@ -137,16 +145,12 @@ class PermutedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class CoherenceAccuracy:
-    """Accuracy of one model over pairs, its 95% interval, ties, mean and SD over test sets.
+class CoherenceAccuracy(Accuracy):
+    """Accuracy of one model over pairs, and its mean and standard deviation over test sets.
 
     right: pairs of each document that are right, ties ½.
     """
 
-    accuracy: float
-    low: float
-    high: float
-    ties: int
     sets_mean: float
     sets_sd: float
     right: tuple[float, ...]
@@ -403,35 +407,43 @@ class NextSentenceReport:
     comparisons: Sequence[Comparison]
     settings: Mapping[str, Any]
 
-    @staticmethod
-    def compared(
-        outcomes: Mapping[str, Outcomes], documents: NDArray[np.int64], seed: int
-    ) -> list[Comparison]:
-        """Each two models, given (n,) outcomes by model, and the document (n,) of each passage."""
+    @classmethod
+    def of(
+        cls,
+        outcomes: Mapping[ModelFacts, Mapping[str, Outcomes]],
+        documents: Sequence[int],
+        settings: Mapping[str, Any],
+    ) -> NextSentenceReport:
+        """The report of outcomes (n,) by model and score, and of the document of each passage."""
         _, rows = np.unique(documents, return_inverse=True)
         passages = np.bincount(rows).astype(np.float64)
-        statistics = {
-            lm: np.stack([np.bincount(rows, own), passages], axis=1) for lm, own in outcomes.items()
+        comparisons = []
+        for both in combinations(outcomes, 2):
+            right = [outcomes[lm]["normalised"] for lm in both]
+            statistics = [np.stack([np.bincount(rows, own), passages], axis=1) for own in right]
+            rng = np.random.default_rng(settings["seed"])
+            p = sign_flip_p_value(*statistics, share, rng=rng)
+            difference = float(right[0].mean() - right[1].mean())
+            comparisons.append(Comparison(both[0].lm, both[1].lm, difference, {"p": p}))
+        models = {
+            lm: {score: Accuracy.of(one) for score, one in own.items()}
+            for lm, own in outcomes.items()
         }
-        found = []
-        for first, second in combinations(outcomes, 2):
-            rng = np.random.default_rng(seed)
-            p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
-            difference = float(outcomes[first].mean() - outcomes[second].mean())
-            found.append(Comparison(first, second, difference, {"p": p}))
-        return found
+        return cls(models, comparisons, settings)
 
     def to_dict(self) -> dict[str, object]:
         """The report as JSON values, numbers unrounded; `chance`: accuracy of a random choice."""
-        models = []
-        for lm, own in self.models.items():
-            accuracies = {score: asdict(one) for score, one in own.items()}
-            models.append({**lm.to_dict("oov", "normalised"), "accuracies": accuracies})
         return {
             "schema": 1,
             **self.settings,
             "chance": 1 / self.settings["block"],
-            "models": models,
+            "models": [
+                {
+                    **lm.to_dict("oov", "normalised"),
+                    "accuracies": {score: asdict(one) for score, one in own.items()},
+                }
+                for lm, own in self.models.items()
+            ],
             "comparisons": [own.to_dict() for own in self.comparisons],
         }
 

@@ -1,27 +1,28 @@
-"""What is measured of translations: the options, and the evaluation that they ask for."""
+"""What is measured of translations: the options of commands that evaluate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import UsageError
 from rerank.options import option, record
 from rerank.registry import METRICS
 from rerank.values import FILE, TEXT, MemberName, Pair
 
 if TYPE_CHECKING:
-    from rerank.corpus.documents import Documents
     from rerank.metrics import TextMetric
-    from rerank.metrics.bleu import Bleu, Extremes
-    from rerank.metrics.line_scores import LineScores
-    from rerank.metrics.word_classes import WordClass
-    from rerank.notices import Notices
-    from rerank.report.comparison import EvaluatedTexts
-    from rerank.report.evaluation import Evaluation
+    from rerank.metrics.bleu import Bleu
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
+
+
+def check_word_lists(lists: Sequence[tuple[str, str]]) -> None:
+    """UsageError for two lists of words of one name."""
+    names = [name for name, _ in lists]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"--word-list {twice[0]}=…: two of one name; give one")
 
 
 @record
@@ -94,18 +95,13 @@ class MeasureOptions:
 
     def check(self) -> None:
         """UsageError for two lists of words of one name."""
-        names = [name for name, _ in self.word_lists]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise UsageError(f"--word-list {twice[0]}=…: two of one name; give one")
+        check_word_lists(self.word_lists)
 
     @property
     def files(self) -> list[str]:
         """Files that are read, but for those of scores."""
-        more = (self.word_frequencies, self.weights)
-        return [
-            *(path for _, path in self.word_lists),
-            *(path for path in more if path is not None),
-        ]
+        more = [path for path in (self.word_frequencies, self.weights) if path is not None]
+        return [*(path for _, path in self.word_lists), *more]
 
     def loaded_metrics(self) -> tuple[Bleu, dict[str, TextMetric]]:
         """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones."""
@@ -144,91 +140,3 @@ class MeasureOptions:
                         f"{system}; add --scores {name}={system}:FILE"
                     )
         return {name: [files[system] for system in names] for name, files in found.items()}
-
-    def evaluate(
-        self,
-        documents: Documents,
-        texts: EvaluatedTexts,
-        notices: Notices,
-        *,
-        metrics: tuple[Bleu, Mapping[str, TextMetric]],
-        score_files: Mapping[str, Sequence[str]],
-        extremes: Extremes | None = None,
-        seed: int = 1,
-    ) -> Evaluation:
-        """Scores of texts, with means of other tools' values, classes of words and roles in tuning.
-
-        metrics: `loaded_metrics`; score_files: those of `score_files`, each of which is read once;
-        extremes: of a k-best list.
-        """
-        from rerank.metrics.line_scores import read_line_scores
-        from rerank.report.comparison import evaluate
-
-        classes, objectives = self._classes(notices), self._objectives(notices)
-        line_scores: dict[str, list[LineScores]] = {}
-        for name, paths in score_files.items():
-            named = zip(paths, (text.name for text in texts.systems), strict=True)
-            read = {
-                path: read_line_scores(path, name, documents, notices, text=text)
-                for path, text in dict(named).items()
-            }
-            line_scores[name] = [read[path] for path in paths]
-        return evaluate(
-            documents,
-            texts,
-            metric=metrics[0],
-            others=metrics[1],
-            line_scores=line_scores,
-            detokenised=texts.changed(self._detokenised) if self.detokenize else None,
-            word_classes=classes,
-            objectives=objectives,
-            extremes=extremes,
-            seed=seed,
-        )
-
-    def _detokenised(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Lines as people read them."""
-        from rerank.corpus.tokenisation import detokenised, detruecased
-
-        ordered = detruecased(lines) if self.detruecase else lines
-        return detokenised(ordered, str(self.detokenize))
-
-    def _classes(self, notices: Notices) -> list[WordClass]:
-        """The classes of words that were asked for."""
-        from rerank.metrics.word_classes import (
-            english_classes,
-            listed_words,
-            read_frequencies,
-            read_words,
-        )
-
-        lists = {name: read_words(path, notices) for name, path in self.word_lists}
-        if not self.word_classes:
-            return [listed_words(name, words) for name, words in lists.items()]
-        counts = None
-        if self.word_frequencies is not None:
-            counts = read_frequencies(self.word_frequencies, notices)
-        return english_classes(lists, counts, notices)
-
-    def _objectives(self, notices: Notices) -> list[str]:
-        """Names of the objectives of the weights: of tuning, and of tune-mbr if it was used.
-
-        Empty without weights; InputError for weights that do not name any.
-        """
-        from rerank.files.paths import display
-        from rerank.formats.weight_files import read_weights
-        from rerank.tuning.objective import metrics_of
-
-        if self.weights is None:
-            return []
-        made = read_weights(self.weights, notices).provenance
-        mbr = made.get("mbr")
-        named = (made.get("objective"), mbr.get("objective") if isinstance(mbr, dict) else None)
-        found = [name for name in named if isinstance(name, str)]
-        if not any(map(metrics_of, found)):
-            raise InputError(
-                "expected weights whose provenance names the objective of tuning, found none; give "
-                "the .json file that tune-mert or another tuning command of rerank wrote",
-                source=display(self.weights),
-            )
-        return found

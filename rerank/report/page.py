@@ -11,8 +11,9 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
+from typing import TypeAlias
 
 from rerank.report.evaluation import NAMES
 from rerank.report.explanation import word_runs
@@ -44,7 +45,8 @@ def render(report: RunReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(visible=visible, signed=_signed, figure=_figure, p=p_value)
+    signed = partial(_figure, form="+")
+    environment.filters.update(visible=visible, signed=signed, figure=_figure, p=p_value)
     environment.globals.update(runs=_runs, names=NAMES, sign=sign)
     folder = files("rerank.report") / "html"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
@@ -53,6 +55,7 @@ def render(report: RunReport) -> str:
     ]
     documents, features = report.documents, report.explanation.ranked()
     gains = [one.gain for one in documents]
+    most = max((abs(mean) for _, _, mean in features), default=0.0) or 1.0  # a bar of length 100
     return environment.get_template("report.html").render(
         report=report,
         base=report.evaluation.systems[0],
@@ -65,7 +68,7 @@ def render(report: RunReport) -> str:
         scatter=points(
             [one.baseline_bleu for one in documents], gains, [one.sentences for one in documents]
         ),
-        features=list(zip(features, shares([mean for _, _, mean in features]), strict=True)),
+        features=[(one, round(100 * abs(one[2]) / most, 2)) for one in features],
     )
 
 
@@ -78,89 +81,60 @@ def _runs(before: str, after: str) -> list[tuple[str, str]]:
     return found
 
 
-def _signed(value: float | None, digits: int = 2) -> str:
-    """`+0.25`, with a true minus; nothing for None."""
-    return "" if value is None else f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+def _figure(value: float | None, digits: int = 2, *, form: str = ",") -> str:
+    """`1,234.50`, or `+0.25` of the form +, with a true minus; nothing for None."""
+    return "" if value is None else f"{value:{form}.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _figure(value: float | None, digits: int = 2) -> str:
-    return "" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+# Geometry of the charts: what is drawn where, in the units of an SVG's view box. An axis is the
+# place of zero and labelled ticks, (place, label); a shape has the index of its value.
 
 
-# Geometry of the charts: what is drawn where, in the units of an SVG's view box
+Ticks: TypeAlias = tuple[tuple[float, str], ...]
+Axis: TypeAlias = tuple[float, Ticks]
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A rectangle; index: of its value; positive, negative or neither: `sign`."""
+def bars(
+    values: Sequence[float],
+) -> tuple[list[tuple[int, float, float, float, float, str]], Axis]:
+    """Vertical bars of values from the largest to the smallest, up or down from a zero line.
 
-    index: int
-    x: float
-    y: float
-    width: float
-    height: float
-    sign: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChartPoint:
-    """A circle; index: of its document."""
-
-    index: int
-    x: float
-    y: float
-    radius: float
-    sign: str
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """Where zero is, and labelled ticks: (place, label)."""
-
-    zero: float
-    ticks: tuple[tuple[float, str], ...]
-
-
-def bars(values: Sequence[float]) -> tuple[list[Bar], Axis]:
-    """Vertical bars of values from the largest to the smallest, up or down from a zero line."""
+    Each is index, x, y, width, height, `sign`.
+    """
     top, bottom = _range(values)
     step = (WIDTH - LEFT) / max(1, len(values))
-    axis = _axis(bottom, top)
+    zero, ticks = _axis(bottom, top)
     found = []
     ranked = sorted(range(len(values)), key=lambda i: (-values[i], i))
     for place, i in enumerate(ranked):
-        size = max(abs(_height(values[i], bottom, top) - axis.zero), 0.5)
-        x, y = LEFT + (place + 0.1) * step, axis.zero - size * (values[i] > 0)
-        found.append(Bar(i, _r(x), _r(y), _r(0.8 * step), _r(size), sign(values[i])))
-    return found, axis
+        size = max(abs(_height(values[i], bottom, top) - zero), 0.5)
+        x, y = LEFT + (place + 0.1) * step, zero - size * (values[i] > 0)
+        found.append(
+            (i, round(x, 2), round(y, 2), round(0.8 * step, 2), round(size, 2), sign(values[i]))
+        )
+    return found, (zero, ticks)
 
 
 def points(
     xs: Sequence[float], ys: Sequence[float], sizes: Sequence[int]
-) -> tuple[list[ChartPoint], Axis, tuple[tuple[float, str], ...]]:
-    """Circles at (x, y), their areas as sizes; the vertical axis, and ticks of the other one."""
+) -> tuple[list[tuple[int, float, float, float, str]], Axis, Ticks]:
+    """Circles at (x, y), their areas as sizes; the vertical axis, and ticks of the other one.
+
+    Each is index, x, y, radius, `sign` of y.
+    """
     top, bottom = _range(ys)
     low, high = min(xs, default=0.0), max(xs, default=1.0)
     span = (high - low) or 1.0
     largest = max(sizes, default=1)
-    found = [
-        ChartPoint(
-            i,
-            _r(LEFT + 10 + (WIDTH - LEFT - 20) * (x - low) / span),
-            _r(_height(y, bottom, top)),
-            _r(max(2.0, 10 * (size / largest) ** 0.5)),
-            sign(y),
+    found = []
+    for i, (x, y, size) in enumerate(zip(xs, ys, sizes, strict=True)):
+        place = LEFT + 10 + (WIDTH - LEFT - 20) * (x - low) / span
+        radius = max(2.0, 10 * (size / largest) ** 0.5)
+        found.append(
+            (i, round(place, 2), round(_height(y, bottom, top), 2), round(radius, 2), sign(y))
         )
-        for i, (x, y, size) in enumerate(zip(xs, ys, sizes, strict=True))
-    ]
     ticks = ((LEFT + 10, f"{low:.1f}"), (WIDTH - 20, f"{high:.1f}"))
     return found, _axis(bottom, top), ticks
-
-
-def shares(values: Sequence[float]) -> list[float]:
-    """Lengths from 0 to 100 of bars of values, the largest of which is full."""
-    largest = max((abs(value) for value in values), default=0.0) or 1.0
-    return [_r(100 * abs(value) / largest) for value in values]
 
 
 def sign(value: float) -> str:
@@ -187,12 +161,8 @@ def _axis(bottom: float, top: float) -> Axis:
     zero = _height(0.0, bottom, top)
     heights = {value: _height(value, bottom, top) for value in values}
     ticks = tuple(
-        (_r(height), f"{value:+.2f}" if value else "0")
+        (round(height, 2), f"{value:+.2f}" if value else "0")
         for value, height in heights.items()
         if not value or abs(height - zero) > LABEL
     )
-    return Axis(_r(zero), ticks)
-
-
-def _r(value: float) -> float:
-    return round(value, 2)
+    return round(zero, 2), ticks

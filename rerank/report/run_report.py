@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from rerank.files.paths import display
 from rerank.formats.run_records import Choice, read_trace
 from rerank.notices import Notices
 from rerank.report.evaluation import Evaluation
-from rerank.report.explanation import Explanation
+from rerank.report.explanation import Explanation, with_previous
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
 SENTENCES = 5000  # that are shown at most: a page of some 5 MB
@@ -82,6 +82,7 @@ class RunReport:
     """
 
     title: str
+    version: str
     evaluation: Evaluation
     explanation: Explanation
     documents: Sequence[ReportedDocument]
@@ -89,31 +90,20 @@ class RunReport:
     weights: Mapping[str, float]
     tuning: Mapping[str, Any]
     inputs: Sequence[tuple[str, str, str]]
-    version: str
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the page as JSON values, unrounded, and the texts that it shows."""
-        documents = [{**asdict(one), "gain": one.gain} for one in self.documents]
         return {
             "schema": 1,
-            "title": self.title,
-            "version": self.version,
+            **{one.name: getattr(self, one.name) for one in fields(self)},
             "evaluation": self.evaluation.to_dict(),
             "explanation": self.explanation.to_dict(),
-            "documents": documents,
-            "search": self.search,
-            "weights": dict(self.weights),
-            "tuning": dict(self.tuning),
-            "inputs": [list(one) for one in self.inputs],
+            "documents": [{**asdict(one), "gain": one.gain} for one in self.documents],
         }
 
 
 class Decoding:
-    """The choices of a trace, and what is counted in their first reading.
-
-    before, after: lines of the baseline and of the decoding; changed, by_context: sentences of each
-    document.
-    """
+    """The choices of a trace; before, after: lines of the baseline and of the decoding."""
 
     def __init__(
         self, trace: str | Path, baseline: str | Path | None, documents: Documents, notices: Notices
@@ -122,11 +112,9 @@ class Decoding:
         self.documents = documents
         self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
         self.before, self.after = [b""] * documents.n_sentences, [b""] * documents.n_sentences
-        self.changed: Counter[str] = Counter()
-        self.by_context: Counter[str] = Counter()
 
     def noted(self) -> Iterator[Choice]:
-        """All choices, while they are counted."""
+        """All choices, while their lines are noted."""
         seen: set[int] = set()
         for choice in self.choices(self._notices):
             start, stop = self.places.get(choice.document, (0, 0))
@@ -141,8 +129,6 @@ class Decoding:
             seen.add(line)
             self.before[line] = (choice.texts["first"] or "").encode()
             self.after[line] = (choice.texts["chosen"] or "").encode()
-            self.changed[choice.document] += choice.changed
-            self.by_context[choice.document] += choice.by_context
             yield choice
         if lacking := self.documents.n_sentences - len(seen):
             self._notices.add(
@@ -203,11 +189,13 @@ def reported_documents(
     """All documents, with the first changed sentences of those that are shown."""
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
     most = max(1, SENTENCES // max(1, len(chosen)))
-    last: Choice | None = None
-    for choice in decoding.choices(Notices()):
+    changed, by_context, contexts = Counter[str](), Counter[str](), False
+    for before, choice in with_previous(decoding.choices(Notices())):
+        changed[choice.document] += choice.changed
+        by_context[choice.document] += choice.by_context
+        contexts = choice.alone is not None
         if choice.changed and len(changes.get(choice.document, [None] * most)) < most:
             line = decoding.places[choice.document][0] + choice.sentence
-            before = last if last is not None and last.document == choice.document else None
             changes[choice.document].append(
                 ChangedSentence(
                     choice.sentence,
@@ -222,17 +210,15 @@ def reported_documents(
                     choice.over_first,
                 )
             )
-        last = choice
     searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}
-    contexts = last is not None and last.alone is not None
     found = []
     for one in evaluation.documents:
         search = searches.get(one.id, {})
         score, first = search.get("score"), search.get("baseline_score")
         found.append(
             ReportedDocument(
-                *(one.id, one.sentences, decoding.changed[one.id]),
-                decoding.by_context[one.id] if contexts else None,
+                *(one.id, one.sentences, changed[one.id]),
+                by_context[one.id] if contexts else None,
                 *(one.bleu[0], one.bleu[1]),
                 search.get("exact"),
                 search.get("gap"),

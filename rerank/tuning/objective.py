@@ -55,12 +55,7 @@ class MetricColumns:
         return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
 
 
-def _bleu(sums: Sums) -> NDArray[np.float64]:
-    """BLEU of counts; beside statistics of another metric whole numbers may be stored as floats."""
-    return corpus_bleu(sums.astype(np.int64, copy=False))
-
-
-BLEU = MetricColumns("BLEU", 0, WIDTH, _bleu)
+BLEU = MetricColumns("BLEU", 0, WIDTH, corpus_bleu)
 """BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
 
 
