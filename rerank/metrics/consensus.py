@@ -248,7 +248,7 @@ class PairwiseBleu(ExpectedUtility):
         ids, starts, _ = numbered_words(blob, spans)
         logs = np.log(np.arange(1.0, np.diff(starts).max() + 1))
         sets = _sets(ids, starts, bleu.ORDER)
-        columns, idle = np.ascontiguousarray(marginals.T), ~marginals.any(axis=0)
+        columns, idle = np.ascontiguousarray(marginals.T), np.asarray(~marginals.any(axis=0))
         return _expected_bleu(sets, np.diff(starts), columns, idle, logs).T
 
     def matches(self, t: int) -> Integers:
@@ -264,7 +264,7 @@ class PairwiseChrf(ExpectedUtility):
         """Expected chrF2 (A, K)."""
         ids, starts = chrf.numbered_characters(blob, spans)
         sets = _sets(ids, starts, chrf.ORDER)
-        columns, idle = np.ascontiguousarray(marginals.T), ~marginals.any(axis=0)
+        columns, idle = np.ascontiguousarray(marginals.T), np.asarray(~marginals.any(axis=0))
         return _expected_chrf(sets, np.diff(starts), columns, idle).T
 
 

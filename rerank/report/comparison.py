@@ -146,8 +146,12 @@ def evaluate(
     for name, own in _rows_of_classes(classes, documents, texts, bleu.split).items():
         figures = zip(own.sum(axis=0).tolist(), compare("", WordF1(name), own), strict=True)
         words[name] = [
-            WordClassScore(*(100 * matches / n if n else None for n in sizes), *sizes, score)
-            for (matches, *sizes), score in figures
+            WordClassScore(
+                100 * matches / n if n else None,
+                100 * matches / expected if expected else None,
+                *(n, expected, score),
+            )
+            for (matches, n, expected), score in figures
         ]
     oracle = None if extremes is None else _score(extremes.best)
     anti_oracle = None if extremes is None else _score(extremes.worst)

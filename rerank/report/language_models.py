@@ -418,13 +418,12 @@ class NextSentenceReport:
         _, rows = np.unique(documents, return_inverse=True)
         passages = np.bincount(rows).astype(np.float64)
         comparisons = []
-        for both in combinations(outcomes, 2):
-            right = [outcomes[lm]["normalised"] for lm in both]
-            statistics = [np.stack([np.bincount(rows, own), passages], axis=1) for own in right]
-            rng = np.random.default_rng(settings["seed"])
-            p = sign_flip_p_value(*statistics, share, rng=rng)
-            difference = float(right[0].mean() - right[1].mean())
-            comparisons.append(Comparison(both[0].lm, both[1].lm, difference, {"p": p}))
+        for first, second in combinations(outcomes, 2):
+            a, b = (outcomes[lm]["normalised"] for lm in (first, second))
+            ours, theirs = (np.stack([np.bincount(rows, x), passages], axis=1) for x in (a, b))
+            p = sign_flip_p_value(ours, theirs, share, rng=np.random.default_rng(settings["seed"]))
+            difference = float(a.mean() - b.mean())
+            comparisons.append(Comparison(first.lm, second.lm, difference, {"p": p}))
         models = {
             lm: {score: Accuracy.of(one) for score, one in own.items()}
             for lm, own in outcomes.items()
