@@ -144,10 +144,10 @@ _MODELS: Zoo = {
         order=2,
     ),
     "dclm-bilingual": _memo(
-        "source:SourceSentences", f"H(H+K+1) + V(3H+K+1) + {_SOURCE}", "{}, eqs. 6–8", order=0
+        "document:SourceSentences", f"H(H+K+1) + V(3H+K+1) + {_SOURCE}", "{}, eqs. 6–8", order=0
     ),
     "dclm-bilingual-decoupled": _memo(
-        "source:SourceAndPrevious",
+        "document:SourceAndPrevious",
         f"H(H+K+1) + V(4H+K+1) + {_SOURCE} + (3KH+H) + H",
         "{}, §3.1, with the source context of eq. 7",
         order=1,
@@ -180,7 +180,7 @@ _MODELS: Zoo = {
         "states:SentenceThoughts", "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)", "{}, §8 and fig. 9"
     ),
     "dclm-right": _memo(
-        "source:NextSource",
+        "document:NextSource",
         f"H(H+K+1) + V(4H+K+1) + {_SOURCE}",
         "{}, eq. 13 on the source side",
         order=0,
@@ -192,7 +192,7 @@ _MODELS: Zoo = {
         causal=False,
     ),
     "dclm-rst": _memo(
-        "source:NextAndParentSource",
+        "document:NextAndParentSource",
         f"H(H+K+1) + V(5H+K+1) + {_SOURCE}",
         "{}, eq. 14 on the source side",
         order=0,

@@ -81,7 +81,17 @@ class Context(nn.Module):
         return Rows.of(self.get_buffer("empty").new_zeros(batch, self.width))
 
     def summary(self, sentences: ReadSentences) -> Rows:
-        """What is taken from sentences that were read, (B rows); here nothing."""
+        """What is taken from sentences that were read, (B rows).
+
+        Here the states after their last words, or after `<s>` of an empty sentence: whole ones, the
+        hidden states of all layers, or of the top one, as the facts say; else nothing.
+        """
+        if self.carries_state:
+            return Rows(sentences.last_states())
+        if self.reads_layers:
+            return Rows.of(sentences.last_layers())
+        if self.reads_states:
+            return Rows.of(sentences.last_hidden())
         return Rows.of(sentences.hidden.new_zeros(len(sentences.positions.last), 0))
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
@@ -137,12 +147,17 @@ class Context(nn.Module):
 
     @property
     def source_level(self) -> Context | None:
-        """The `DocumentRecurrence` over source sentences; None of contexts without source."""
-        return None
+        """The `DocumentRecurrence` over source sentences, of a part; None if no part has one."""
+        levels = (part.source_level for part in self.children() if isinstance(part, Context))
+        return next(filter(None, levels), None)
 
     def auxiliary_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the sentence level: those that `auxiliary_nll` trains; here none."""
-        return []
+        """Parameters of the sentence level: those that `auxiliary_nll` trains.
+
+        Here all of them, if the class defines that loss.
+        """
+        has_loss = type(self).auxiliary_nll is not Context.auxiliary_nll
+        return list(self.parameters()) if has_loss else []
 
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
         """−log p (N,) of the targets under a loss of the context's own, in nats; here None.

@@ -189,9 +189,7 @@ class Attention(Context):
 
     def word_values(self, prepared: Memory, row: Tensor, query: Tensor) -> Tensor:
         """O(N M (A + D)) time; at most `MOST_ENTRIES` numbers of the attention at once."""
-        if not prepared.keys.shape[1]:
-            return query.new_zeros(len(query), self.width)
-        most = max(1, MOST_ENTRIES // prepared.keys[0].numel())
+        most = max(1, MOST_ENTRIES // max(1, prepared.keys.shape[1:].numel()))
         parts = zip(torch.split(row, most), torch.split(query, most), strict=True)
         return torch.cat([self.row_values(prepared.take(at), own) for at, own in parts])
 
@@ -213,10 +211,6 @@ class FinalStates(Attention):
     sentences = None
     reads_states = True
     reads_layers = True
-
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The state after the last word, or after `<s>` of an empty sentence."""
-        return Rows.of(sentences.last_layers())
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The states and one more, O(M D) a row."""

@@ -16,16 +16,32 @@ from lm.sentences import ReadSentences, Rows, embedding_sums
 MOST_ENTRIES = 1 << 22  # of (positions, sentences, attention) at once
 
 
-class BagOfWords(Context):
-    """Sum of the embeddings of all words of the last n sentences, with a separate table.
+class BagContext(Context):
+    """Base of the contexts that read each sentence as a bag of words.
 
-    Documents begin with empty bags, whose sum is zero. A context holds the words
-    (B, M, n) of each sentence as 1 + id in descending order, 0 where there is none; embeddings
-    are added in the order of the ids, so that equal sums have equal bits. Parameters: VK.
+    They hold the words of a sentence (B, M) as 1 + id in descending order, so that equal bags have
+    equal bits; 0 where there is none.
     """
 
     averages = False
     merges_sentences = True
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The sorted words (B, M) of each sentence, as a context holds them."""
+        return Rows.of(sentences.bags())
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The sorted words: equal bags leave equal contexts."""
+        return np.sort(words).tobytes()
+
+
+class BagOfWords(BagContext):
+    """Sum of the embeddings of all words of the last n sentences, with a separate table.
+
+    Documents begin with empty bags, whose sum is zero. A context holds the words (B, M, n) of the
+    sentences; embeddings are added in the order of the ids, so that equal sums have equal bits.
+    Parameters: VK.
+    """
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, sentences: int = 1
@@ -38,11 +54,7 @@ class BagOfWords(Context):
     def start(self, batch: int) -> Rows:
         """Empty bags."""
         empty = self.get_buffer("empty")
-        return Rows.of(torch.zeros(batch, 0, self.bags, dtype=torch.long, device=empty.device))
-
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The sorted words (B, M) of each sentence, as a context holds them."""
-        return Rows.of(sentences.bags())
+        return Rows.of(empty.new_zeros(batch, 0, self.bags, dtype=torch.long))
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The last bag after the n − 1 before it."""
@@ -54,20 +66,12 @@ class BagOfWords(Context):
         return Rows.of(torch.cat(padded, dim=2))
 
     def value(self, contexts: Rows) -> Tensor:
-        """Summed embeddings (B, K)."""
-        return self.sums(contexts.tensors[0].flatten(1).sort(dim=1).values)
+        """The vector (B, K) of all sentences as one bag."""
+        return self.vectors(contexts.tensors[0].flatten(1).sort(dim=1).values)
 
-    def sums(self, bags: Tensor) -> Tensor:
+    def vectors(self, bags: Tensor) -> Tensor:
         """Summed embeddings (B, K) of sorted bags (B, M), as contexts hold them."""
         return embedding_sums(self.table, bags - 1, bags > 0)
-
-    def means(self, bags: Tensor) -> Tensor:
-        """P s (B, K) of sorted bags (B, M): s has the frequencies of their words; 0 if empty."""
-        return self.sums(bags) / (bags > 0).sum(dim=1, keepdim=True).clamp(min=1)
-
-    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """The sorted words: equal bags are equal contexts."""
-        return np.sort(words).tobytes()
 
     def history_key(self, sentences: Sequence[bytes]) -> bytes:
         """The sorted words of all sentences: equal sums give equal scores."""
@@ -81,12 +85,12 @@ class WordFrequencies(BagOfWords):
     counts are divided by their sum. p is zero at the beginning of a document.
     """
 
-    def value(self, contexts: Rows) -> Tensor:
-        """P s, (B, K)."""
-        return self.means(contexts.tensors[0].flatten(1).sort(dim=1).values)
+    def vectors(self, bags: Tensor) -> Tensor:
+        """P s (B, K) of sorted bags (B, M); 0 if empty."""
+        return super().vectors(bags) / (bags > 0).sum(dim=1, keepdim=True).clamp(min=1)
 
 
-class BagSequence(BagOfWords):
+class BagSequence(WordFrequencies):
     """Last state of a recurrence over the bags s_1 … s_n of the last n sentences, oldest first.
 
     The SeqBoW context of Wang & Cho 2015, arXiv:1511.03729, §3.1: z_j = φ(P s_j, z_{j-1}) with
@@ -96,6 +100,8 @@ class BagSequence(BagOfWords):
     a document, none for an empty sentence; p is then the state before, at first zero.
     Parameters, for an LSTM layer: VK + 4H(H + K + 1).
     """
+
+    history_key = Context.history_key  # the order of the bags decides, too
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, sentences: int = 1
@@ -111,8 +117,8 @@ class BagSequence(BagOfWords):
     def projected(self, contexts: Rows) -> tuple[Tensor, Tensor]:
         """P s_j (n, B, K) of each sentence, and a mask (n, B) of those with words."""
         bags = contexts.tensors[0].permute(2, 0, 1)
-        means = self.means(bags.flatten(0, 1))
-        return means.view(*bags.shape[:2], -1), (bags > 0).any(dim=2)
+        frequencies = self.vectors(bags.flatten(0, 1))
+        return frequencies.view(*bags.shape[:2], -1), (bags > 0).any(dim=2)
 
     def read(self, reader: Recurrence, inputs: Tensor, mask: Tensor) -> list[Tensor]:
         """Top states (B, H) after each of n inputs (n, B, K), unchanged where the mask is false."""
@@ -122,10 +128,6 @@ class BagSequence(BagOfWords):
             state = tuple(torch.where(present[:, None], new, old) for new, old in both)
             outputs.append(reader.output(state))
         return outputs
-
-    def history_key(self, sentences: Sequence[bytes]) -> bytes:
-        """The keys in their order: the sequence of bags decides the value."""
-        return Context.history_key(self, sentences)
 
 
 class BagAttention(BagSequence):

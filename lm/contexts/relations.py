@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lm.backend import linear
 from lm.batches import PackedBatch
 from lm.composition import RELATION_CLASSIFIERS, load
-from lm.contexts import LabelledContext
+from lm.contexts import Context, LabelledContext
 from lm.contexts.document import DocumentRecurrence, Encodings, PreviousEncoding
 from lm.recurrences import Recurrence
 from lm.sentences import PositionStates, ReadSentences, Rows
@@ -114,6 +114,7 @@ class RelationRecurrence(LabelledContext, DocumentRecurrence):
 
     side_information: ClassVar[tuple[str, ...]] = ("relations",)
     options: ClassVar[tuple[str, ...]] = RelationProjection.options
+    value = Context.value
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, relation_labels: int, **named: Any
@@ -137,10 +138,6 @@ class RelationRecurrence(LabelledContext, DocumentRecurrence):
         h, *state = contexts.tensors
         state[-self.level.tensors] = self.relations(encoded.tensors[0], h)
         return Rows.of(h, *state)
-
-    def value(self, contexts: Rows) -> Tensor:
-        """h_{i−1}, (B, H)."""
-        return contexts.tensors[0]
 
 
 class Bilinear(nn.Module):
@@ -244,7 +241,3 @@ class RelationTask(LabelledContext, DocumentRecurrence):
         log_probs = torch.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
         own = -log_probs.masked_fill(~given, 0.0)
         return own.new_zeros(len(batch.inputs)).index_copy(0, sentences.positions.last, own)
-
-    def auxiliary_parameters(self) -> list[nn.Parameter]:
-        """Those of the classifier, and all that h is made of."""
-        return list(self.parameters())

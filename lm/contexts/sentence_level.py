@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
 from lm.contexts import Context, learned_start
+from lm.contexts.bags import BagContext
 from lm.heads.hashed_softmax import SIZE, HashedBagSoftmax
 from lm.recurrences import Recurrence
 from lm.recurrences.simple import OneHotHTanh
@@ -83,18 +82,15 @@ class SentenceRecurrence(Context):
         return logits
 
 
-class SentenceBags(Context):
+class SentenceBags(BagContext):
     """hs_j, and the words of sentence j (RNNSLM); W_s is the embedding of the words.
 
     Value (B, H + M): hs_j, then the distinct words of the last sentence as 1 + id or 0, which
     `HashedBagSoftmax` expects. Tensors of a context: the layers of hs (B, H) each, and the words
-    (B, M) in descending order as 1 + id, so that equal bags have equal bits; 0 where there is
-    none. U_s and W_s start in U(±1/V) (§4.3).
+    (B, M). U_s and W_s start in U(±1/V) (§4.3).
     """
 
     sentences = None
-    averages = False
-    merges_sentences = True
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)
@@ -112,10 +108,6 @@ class SentenceBags(Context):
         bags = self.get_buffer("empty").new_zeros(batch, 0, dtype=torch.long)
         return Rows.of(*self.upper.start(batch), bags)
 
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The sorted words (B, M) of each sentence, as a context holds them."""
-        return Rows.of(sentences.bags())
-
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of the sentence level (eq. 4)."""
         (bags,) = summary.tensors
@@ -129,12 +121,8 @@ class SentenceBags(Context):
         again[:, 1:] = bags[:, 1:] == bags[:, :-1]
         return torch.cat([states[-1].float(), bags.masked_fill(again, 0).float()], dim=1)
 
-    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """The sorted words: equal bags leave equal contexts."""
-        return np.sort(words).tobytes()
 
-
-class SentenceLevel(Context):
+class SentenceLevel(BagContext):
     """hs_j for the words of sentence j + 1 (HRNNLM), of a sentence level with its own W_s and loss.
 
     The words' loss does not reach it: in the paper it is trained first, then fixed (§5.2). Here
@@ -142,8 +130,6 @@ class SentenceLevel(Context):
     """
 
     sentences = None
-    averages = False
-    merges_sentences = True
     end_to_end = False
     averaged = True
     options: ClassVar[tuple[str, ...]] = ("hash_size",)
@@ -161,10 +147,6 @@ class SentenceLevel(Context):
         """hs_0 and empty bags."""
         return self.level.start(batch)
 
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The words of each sentence."""
-        return self.level.summary(sentences)
-
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of the sentence level."""
         return self.level.advance(contexts, summary)
@@ -174,19 +156,11 @@ class SentenceLevel(Context):
         state = contexts.tensors[-2]
         return state if self.end_to_end else state.detach()
 
-    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """The sorted words: equal bags leave equal contexts."""
-        return self.level.sentence_key(words)
-
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor:
         """−log y(w_t) (N,) of the words: the RNNSLM (eq. 9)."""
         values = self.level.value(contexts.take(batch.order))
         features = self.next_words.features(values[:, :0], values)[batch.rows]
         return self.next_words.loss(features, batch.targets, None, torch.Generator())
-
-    def auxiliary_parameters(self) -> list[nn.Parameter]:
-        """All parameters of the sentence level."""
-        return list(self.parameters())
 
 
 class DualSentenceLevel(SentenceLevel):

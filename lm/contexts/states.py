@@ -9,12 +9,14 @@ decide.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
 from lm.contexts import Context, learned_start
 from lm.recurrences import Recurrence, State
-from lm.sentences import ReadSentences, Rows
+from lm.sentences import Rows
 
 STEPS = 8  # of rounding, between 0 and 1
 
@@ -22,47 +24,40 @@ STEPS = 8  # of rounding, between 0 and 1
 class LastHidden(Context):
     """Top hidden state after the previous sentence's last word (Ji et al. 2016, eq. 3).
 
-    The first sentence's context c_0 is learned (H parameters).
+    number: of such states, n, in subclasses. The state before a document, c_0, is learned
+    (H parameters), and stands for each sentence that is missing. Tensors of a context: the n states
+    (B, H), the oldest one first.
     """
 
     reads_states = True
+    number: ClassVar[int] = 1
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)
-        self.width = recurrence.hidden
-        self.first = learned_start(self.width)
+        self.width = self.number * recurrence.hidden
+        self.first = learned_start(recurrence.hidden)
 
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The state after the last word, or after `<s>` of an empty sentence."""
-        return Rows.of(sentences.last_hidden())
+    def start(self, batch: int) -> Rows:
+        """The learned state n times."""
+        return Rows(super().start(batch).tensors * self.number)
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """The states but for the oldest one, and that of the sentence that was read."""
+        return contexts.rest.beside(summary)
+
+    def value(self, contexts: Rows) -> Tensor:
+        """The states side by side, (B, n · H)."""
+        return torch.cat(contexts.tensors, dim=1)
 
 
 class LastTwoHidden(LastHidden):
     """Top hidden states after the last words of the previous two sentences, side by side.
 
-    The context of the sentence-sensitive RNNLM of Eisenstein's memo, §1. The state before a
-    document is learned and stands for each sentence that is missing (H parameters). Tensors of a
-    context: the states (B, H) of the sentence before the previous one, and of the previous one.
+    The context of the sentence-sensitive RNNLM of Eisenstein's memo, §1.
     """
 
     sentences = 2
-
-    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
-        super().__init__(embedding, recurrence)
-        self.width = 2 * recurrence.hidden
-
-    def start(self, batch: int) -> Rows:
-        """The learned state twice."""
-        first = super().start(batch)
-        return first.beside(first)
-
-    def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """The previous sentence's state and that of the sentence that was read."""
-        return Rows.of(contexts.tensors[1], summary.tensors[0])
-
-    def value(self, contexts: Rows) -> Tensor:
-        """Both states, (B, 2H)."""
-        return torch.cat(contexts.tensors, dim=1)
+    number = 2
 
 
 class CarriedState(Context):
@@ -80,10 +75,6 @@ class CarriedState(Context):
         """Zeros for each tensor of the state."""
         empty = self.get_buffer("empty")
         return Rows.of(*(empty.new_zeros(batch, width) for width in self.widths))
-
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The state's tensors."""
-        return Rows(sentences.last_states())
 
     def state(self, contexts: Rows) -> State:
         """The carried state."""
@@ -158,10 +149,6 @@ class SentenceThoughts(Context):
     def start(self, batch: int) -> Rows:
         """The upper level's state before any sentence."""
         return Rows(self.upper.start(batch))
-
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The word level's state after the last word, or after `<s>` of an empty sentence."""
-        return Rows.of(sentences.last_hidden())
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of the upper level."""

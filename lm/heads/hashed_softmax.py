@@ -233,12 +233,13 @@ class HashedSoftmax(Head):
 
     hash_size: S; hash_order: longest n-grams, 2 (the last word and the next) or 3, which has
     bigrams and trigrams. Histories do not cross the beginning of a sentence. Trained exactly, at
-    O(V (R + n)) a target.
+    O(V (R + n)) a target. layer_of: makes the softmax to whose logits the features are added.
     """
 
     linear = False
     sampled = False
     options: ClassVar[tuple[str, ...]] = ("hash_size", "hash_order")
+    layer_of: Callable[..., Head] = staticmethod(softmax)
 
     def __init__(
         self,
@@ -254,16 +255,10 @@ class HashedSoftmax(Head):
         words = embedding.num_embeddings
         if words > MOST_WORDS:
             raise ValueError(f"hashed features: expected at most {MOST_WORDS} words, found {words}")
-        self.layer = self._logit_layer(hidden, context, embedding, tied=tied)
+        self.layer = self.layer_of(hidden, context, embedding, tied=tied)
         self.columns = self.layer.weight().shape[1]
         self.order = hash_order
         self.hashes = HashTable(words, hash_size)
-
-    def _logit_layer(
-        self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool
-    ) -> Head:
-        """The softmax to whose logits the features are added."""
-        return softmax(hidden, context, embedding, tied=tied)
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
         """(N, R) features of the softmax."""
@@ -305,21 +300,20 @@ class HashedSoftmax(Head):
         return HashedPredictor(self, self.logits(), backend)
 
 
+def lin_layer(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:
+    """A softmax without biases whose matrix starts in U(±1/(H + D)) (Lin et al. 2015, §4.3)."""
+    if tied:
+        raise ValueError("expected separate input and output matrices")
+    layer = unbiased_softmax(hidden, context, embedding, tied=False)
+    bound = 1 / (hidden + context)
+    nn.init.uniform_(layer.weight(), -bound, bound)
+    return layer
+
+
 class LinSoftmax(HashedSoftmax):
-    """Softmax of V h and hashed features as in Lin et al. 2015: no biases; V(H + D) + S numbers.
+    """Softmax of V h and hashed features as in Lin et al. 2015: no biases; V(H + D) + S numbers."""
 
-    The matrix starts in U(±1/H) (§4.3).
-    """
-
-    def _logit_layer(
-        self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool
-    ) -> Head:
-        if tied:
-            raise ValueError("expected separate input and output matrices")
-        layer = unbiased_softmax(hidden, context, embedding, tied=False)
-        bound = 1 / (hidden + context)
-        nn.init.uniform_(layer.weight(), -bound, bound)
-        return layer
+    layer_of = staticmethod(lin_layer)
 
 
 class HashedBagSoftmax(LinSoftmax):
@@ -333,6 +327,7 @@ class HashedBagSoftmax(LinSoftmax):
     predicts_end = False
     averaged = True
     options = ("hash_size",)
+    at_positions = Head.at_positions  # words of the sentence do not depend on one another
 
     def __init__(
         self,
@@ -355,10 +350,6 @@ class HashedBagSoftmax(LinSoftmax):
         own = self.layer.features(h, c[:, : self.context])
         return torch.cat([own.float(), c[:, self.context :]], dim=1)
 
-    def at_positions(self, features: Tensor, positions: Positions) -> Tensor:
-        """The features: words of the sentence do not depend on one another."""
-        return features
-
     def slots(self, ids: Tensor) -> Tensor:
         """First slots (N, M) of the words of the bag."""
         return self.hashes.first_slots(ids[:, :, None])
@@ -369,14 +360,10 @@ class HashedBagSoftmax(LinSoftmax):
         found = super().exact_loss(features[words], targets[words])
         return found.new_zeros(len(targets)).index_copy(0, words, found)
 
-    def predictor(self, backend: Backend) -> HashedPredictor:
-        """The head ready to score words."""
-        return BagPredictor(self, self.logits(), backend)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HashedPredictor:
-    """Scores of a softmax with hashed features."""
+    """Scores of a softmax with hashed features; that of `</s>` is 0 if it is not predicted."""
 
     head: HashedSoftmax
     logits: HashedLogits
@@ -387,8 +374,10 @@ class HashedPredictor:
         own, slots = self.head.split(features)
         log_z = self._normalisers(own, slots)
         ends = torch.full_like(log_z, END, dtype=torch.long)
-        into = self.logits.of_targets(own[parents], slots[parents], words)
-        return into - log_z[parents], self.logits.of_targets(own, slots, ends) - log_z
+        into = self.logits.of_targets(own[parents], slots[parents], words) - log_z[parents]
+        if not self.head.predicts_end:
+            return into.masked_fill(words == END, 0.0), torch.zeros_like(log_z)
+        return into, self.logits.of_targets(own, slots, ends) - log_z
 
     def _normalisers(self, features: Tensor, slots: Tensor) -> Tensor:
         """(N,) of log Σ_v exp(logit), equal features once; memory: `Backend.floats` a thread."""
@@ -411,13 +400,3 @@ class HashedPredictor:
             return torch.logsumexp(torch.stack(sums), dim=0)
 
         return self.backend.within_memory(attempt)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BagPredictor(HashedPredictor):
-    """Scores of the words of a bag; that of `</s>` is 0."""
-
-    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities (M,) of words, and zeros (N,)."""
-        into, leave = HashedPredictor.log_probs(self, features, parents, words)
-        return into.masked_fill(words == END, 0.0), torch.zeros_like(leave)

@@ -45,7 +45,6 @@ _HEADER = 1000  # lines above the data
 _COUNT = re.compile(rb"ngram[ \t]+([0-9]{1,2})[ \t]*=[ \t]*([0-9]{1,10})")
 _STUPID = re.compile(STUPID_BACKOFF + rb" (0\.[0-9]{1,9})\b")
 _UNKNOWN_FORMS = (SPECIAL[UNKNOWN], b"<UNK>")
-_LINES = 1 << 16  # in a block
 
 
 class WordTable(NamedTuple):
@@ -215,22 +214,6 @@ class Lines:
         return ArpaError(f"{message}; {_CURE}", max(1, line or self.number))
 
 
-def words_and_weights(text: Lines, count: int, *, last: bool) -> tuple[list[bytes], Log10s, Log10s]:
-    """The next `count` lines as 1-grams: their words, probabilities and back-offs (m,).
-
-    last: whether the file has no longer n-grams, and so no back-offs.
-    """
-    words, probs, backoffs, first = list[bytes](), list[float](), list[float](), text.number + 1
-    while len(words) < count:
-        lines = text.block(min(count - len(words), _BLOCK))
-        for line in lines or [b""]:
-            prob, (word,), backoff = _entry(text, line, first, 1, count, len(words), last)
-            words.append(word)
-            probs.append(prob)
-            backoffs.append(backoff)
-    return words, np.array(probs, np.float32), np.array(backoffs, np.float32)
-
-
 def ngrams_and_weights(
     text: Lines, n: int, count: int, ids: Mapping[bytes, int], *, last: bool
 ) -> tuple[NDArray[np.int32], Log10s, Log10s]:
@@ -371,9 +354,17 @@ def _counts(text: Lines) -> list[int]:
 def _unigrams(
     text: Lines, count: int, *, last: bool
 ) -> tuple[Vocabulary, NDArray[np.float32], NDArray[np.float32]]:
-    """The vocabulary, and the probabilities and back-offs (V,) of its words by their ids."""
-    first = text.number + 1
-    words, probs, backoffs = words_and_weights(text, count, last=last)
+    """The vocabulary, and the probabilities and back-offs (V,) of its words by their ids.
+
+    last: whether the file has no longer n-grams, and so no back-offs.
+    """
+    words, probs, backoffs, first = list[bytes](), list[float](), list[float](), text.number + 1
+    while len(words) < count:
+        for line in text.block(min(count - len(words), _BLOCK)) or [b""]:
+            prob, (word,), backoff = _entry(text, line, first, 1, count, len(words), last)
+            words.append(word)
+            probs.append(prob)
+            backoffs.append(backoff)
     rows: dict[bytes, int] = {}
     for row, token in enumerate(words):
         word = SPECIAL[UNKNOWN] if token in _UNKNOWN_FORMS else token
@@ -385,9 +376,9 @@ def _unigrams(
     unknown = rows.pop(SPECIAL[UNKNOWN], count)  # the last row, if the file has none
     marks = [rows.pop(SPECIAL[mark]) for mark in (START, END)]
     by_id = np.array([unknown, *marks, *rows.values()])
-    missing = np.array([UNKNOWN_MISSING], np.float32)
-    probs, backoffs = np.concatenate([probs, missing]), np.concatenate([backoffs, 0 * missing])
-    return Vocabulary(tuple(rows)), probs[by_id], backoffs[by_id]
+    columns = [*probs, UNKNOWN_MISSING], [*backoffs, 0.0]
+    own, weights = (np.array(column, np.float32)[by_id] for column in columns)
+    return Vocabulary(tuple(rows)), own, weights
 
 
 def _places(
@@ -427,22 +418,17 @@ def arpa(model: NGramModel) -> Iterator[bytes]:
     for n in range(1, ngrams.order + 1):
         yield b"\n\\%d-grams:\n" % n
         level = ngrams.level(n)
-        for begin in range(level.start, level.stop, _LINES):
-            nodes = np.arange(begin, min(begin + _LINES, level.stop))
-            columns = []
+        for begin in range(level.start, level.stop, _BLOCK):
+            block = slice(begin, min(begin + _BLOCK, level.stop))
+            nodes, columns = np.arange(block.start, block.stop), []
             for _ in range(n):
                 columns.append(map(words.__getitem__, ngrams.words[nodes].tolist()))
                 nodes = parents[nodes]
             texts = map(b" ".join, zip(*reversed(columns), strict=True))
-            yield _block(model, slice(begin, min(begin + _LINES, level.stop)), texts)
+            probs = model.log10_probs[block].tolist()
+            if n < ngrams.order:
+                entries = zip(probs, texts, model.log10_backoffs[block].tolist(), strict=True)
+                yield b"".join(b"%.9g\t%s\t%.9g\n" % entry for entry in entries)
+            else:
+                yield b"".join(b"%.9g\t%s\n" % entry for entry in zip(probs, texts, strict=True))
     yield b"\n\\end\\\n"
-
-
-def _block(model: NGramModel, nodes: slice, texts: Iterator[bytes]) -> bytes:
-    """The lines of some n-grams of one order; a back-off follows those that are contexts."""
-    probs = model.log10_probs[nodes].tolist()
-    backoffs = model.log10_backoffs[nodes].tolist()
-    if not backoffs:
-        return b"".join(b"%.9g\t%s\n" % line for line in zip(probs, texts, strict=True))
-    lines = zip(probs, texts, backoffs, strict=True)
-    return b"".join(b"%.9g\t%s\t%.9g\n" % line for line in lines)

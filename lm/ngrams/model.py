@@ -167,11 +167,6 @@ class NGramModel:
     unseen: float = 0.0
 
     @property
-    def order(self) -> int:
-        """N, the words of the longest n-grams."""
-        return self.ngrams.order
-
-    @property
     def normalised(self) -> bool:
         """Whether scores are log-probabilities; those of stupid back-off do not sum to 1."""
         return self.unseen == 0

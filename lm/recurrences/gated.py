@@ -22,7 +22,8 @@ from lm.recurrences import Recurrence, Sizes, State, uniform
 class LSTM(Recurrence):
     """LSTM with separate input and forget gates, no peepholes (Gers et al. 2000).
 
-    Parameters: 4H(d + H) + 4H a layer; the forget bias starts at 1.
+    Parameters: 4H(d + H) + 4H a layer; the forget bias starts at 1. peephole: of each layer, the
+    weights (3H,) from its memory cells to the gates i, f and o; here none.
     """
 
     gates = 4
@@ -33,6 +34,7 @@ class LSTM(Recurrence):
         self.recurrent = nn.ParameterList(uniform(4 * hidden, hidden) for _ in range(layers))
         for bias in self.bias:
             bias.data[hidden : 2 * hidden] = 1.0
+        self.peephole: nn.ParameterList | list[None] = [None] * layers
 
     def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
         """Memory c' = f∘c + i∘g and output gate o; i, f, o = σ(·), g = tanh(·)."""
@@ -48,14 +50,9 @@ class LSTM(Recurrence):
             if layer:
                 projected = linear(states[-2], self.lower[layer], self.bias[layer])
             before = state[2 * layer : 2 * layer + 2]
-            states += _layer(
-                projected, *before, self.recurrent[layer], self.peepholes(layer), sizes
-            )
+            weights = self.recurrent[layer], self.peephole[layer]
+            states += _layer(projected, *before, *weights, sizes)
         return tuple(states)
-
-    def peepholes(self, layer: int) -> Tensor | None:
-        """Weights (3H,) from a layer's memory cells to the gates i, f and o; here none."""
-        return None
 
 
 class Peephole(LSTM):
@@ -66,6 +63,8 @@ class Peephole(LSTM):
     the memory cell of its own unit. Parameters: 4H(d + H) + 7H a layer; the forget bias starts
     at 1, the peepholes at 0, where the cell is that of `LSTM`.
     """
+
+    peephole: nn.ParameterList
 
     def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__(inputs, hidden, layers)
@@ -80,11 +79,6 @@ class Peephole(LSTM):
         i, f = torch.sigmoid(z_i + to_i * c), torch.sigmoid(z_f + to_f * c)
         c = torch.addcmul(f * c, i, torch.tanh(z_g))
         return c, torch.sigmoid(z_o + to_o * c)
-
-    def peepholes(self, layer: int) -> Tensor | None:
-        """Those of the layer."""
-        found: Tensor = self.peephole[layer]
-        return found
 
 
 class PackedLSTM(torch.autograd.Function):

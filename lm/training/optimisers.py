@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 import torch
@@ -72,21 +72,15 @@ class MuonWithAdamW(Optimizer):
         own = {"params": list(matrices), "state": MUON_STATE, "lr": rate, "weight_decay": decay}
         self._others = others
         super().__init__([*others.param_groups, *([own] if matrices else [])], {})
-        self._share()
-
-    def _share(self) -> None:
-        """Let the AdamW work on its groups, and on the state, of the whole."""
-        self._others.param_groups = [one for one in self.param_groups if "state" not in one]
-        self._others.state = self.state
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore what `state_dict` gave."""
-        super().load_state_dict(state_dict)
-        self._share()
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]  # of no closure
-        """One update of every parameter that has a gradient."""
+        """One update of every parameter that has a gradient.
+
+        The AdamW works on its groups, and on the state, of the whole, which may have been restored.
+        """
+        self._others.param_groups = [one for one in self.param_groups if "state" not in one]
+        self._others.state = self.state
         self._others.step()
         for group in (one for one in self.param_groups if "state" in one):
             rate, decay = group["lr"], group["weight_decay"]
@@ -114,15 +108,16 @@ class SparseAdaGrad(Optimizer):
     AdaGrad divides by √(a + Σ g²), and a, the square of what one observed word contributes, keeps
     tiny gradients tiny.
 
-    start: a, that a sum of squares begins with. O(entries) time for a sparse gradient, whose equal
-    indices add up; memory: 8 bytes a number. Groups have an entry `state`, as of `MuonWithAdamW`.
+    divisor: of the summed loss of an update; a = 1 / divisor². O(entries) time for a sparse
+    gradient, whose equal indices add up; memory: 8 bytes a number. Groups have an entry `state`, as
+    of `MuonWithAdamW`.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], *, lr: float, start: float) -> None:
-        super().__init__(parameters, {"lr": lr, "state": ("sum",)})
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                self.state[parameter]["sum"] = torch.full_like(parameter, start).detach()
+    def __init__(self, parameters: Sequence[nn.Parameter], rate: float, divisor: int) -> None:
+        super().__init__(parameters, {"lr": rate, "state": ("sum",)})
+        for parameter in parameters:
+            start = torch.full_like(parameter, 1 / divisor**2)
+            self.state[parameter]["sum"] = start.detach()
         self._zeros: dict[nn.Parameter, Tensor] = {}  # where entries are added up
 
     @torch.no_grad()
@@ -174,10 +169,8 @@ class Optimiser:
     sparse_rate: float
     state: tuple[str, ...] = ()
 
-    def state_shapes(
-        self, parameter: nn.Parameter, group: Mapping[str, Any] = MappingProxyType({})
-    ) -> dict[str, torch.Tensor]:
-        """Tensors of the shapes and types of a parameter's state, by name."""
+    def state_shapes(self, parameter: nn.Parameter, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        """Tensors of the shapes and types of a parameter's state, by name; group: that it is in."""
         names = group.get("state", self.state)
         return {name: torch.zeros(()) if name == "step" else parameter.data for name in names}
 
@@ -199,34 +192,30 @@ def _muon(parameters: Parameters, rate: float, decay: float, words: int = 0) -> 
     return MuonWithAdamW(hidden, _adamw(others, rate, decay, words), rate=rate, decay=decay)
 
 
-def _of_torch(kind: type[Optimizer], **own: float) -> Callable[..., Optimizer]:
-    """An optimiser of torch with constants of its own."""
-
-    def create(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
-        more: dict[str, Any] = {"lr": rate, "weight_decay": decay, **own}
-        return kind(parameters, **more)
-
-    return create
-
-
-def _sparse_adagrad(parameters: Parameters, rate: float, divisor: int) -> Optimizer:
-    """AdaGrad whose sums begin with the square of what one observed word contributes."""
-    return SparseAdaGrad(parameters, lr=rate, start=1 / divisor**2)
+def _of_torch(
+    kind: Callable[..., Optimizer],
+    parameters: Parameters,
+    rate: float,
+    decay: float,
+    words: int = 0,
+) -> Optimizer:
+    """An optimiser of torch."""
+    return kind(parameters, lr=rate, weight_decay=decay)
 
 
 # θ ← θ − rate · (gradient + decay · θ); Duchi et al. 2011; Zeiler 2012 with its ρ and ε.
-_SGD, _ADAGRAD = _of_torch(SGD), _of_torch(Adagrad)
-_ADADELTA = _of_torch(Adadelta, rho=0.95, eps=1e-6)
+_SGD, _ADAGRAD = partial(_of_torch, SGD), partial(_of_torch, Adagrad)
+_ADADELTA = partial(_of_torch, partial(Adadelta, rho=0.95, eps=1e-6))
 
 # AdaGrad's rate for tables is 0.3 where that of the others is usual: then bigrams and bags of
 # 72,000 words of the PTB have lower perplexities than with a third of it; bags have higher ones
 # with three times that.
 OPTIMISERS: Mapping[str, Optimiser] = {
-    "adamw": Optimiser(_adamw, _sparse_adagrad, 100.0, ("step", "exp_avg", "exp_avg_sq")),
-    "muon": Optimiser(_muon, _sparse_adagrad, 30.0, ("step", "exp_avg", "exp_avg_sq")),
+    "adamw": Optimiser(_adamw, SparseAdaGrad, 100.0, ("step", "exp_avg", "exp_avg_sq")),
+    "muon": Optimiser(_muon, SparseAdaGrad, 30.0, ("step", "exp_avg", "exp_avg_sq")),
     "sgd": Optimiser(_SGD, lambda own, rate, _: SGD(own, lr=rate), 1.0),  # Mikolov's toolkit
-    "adagrad": Optimiser(_ADAGRAD, _sparse_adagrad, 1.0, ("step", "sum")),
-    "adadelta": Optimiser(_ADADELTA, _sparse_adagrad, 0.3, ("step", "square_avg", "acc_delta")),
+    "adagrad": Optimiser(_ADAGRAD, SparseAdaGrad, 1.0, ("step", "sum")),
+    "adadelta": Optimiser(_ADADELTA, SparseAdaGrad, 0.3, ("step", "square_avg", "acc_delta")),
 }
 
 

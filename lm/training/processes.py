@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -19,28 +20,41 @@ from torch import distributed as dist
 from lm.sentences import Rows
 
 
+@dataclass
 class Processes:
-    """A process alone; base of several that work together.
+    """Processes that work together, or one alone.
 
-    rank: which of them this is, from 0 on; number: how many there are. Every method but `share`
-    waits for all processes to call it.
+    rank: which of them this is, from 0 on; number: how many there are. Several have torch's process
+    group; barriers: the group of `wait`, if it is another one. Every method but `share` waits for
+    all processes to call it.
     """
 
-    rank = 0
-    number = 1
+    rank: int = 0
+    number: int = 1
+    barriers: dist.ProcessGroup | None = None
 
     def add(self, tensor: Tensor) -> None:
-        """Replace a dense tensor by its sum over the processes."""
+        """Replace a dense tensor of several processes by its sum over them."""
+        dist.all_reduce(tensor)
 
     def gather(self, value: Any) -> list[Any]:
-        """The values of all processes in their order."""
-        return [value]
+        """The values of all processes in their order, pickled where there are several."""
+        found: list[Any] = [value] * self.number
+        if self.number > 1:
+            dist.all_gather_object(found, value)
+        return found
 
     def wait(self) -> None:
         """Return when all processes have called this; signals are handled meanwhile.
 
         RuntimeError if another process has ended.
         """
+        if self.number == 1:
+            return
+        barrier = dist.barrier(self.barriers, async_op=True)
+        while not barrier.is_completed():  # inside of torch no signal would be handled
+            time.sleep(_POLL_SECONDS)
+        barrier.wait()
 
     def share(self, streams: int) -> slice:
         """The streams that this process reads: every `number`-th one."""
@@ -48,8 +62,6 @@ class Processes:
 
     def totals(self, *values: float) -> list[float]:
         """Sums of numbers over the processes."""
-        if self.number == 1:
-            return list(values)
         return [sum(column) for column in zip(*self.gather(values), strict=True)]
 
     def first(self, value: float) -> float:
@@ -82,34 +94,6 @@ class Processes:
         return whole.take(torch.tensor(at).argsort())
 
 
-class TorchrunProcesses(Processes):
-    """Processes that `torchrun` has started, after torch's process group is there.
-
-    patience: how long `wait` waits.
-    """
-
-    def __init__(self, patience: timedelta | None = None) -> None:
-        self.rank, self.number = dist.get_rank(), dist.get_world_size()
-        self._waiting = None if patience is None else dist.new_group(timeout=patience)
-
-    def add(self, tensor: Tensor) -> None:
-        """Sum by all-reduce."""
-        dist.all_reduce(tensor)
-
-    def wait(self) -> None:
-        """Barrier, polled: inside of torch no signal would be handled."""
-        barrier = dist.barrier(self._waiting, async_op=True)
-        while not barrier.is_completed():
-            time.sleep(_POLL_SECONDS)
-        barrier.wait()
-
-    def gather(self, value: Any) -> list[Any]:
-        """All-gather of pickled values."""
-        found: list[Any] = [None] * self.number
-        dist.all_gather_object(found, value)
-        return found
-
-
 ALONE = Processes()
 _POLL_SECONDS = 0.05
 
@@ -127,6 +111,7 @@ def joined(device: torch.device, patience: timedelta | None = None) -> Iterator[
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        yield TorchrunProcesses(patience)
+        barriers = None if patience is None else dist.new_group(timeout=patience)
+        yield Processes(dist.get_rank(), dist.get_world_size(), barriers)
     finally:
         dist.destroy_process_group()

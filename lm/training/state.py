@@ -7,7 +7,7 @@ beside the model's. After any failure a folder holds either the old state or the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
@@ -53,25 +53,26 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     path = folder / "state.json"
     content, tensors = read_tensors(path)
     _check_run(content.get("run"), _run(trainer), path)
+    parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = tensor
+    model, kept, average = (parts[part] for part in ("model", "kept", "average"))
     moments: dict[str, dict[int, dict[str, Tensor]]] = {}
     try:
         progress = checked(Progress, content["progress"])
         if progress.stage not in range(len(trainer.stages)):
             raise ValueError(f"no stage {progress.stage} is known")
-        held = range(len(trainer.contexts.tensors))
-        contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
+        names = map(_contexts_name, range(len(trainer.contexts.tensors)))
+        contexts = Rows.of(*(tensors[name] for name in names))
         optimisers = trainer.optimisers_of(progress.stage)
         for kind in optimisers:
-            own_moments = moments.setdefault(kind, {})
-            for name, tensor in _named(tensors, f"{kind}.").items():
-                _, index, key = name.split(".")
-                own_moments.setdefault(int(index), {})[key] = tensor
+            moments[kind] = {}
+            for name, tensor in parts[kind].items():
+                index, key = name.split(".")
+                moments[kind].setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
-    model, kept, average = (
-        {name.removeprefix(prefix): tensor for name, tensor in _named(tensors, prefix).items()}
-        for prefix in ("model.", "kept.", "average.")
-    )
     own = own_tensors(trainer.model)
     check_shapes(own, model, path)
     check_shapes({} if trainer.average is None else own, average, path)
@@ -86,7 +87,8 @@ def load_training(folder: Path, trainer: Trainer) -> None:
             if index in moments[kind]  # those that had a gradient
             for name, tensor in state_shapes(parameter, group).items()
         }
-        check_shapes(expected, _named(tensors, f"{kind}."), path)
+        found = {f"{kind}.{name}": tensor for name, tensor in parts[kind].items()}
+        check_shapes(expected, found, path)
     starts = trainer.model.context.start(trainer.streams)
     for n, both in enumerate(zip(starts.tensors, contexts.tensors, strict=True)):
         # contexts differ in no more than their second dimension: padding
@@ -102,10 +104,6 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     trainer.contexts = contexts.take(share).to(trainer.device)
     trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
     trainer.progress = progress
-
-
-def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _contexts_name(number: int) -> str:

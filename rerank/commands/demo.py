@@ -6,11 +6,11 @@ import shlex
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rerank.commands.run import Messages, form_option, print_result
-from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
 from rerank.options import Command, option, part, record, settings_of
 from rerank.values import FOLDER, Whole
@@ -59,7 +59,7 @@ class Demo:
     models: tuple[TrainedModel, ...]
     evaluation: Evaluation
     seed: int
-    examples: tuple[tuple[Choice | None, Choice], ...] = ()
+    examples: tuple[tuple[Choice, Choice], ...] = ()
     page: str | None = None
 
     def to_dict(self) -> dict[str, object]:
@@ -89,13 +89,13 @@ class Demo:
         )
 
 
-def _example(before: Choice | None, choice: Choice) -> str:
+def _example(before: Choice, choice: Choice) -> str:
     """A changed sentence in its context."""
     first, chosen = choice.texts["first"] or "", choice.texts["chosen"] or ""
     from rerank.report.explanation import marked_changes
 
     shown = {
-        "before": None if before is None else before.texts["chosen"],
+        "before": before.texts["chosen"],
         "first": first,
         "chosen": marked_changes(first, chosen),
         "no context": choice.alone["text"] if choice.alone else None,
@@ -153,13 +153,12 @@ def demonstrate(
     announce: gets each command line as text. The language model of documents decodes the test set
     once more, under the same weights, with the sentences of each document shuffled.
     """
-    from rerank.commands.evaluate import EvaluateOptions, evaluation
-    from rerank.files.outputs import check_folder, write_json
+    from rerank.commands.evaluate import COMMAND as EVALUATE
+    from rerank.commands.evaluate import evaluation
+    from rerank.files.outputs import check_new_folder, write_json
     from rerank.notices import Notices
 
-    check_folder(folder, str(folder))
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder}: expected a new or empty folder to work in; name another")
+    check_new_folder(folder, "expected a new or empty folder to work in; name another")
     ignored = shutil.ignore_patterns("*.py", "__pycache__")
     example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
     test, commands = example.test, _Commands(folder, announce)
@@ -181,44 +180,31 @@ def demonstrate(
     out = commands.decode(shuffled, f"shuffled.{name}", weights, name)
     outputs[f"+ {name}, shuffled"] = _in_order(out, order)
     sets = ("--docs", test.docs, "--ref", test.references, "--kbest", test.kbest)
-    paths = list(outputs.values())
-    commands.show("evaluate", *sets, "--seed", seed, "--baseline", *paths)
+    words = commands.show("evaluate", *sets, "--seed", seed, "--baseline", *outputs.values())
     page = folder / "report.html"
     described = ("--trace", trace, "--summary", summary, "--weights", weights)
     commands.run("report", *described, *sets[:4], "--seed", seed, "--out", page)
-    baseline, *systems_decoded = map(str, paths)
-    asked = settings_of(
-        EvaluateOptions,
-        docs=str(test.docs),
-        references=(str(test.references),),
-        baseline=baseline,
-        systems=tuple(systems_decoded),
-        kbest=str(test.kbest),
-        seed=seed,
-    )
-    found = evaluation(asked, Notices())
-    pairs = zip(outputs, found.systems, strict=True)
-    systems = tuple(replace(system, name=row) for row, system in pairs)
-    found = replace(found, systems=systems)
-    result = Demo(tuple(trained), found, seed, _examples(trace), str(page))
-    write_json(folder / "report.json", result.to_dict())
-    return result
+    with EVALUATE.make_context(words[0], words[1:]) as context:
+        result = evaluation(settings_of(EVALUATE.options, **context.params), Notices())
+    rows = zip(outputs, result.systems, strict=True)
+    result = replace(result, systems=tuple(replace(system, name=row) for row, system in rows))
+    demo = Demo(tuple(trained), result, seed, _examples(trace), str(page))
+    write_json(folder / "report.json", demo.to_dict())
+    return demo
 
 
-def _examples(trace: Path) -> tuple[tuple[Choice | None, Choice], ...]:
+def _examples(trace: Path) -> tuple[tuple[Choice, Choice], ...]:
     """Changed sentences of different documents, first those whose choice the context decided."""
     from rerank.formats.run_records import read_trace
     from rerank.notices import Notices
     from rerank.report.explanation import with_previous
 
-    decided: dict[str, tuple[Choice | None, Choice]] = {}
-    changed: dict[str, tuple[Choice | None, Choice]] = {}
-    for before, choice in with_previous(read_trace(trace, str(trace), Notices())):
-        if choice.changed and before is not None:
-            kind = decided if choice.by_context else changed
-            kind.setdefault(choice.document, (before, choice))
-    rest = {name: pair for name, pair in changed.items() if name not in decided}
-    return (*decided.values(), *rest.values())[:EXAMPLES]
+    pairs = with_previous(read_trace(trace, str(trace), Notices()))
+    changed = [(a, b) for a, b in pairs if a is not None and b.changed]
+    first: dict[str, tuple[Choice, Choice]] = {}
+    for before, choice in sorted(changed, key=lambda pair: not pair[1].by_context):
+        first.setdefault(choice.document, (before, choice))
+    return tuple(first.values())[:EXAMPLES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +258,7 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     notices = Notices()
     documents = documents_of_file(original.docs, notices)
     rng = np.random.default_rng(seed)
-    spans = map(documents.span, range(len(documents)))
+    spans = pairwise(documents.starts)
     order = np.concatenate([start + rng.permutation(stop - start) for start, stop in spans])
     folder.mkdir(parents=True)
     names = original.kbest.name, original.references.name

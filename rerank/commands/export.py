@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rerank.commands.run import Messages
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, argument, option, part, record
 from rerank.values import FILE, FOLDER, Pair
-
-if TYPE_CHECKING:
-    from rerank.corpus.documents import Documents
 
 INDEX = "documents.tsv"
 
@@ -55,23 +50,27 @@ def export(options: ExportOptions) -> None:
     with options.messages.warnings() as notices:
         inputs = InputFiles([docs, *(path for _, path in texts)])
         documents = documents_of_file(docs, notices)
+        digits = max(4, len(str(len(documents))))
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-        new = scratch / "new"  # with the permissions of a folder that is made, not a temporary one
-        try:
+        with tempfile.TemporaryDirectory(
+            dir=target.parent, prefix=f".{target.name}.", ignore_cleanup_errors=True
+        ) as scratch:
+            new = Path(scratch, "new")  # with the permissions of a folder that is not temporary
             new.mkdir()
             for name, path in texts:
+                (new / name).mkdir()
                 lines = read_translation(path, documents, notices, model=str(docs))
-                _write(new / name, lines, documents)
+                for d, own in enumerate(documents.split(lines), 1):
+                    content = b"".join(line + b"\n" for line in own)
+                    (new / name / f"{d:0{digits}}.txt").write_bytes(content)
+            sentences = documents.split(range(documents.n_sentences))
             rows = (  # ids come from strangers, and never name files
-                f"{d + 1}\t{documents.ids[d]}\t{stop - start}\n"
-                for d, (start, stop) in enumerate(map(documents.span, range(len(documents))))
+                f"{d}\t{name}\t{len(own)}\n"
+                for d, (name, own) in enumerate(zip(documents.ids, sentences, strict=True), 1)
             )
             (new / INDEX).write_text("".join(rows), encoding="utf-8")
             inputs.check()
             os.replace(new, target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
         written = f"{len(documents):,} documents of {len(texts)} texts written"
         options.messages.announce(f"{written} to {display(target)}")
 
@@ -81,23 +80,11 @@ COMMAND = Command("export", ExportOptions, export)
 
 def _check(folder: Path, names: Sequence[str]) -> None:
     """UsageError for an invalid or repeated NAME, and for a folder that is not empty."""
-    from rerank.files.outputs import check_folder
+    from rerank.files.outputs import check_new_folder
 
     for name in names:
         if not re.fullmatch(r"\w[\w.+-]{0,99}", name):
             raise UsageError(f"{name}: expected letters, digits and . + - _; choose another NAME")
         if names.count(name) > 1:
             raise UsageError(f"{name}: the NAME of two files; choose another one")
-    check_folder(folder, str(folder))
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder}: expected a new or empty folder; name another")
-
-
-def _write(folder: Path, lines: Sequence[bytes], documents: Documents) -> None:
-    """A file for each document; numbers have as many digits as the largest, at least four."""
-    folder.mkdir()
-    width = max(4, len(str(len(documents))))
-    for d in range(len(documents)):
-        start, stop = documents.span(d)
-        content = b"".join(line + b"\n" for line in lines[start:stop])
-        (folder / f"{d + 1:0{width}}.txt").write_bytes(content)
+    check_new_folder(folder, "expected a new or empty folder; name another")

@@ -19,7 +19,7 @@ from rerank.commands.texts import TextFiles, TextOptions, TrainingTexts, trainin
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.interrupts import Interrupts
 from rerank.files.lines import InputFiles, digest
-from rerank.files.outputs import check_folder, check_outputs
+from rerank.files.outputs import check_folder, check_new_folder, check_outputs
 from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command, Given, of_dataclass, option, part, record
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from lm.checkpoint import SavedModel
-    from lm.config import Config
     from lm.model import DocumentLM
     from lm.training.processes import Processes
     from lm.training.settings import Settings
@@ -44,7 +43,6 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 AVERAGING_BYTES = 4  # for each parameter: its average
 EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what installs them
 WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
-_LEAVE_OUT = "leave the option out"
 _OF_RECIPES = ("vocabulary", "min_count", "longest")  # options of texts that recipes have, too
 
 
@@ -67,13 +65,6 @@ class TrainingFiles:
         default=None,
         rare=True,
     )
-
-    @property
-    def texts(self) -> tuple[TextFiles, TextFiles]:
-        """The training and the validation text with the files beside them."""
-        beside = self.valid_side.values().items()
-        valid = {name.removeprefix("valid_"): file for name, file in beside}
-        return TextFiles(self.train, self.side.values()), TextFiles(self.valid, valid)
 
 
 @record
@@ -157,77 +148,6 @@ class TrainLmOptions:
         given = self.given | {name: value for name, value in texts.items() if value is not None}
         return {**model.adapted({**values, **given}), **given}
 
-    def check_for(self, model: DocumentLM, levels: str) -> None:
-        """UsageError for an option that was given, but that this model cannot use.
-
-        levels: of the completed options.
-        """
-        from lm.side_information import NUMBERS, information_of
-
-        given, name, context = self.given, self.choice.model, model.context
-        given["passages"] = self.texts.passages
-        auxiliary = bool(context.auxiliary_parameters())
-        numbers = "".join([kind for kind in information_of(context) if kind in NUMBERS][:1])
-        turned = given.get("reverse_documents")
-        of_passages = (
-            "the last sentence of a passage is predicted from those before it in its document, "
-            "which --{} does not read so; leave one of them out"
-        )
-        rules = (  # whether it holds, the option that is of no use then, and why
-            (self.texts.across_documents, "passages", of_passages.format("across-documents")),
-            (turned, "passages", of_passages.format("reverse-documents")),
-            (
-                not model.head.sampled,
-                "negatives",
-                f"the head of this model is trained on all words; {_LEAVE_OUT}",
-            ),
-            (
-                not model.head.predicts_end,
-                "backward",
-                f"{name} predicts bags of words, which have no order; {_LEAVE_OUT}",
-            ),
-            (
-                numbers,
-                "reverse_documents",
-                f"{name} needs --{numbers}, whose numbers count sentences from the first one; "
-                f"{_LEAVE_OUT}",
-            ),
-            (
-                not model.fusion.uses_context,
-                "reverse_documents",
-                f"{name} reads no context, so that the order of sentences does not matter; "
-                f"{_LEAVE_OUT}",
-            ),
-            *(
-                (not model.recurrence.width, noise, f"{name} has no states of words; {_LEAVE_OUT}")
-                for noise in WORD_NOISE
-            ),
-            (model.order == 0, "context_noise", f"{name} reads no target context; {_LEAVE_OUT}"),
-            (not auxiliary, "levels", f"this model has no sentence level; {_LEAVE_OUT}"),
-            (
-                given.get("levels") == "two-step" and context.training_information,
-                "levels",
-                f"{name} predicts words and relations from one sentence level; choose together or "
-                "separate",
-            ),
-            (
-                not auxiliary,
-                "auxiliary_weight",
-                f"{name} is trained by the loss of the words alone; {_LEAVE_OUT}",
-            ),
-            (
-                levels == "two-step",
-                "auxiliary_weight",
-                f"with --levels two-step the losses are not added; {_LEAVE_OUT}",
-            ),
-        )
-        for holds, field, fault in rules:
-            value = given.get(field)
-            if holds and value:
-                shown = f" {value:g}" if isinstance(value, float) else f" {value}"
-                flag = f"--{field.replace('_', '-')}{'' if value is True else shown}"
-                raise UsageError(f"{flag}: {fault}")
-
 
 def train_lm(options: TrainLmOptions) -> Report | None:
     """Train a document language model.
@@ -268,7 +188,9 @@ def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
     chosen: dict[str, Any] = {name: values.get(name) for name in _OF_RECIPES}
     options = replace(options, texts=replace(options.texts, **chosen))
     context = load(MODELS[name].context)
-    train, valid = files.texts
+    train = TextFiles(files.train, files.side.values())
+    side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
+    valid = TextFiles(files.valid, side)
     check_files(dict.fromkeys(information_of(context), name), train.side)
     of_scores = information_of(context, training=False)
     check_files(dict.fromkeys(of_scores, name), valid.side, "valid-")
@@ -360,13 +282,13 @@ def _row(report: Report) -> str:
 
 def _check_folder(out: Path, resume: bool) -> None:
     """UsageError unless a folder is new, or one of an interrupted run that is to be resumed."""
-    check_folder(out, str(out))
-    if not out.exists() or not any(out.iterdir()):
-        return
     if not resume:
-        raise UsageError(f"{out}: not empty; name a new folder, or --resume to go on with its run")
-    begun = all(path.name == "resume" for path in out.iterdir())  # the first state was not whole
-    if not begun and not (out / "resume" / "state.json").exists():
+        check_new_folder(out, "not empty; name a new folder, or --resume to go on with its run")
+        return
+    check_folder(out, str(out))
+    # a folder `resume` without a state: the first state was not whole
+    files = {path.name for path in out.iterdir()} if out.exists() else set()
+    if files - {"resume"} and not (out / "resume" / "state.json").exists():
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 
@@ -390,13 +312,6 @@ def _fields_of(record: type[DataclassInstance], values: Mapping[str, Any]) -> di
     return {name: values[name] for name in names if values.get(name) is not None}
 
 
-def _config(model: str, values: Mapping[str, Any], vocabulary: int, **side: Any) -> Config:
-    """The shape of a model, for vocabularies of these sizes."""
-    from lm.config import Config
-
-    return Config(model, vocabulary, **_fields_of(Config, values), **side)
-
-
 @contextmanager
 def _fitting(options: TrainLmOptions) -> Iterator[None]:
     """UsageError for a shape that the model does not have."""
@@ -414,6 +329,7 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
     import torch
 
     from lm.composition import load
+    from lm.config import Config
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS, information_of
     from lm.vocabulary import SPECIAL
@@ -422,8 +338,9 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
     try:
         with _fitting(options), torch.device("meta"):  # no numbers
             needed = information_of(load(MODELS[name].context))
-            sizes = {KINDS[kind]: least for kind in needed if kind in KINDS}
-            model = DocumentLM(_config(name, values, least, **sizes), MODELS)
+            sizes: dict[str, Any] = {KINDS[kind]: least for kind in needed if kind in KINDS}
+            config = Config(name, least, **_fields_of(Config, values), **sizes)
+            model = DocumentLM(config, MODELS)
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
     each = TRAINING_BYTES + (AVERAGING_BYTES if values["averaging"] else 0)
@@ -460,26 +377,71 @@ def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: Documen
     from lm.training.objectives import OBJECTIVES
     from lm.training.settings import Settings
 
-    options.check_for(model, values["levels"])
+    noise_words = OBJECTIVES[values["objective"]].samples
+    _check_use(options, values, model, noise_words)
     given = options.given
     own: dict[str, Any] = dict.fromkeys(() if model.recurrence.width else WORD_NOISE, 0.0)
     if "context_dropout" not in given and model.context.carries_state:
         own["context_dropout"] = 0.0
-    objective = f"--objective {values['objective']}"
-    if samples := OBJECTIVES[values["objective"]].samples:
-        if not model.head.sampled:
-            raise UsageError(
-                f"{objective}: the head of this model is trained on all words; {_LEAVE_OUT}"
-            )
-        if given.get("negatives") == 0:
-            raise UsageError(
-                f"{objective}: expected noise words, found --negatives 0; give a number, or leave "
-                "it out"
-            )
-        own["negatives"] = given.get("negatives") or samples
+    if noise_words:
+        own["negatives"] = given.get("negatives") or noise_words
     elif not model.head.sampled:
         own["negatives"] = 0
     return Settings(**{**_fields_of(Settings, values), **own})
+
+
+def _check_use(
+    options: TrainLmOptions, values: Mapping[str, Any], model: DocumentLM, noise_words: int
+) -> None:
+    """UsageError for an option that was given, but that this model cannot use.
+
+    values: the completed options. noise_words: those of the objective, 0 if it needs none.
+    """
+    from lm.side_information import NUMBERS, information_of
+
+    given, name = {**options.given, "passages": options.texts.passages}, options.choice.model
+    context, head, two_step = model.context, model.head, values["levels"] == "two-step"
+    words_alone, stateless = not context.auxiliary_parameters(), not model.recurrence.width
+    numbers = "".join([kind for kind in information_of(context) if kind in NUMBERS][:1])
+    across, turned = options.texts.across_documents, given.get("reverse_documents")
+    of_passages = (
+        "the last sentence of a passage is predicted from those before it in its document, "
+        "which --{} does not read so"
+    )
+    counted = f"{name} needs --{numbers}, whose numbers count sentences from the first one"
+    unread = f"{name} reads no context, so that the order of sentences does not matter"
+    one_level = f"{name} predicts words and relations from one sentence level"
+    one, all_words = "leave one of them out", "the head of this model is trained on all words"
+    without_noise = "expected noise words, found --negatives 0"
+    # whether it holds, the option that is of no use then, why, and what to do but to leave it out
+    rules: tuple[tuple[Any, ...], ...] = (
+        (across, "passages", of_passages.format("across-documents"), one),
+        (turned, "passages", of_passages.format("reverse-documents"), one),
+        (not head.sampled, "negatives", all_words),
+        (not head.predicts_end, "backward", f"{name} predicts bags of words, which have no order"),
+        (numbers, "reverse_documents", counted),
+        (not model.fusion.uses_context, "reverse_documents", unread),
+        *((stateless, noise, f"{name} has no states of words") for noise in WORD_NOISE),
+        (model.order == 0, "context_noise", f"{name} reads no target context"),
+        (words_alone, "levels", "this model has no sentence level"),
+        (
+            two_step and context.training_information,
+            *("levels", one_level, "choose together or separate"),
+        ),
+        (words_alone, "auxiliary_weight", f"{name} is trained by the loss of the words alone"),
+        (two_step, "auxiliary_weight", "with --levels two-step the losses are not added"),
+        (noise_words and not head.sampled, "objective", all_words),
+        (
+            noise_words and given.get("negatives") == 0,
+            *("objective", without_noise, "give a number, or leave it out"),
+        ),
+    )
+    for holds, field, fault, *cure in rules:
+        value = given.get(field)
+        if holds and value:
+            shown = f" {value:g}" if isinstance(value, float) else f" {value}"
+            flag = f"--{field.replace('_', '-')}{'' if value is True else shown}"
+            raise UsageError(f"{flag}: {fault}; {cure[0] if cure else 'leave the option out'}")
 
 
 def _trainer(
@@ -499,16 +461,17 @@ def _trainer(
     run reads it from its state.
     """
     from lm.backend import fast_bfloat16
+    from lm.config import Config
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS
     from lm.training.trainer import Trainer
     from lm.training.weights import INITIALISATIONS
     from rerank.scorers.models import use_cores
 
-    seed = values["seed"]
-    sizes = {KINDS[kind]: len(words) for kind, words in texts.side.items()}
+    seed, name, words = values["seed"], options.choice.model, len(texts.vocabulary)
+    sizes: dict[str, Any] = {KINDS[kind]: len(side) for kind, side in texts.side.items()}
     with _fitting(options):
-        config = _config(options.choice.model, values, len(texts.vocabulary), **sizes)
+        config = Config(name, words, **_fields_of(Config, values), **sizes)
         model = DocumentLM.seeded(config, seed, MODELS)
     precision = values["precision"]
     if precision == "auto":  # bfloat16 where the hardware multiplies it faster
@@ -546,24 +509,27 @@ def _source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedMo
     if folder is None:
         return None
     saved = open_model(folder, "cpu", options.machine.threads)
-    if "source" not in load(MODELS[name].context).side_information:
-        raise UsageError(f"--source-lm {folder}: {name} reads no source sentences; leave it out")
-    if options.texts.source_vocabulary is not None:
-        raise UsageError(
-            f"--source-lm {folder}: the vocabulary of the source sentences is that of this model; "
-            "leave out --source-vocab"
-        )
     own = saved.model.config
-    if type(saved.model.context) is not DocumentRecurrence or own.backward:
-        raise UsageError(
-            f"--source-lm {folder}: expected a dclm that reads sentences from left to right, found "
-            f"{own.model}{' from right to left' if own.backward else ''}; train one on source text"
+    fault = ""
+    if "source" not in load(MODELS[name].context).side_information:
+        fault = f"{name} reads no source sentences; leave it out"
+    elif options.texts.source_vocabulary is not None:
+        fault = (
+            "the vocabulary of the source sentences is that of this model; leave out --source-vocab"
         )
-    if bool(own.reverse_documents) != bool(values.get("reverse_documents")):
-        raise UsageError(
-            f"--source-lm {folder}: it and the model to be trained read documents in different "
-            "directions; give --reverse-documents to both, or to none"
+    elif type(saved.model.context) is not DocumentRecurrence or own.backward:
+        turned = " from right to left" if own.backward else ""
+        fault = (
+            "expected a dclm that reads sentences from left to right, found "
+            f"{own.model}{turned}; train one on source text"
         )
+    elif bool(own.reverse_documents) != bool(values.get("reverse_documents")):
+        fault = (
+            "it and the model to be trained read documents in different directions; give "
+            "--reverse-documents to both, or to none"
+        )
+    if fault:
+        raise UsageError(f"--source-lm {folder}: {fault}")
     return saved
 
 
@@ -614,14 +580,14 @@ def _validations(
         for item in updates:
             if item is not None:
                 yield item
-            if first and item is not None and item.best:
-                measured = {"valid_perplexity": item.valid_perplexity, "update": item.update}
-                stage = {} if item.stage == "words" else {"stage": item.stage}
-                log_z = {} if item.log_z is None else {"log_z": asdict(item.log_z)}
-                own = {**about, **measured, **stage, **log_z}
-                save_model(out, trainer.validated, texts.vocabulary, own, texts.side)
-            if first and item is not None and rows:
-                rows.add(item)
+                if first and item.best:
+                    measured = {"valid_perplexity": item.valid_perplexity, "update": item.update}
+                    stage = {} if item.stage == "words" else {"stage": item.stage}
+                    log_z = {} if item.log_z is None else {"log_z": asdict(item.log_z)}
+                    own = {**about, **measured, **stage, **log_z}
+                    save_model(out, trainer.validated, texts.vocabulary, own, texts.side)
+                if first and rows:
+                    rows.add(item)
             if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
                 save_training(state, trainer)
                 saved = trainer.progress.seconds

@@ -326,8 +326,8 @@ def check_folder(folder: str | Path, name: str) -> None:
         raise UsageError(f"{name}: the folder {display(near)} cannot be written")
 
 
-def check_new_folder(out: Path) -> None:
-    """UsageError for a folder that cannot be written, or that is not empty."""
+def check_new_folder(out: Path, fault: str = "not empty; name a new folder") -> None:
+    """UsageError for a folder that cannot be written, or, with this fault, that is not empty."""
     check_folder(out, str(out))
     if out.exists() and any(out.iterdir()):
-        raise UsageError(f"{out}: not empty; name a new folder")
+        raise UsageError(f"{out}: {fault}")

@@ -17,7 +17,7 @@ from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow
 from lm.contexts import Context
 from lm.contexts.attention import Attention, FinalStates, Memory, PreviousWords
 from lm.contexts.bags import BagAttention, BagOfWords, WordFrequencies
-from lm.contexts.source import SourceAndPrevious
+from lm.contexts.document import SourceAndPrevious
 from lm.contexts.states import STEPS, ThoughtVector
 from lm.encoders import Encoder, encoder_of
 from lm.fusions import Fusion, Input, InputSum, Output
