@@ -7,7 +7,7 @@ A message is one line: what was expected, what was found, and the cure.
 
 from __future__ import annotations
 
-from rerank.files.terminal import printable
+from rerank.text import printable
 
 
 class RerankError(Exception):

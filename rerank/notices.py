@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rerank.errors import InputError
-from rerank.files.terminal import printable
+from rerank.text import printable
 
 NAMED = 5  # names in a warning
 Printer: TypeAlias = Callable[[str], None]  # prints a line about a run

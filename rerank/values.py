@@ -16,12 +16,11 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rerank.corpus import LARGEST
 from rerank.errors import UsageError
 from rerank.files.encoding import Encoding
 from rerank.files.paths import refuse_long
-from rerank.formats.tokens import NUMBER, shown
 from rerank.registry import Registry, attribute
+from rerank.text import LARGEST, NUMBER, shown
 
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
 MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words

@@ -19,8 +19,7 @@ from typing import NoReturn
 import click
 
 from rerank.errors import RerankError, UsageError
-from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
-from rerank.files.terminal import flush_messages, say
+from rerank.files.terminal import Terminated, flush_messages, ignore_stopping, raise_terminated, say
 from rerank.registry import attribute
 from rerank.signature import __version__
 from rerank.torchrun import number_of_processes, process_number

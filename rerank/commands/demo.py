@@ -155,7 +155,7 @@ def demonstrate(
     """
     from rerank.commands.evaluate import COMMAND as EVALUATE
     from rerank.commands.evaluate import evaluation
-    from rerank.files.outputs import check_new_folder, write_json
+    from rerank.files.outputs import atomic, check_new_folder, to_json
     from rerank.notices import Notices
 
     check_new_folder(folder, "expected a new or empty folder to work in; name another")
@@ -189,7 +189,8 @@ def demonstrate(
     rows = zip(outputs, result.systems, strict=True)
     result = replace(result, systems=tuple(replace(system, name=row) for row, system in rows))
     demo = Demo(tuple(trained), result, seed, _examples(trace), str(page))
-    write_json(folder / "report.json", demo.to_dict())
+    with atomic(folder / "report.json") as file:
+        file.write(to_json(demo.to_dict()))
     return demo
 
 

@@ -28,7 +28,7 @@ from rerank.commands.run import Messages, RunOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
-from rerank.files.interrupts import Terminated
+from rerank.files.terminal import Terminated
 from rerank.notices import Notices, Printer
 from rerank.torchrun import (
     number_of_processes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,10 +29,10 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.cache import Cache
-from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import RereadFile, check_readable, spool
-from rerank.files.outputs import atomic_all, nowhere
+from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath
+from rerank.files.terminal import Interrupts, Terminated
 from rerank.formats.table import lines_of
 from rerank.formats.translations import SOURCE, check_files
 from rerank.formats.weights import Weights
@@ -238,7 +239,8 @@ class ListRun(Run):
             with atomic_all(list(paths.values())) as files:
                 yield dict(zip(paths, files, strict=True))
         else:
-            with self.scoring_shard(announce), nowhere(len(paths)) as files:
+            nowhere = [os.devnull] * len(paths)
+            with self.scoring_shard(announce), atomic_all(nowhere) as files:
                 yield dict(zip(paths, files, strict=True))
 
     def read_unreported(self) -> Iterable[NamedLists]:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rerank.formats.contrastive import ContrastiveItem
     from rerank.metrics.accuracy import Outcomes
     from rerank.notices import Notices
-    from rerank.scorers.unknown_words import UnknownWords
+    from rerank.scorers.features import UnknownWords
 
     Indices: TypeAlias = NDArray[np.int64]
 
@@ -126,8 +126,8 @@ def contrastive(options: ContrastiveOptions) -> None:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
+    from rerank.scorers.features import UnknownWords
     from rerank.scorers.models import broken_models, open_forward_model, refuse
-    from rerank.scorers.unknown_words import UnknownWords
 
     lms, files, machine = options.lms, options.files, options.machine
     options.messages.announce_threads(machine.threads)

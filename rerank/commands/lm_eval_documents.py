@@ -253,7 +253,7 @@ class EvaluationText:
         A warning, with the model's label, if these are far more than in its training text.
         """
         from lm.corpus import renumber
-        from rerank.scorers.unknown_words import UnknownWords
+        from rerank.scorers.features import UnknownWords
 
         unknown = UnknownWords()
         unknown.add([self.words[i] for i in self.corpus.tokens.tolist()], saved.vocabulary.ids)

@@ -20,7 +20,7 @@ from rerank.formats.translations import note_identity
 from rerank.formats.weights import Weights, vector
 from rerank.notices import Notices
 from rerank.scorers import TOTAL
-from rerank.scorers.unknown_words import UnknownWords
+from rerank.scorers.features import UnknownWords
 from rerank.table import Column, Table
 
 _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits

@@ -253,7 +253,7 @@ def _provenance(
             for scorer, one in zip(run.by_kind.models, run.options.scorers.lm, strict=True)
         },
         "scores": {
-            scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
+            scorer.name: {"file": Path(scorer.place.source).name, "digest": scorer.digest}
             for scorer in run.by_kind.score_files
         },
     }

@@ -152,7 +152,7 @@ class _Finite(HypothesisScores):
         try:
             return tokens.number(stripped, self.name)
         except InputError as fault:
-            raise self.fault(
+            raise self.place.fault(
                 f"{fault}; write one for each line of {self.info.kbest}, in their order", line
             ) from None
 

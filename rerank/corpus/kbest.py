@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus import LARGEST
 from rerank.corpus.columns import (
     Label,
     SparseColumns,
@@ -28,6 +27,7 @@ from rerank.corpus.columns import (
 )
 from rerank.errors import InputError
 from rerank.files.arrays import ArrayStore
+from rerank.text import LARGEST
 
 _NUMBERS = ("line_numbers", "sentences", "dense", "totals", "places")  # columns of `KBestRows`
 MAX_ID = 2**31 - 1  # largest sentence id

@@ -40,7 +40,6 @@ _KEPT, _LARGE, _WORKING = 0.25, 0.75, 1.0
 
 SHARE = 0.5  # of the available memory that arrays take by default
 _OTHERS = 240 << 20  # bytes that a run takes beside these arrays once its libraries are loaded
-_ROOT = Path("/")
 _MEMINFO = re.compile(r"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
 # limit and use of a control group: version 2, then version 1 (Linux)
 _GROUPS = (
@@ -104,10 +103,7 @@ class ArrayStore:
 
     def in_file(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
         """A new array without values in a file of its own, or in memory if it is small."""
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        if size < SMALL:
-            return np.empty(shape, dtype)
-        return np.frombuffer(self._file(size), dtype).reshape(shape)
+        return self._new(shape, dtype, None)
 
     def has_room(self, size: int) -> bool:
         """Whether the lists of one document may have so many bytes in memory, beside the rest."""
@@ -120,11 +116,14 @@ class ArrayStore:
                 for file in self._files:
                     file.madvise(mmap.MADV_DONTNEED)
 
-    def _new(self, shape: Sequence[int], dtype: DTypeLike, share: float) -> NDArray[Any]:
+    def _new(self, shape: Sequence[int], dtype: DTypeLike, share: float | None) -> NDArray[Any]:
+        """A new array, in a file if it is not small and does not fit into a share of the memory."""
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        if size >= SMALL and self._fits(size, share):
+        if size < SMALL:
+            return np.empty(shape, dtype)
+        if share is not None and self._fits(size, share):
             return self._until_gone(np.empty(shape, dtype))
-        return self.in_file(shape, dtype)
+        return np.frombuffer(self._file(size), dtype).reshape(shape)
 
     def _fits(self, size: int, share: float) -> bool:
         """Whether so many bytes fit into a share of the memory; then they are taken."""
@@ -191,24 +190,24 @@ def _watch(store: ReferenceType[ArrayStore], whole: int, others: int) -> None:
 # What the machine has left
 
 
-def available_memory(root: Path = _ROOT) -> int:
+def available_memory() -> int:
     """Bytes that can be used without swapping; `sys.maxsize` where the system does not say.
 
     The least of what Linux states as available and of what the limits of the process's control
-    group, and of the groups around it, leave. root: of the file system.
+    group, and of the groups around it, leave.
     """
-    found = _MEMINFO.search(_text(root / "proc/meminfo"))
+    found = _MEMINFO.search(_text("/proc/meminfo"))
     if found is None:
         return sys.maxsize
-    return min([int(found[1]) << 10, *_left_by_groups(root)])
+    return min([int(found[1]) << 10, *_left_by_groups()])
 
 
-def resident_memory(root: Path = _ROOT) -> tuple[int, int]:
+def resident_memory() -> tuple[int, int]:
     """Bytes of this process in memory, and those of mapped files among them.
 
     Zeros where the system does not say.
     """
-    pages = _text(root / "proc/self/statm").split()[1:3]
+    pages = _text("/proc/self/statm").split()[1:3]
     if not pages:
         return 0, 0
     resident, of_files = (int(number) * os.sysconf("SC_PAGE_SIZE") for number in pages)
@@ -227,15 +226,15 @@ def size_text(size: int) -> str:
     return f"{size / 1024:.3g}K"
 
 
-def _left_by_groups(root: Path) -> list[int]:
+def _left_by_groups() -> list[int]:
     """What each limit of a control group of this process leaves."""
     left = []
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in _text("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         for name, folder, limit, used in _GROUPS:
             if name not in controllers.split(","):
                 continue
-            own = root / folder / path.lstrip("/")
+            own = Path("/", folder, path.lstrip("/"))
             for group in (own, *own.parents[: len(Path(path).parts) - 1]):
                 numbers = [_text(group / file).strip() for file in (limit, used)]
                 if all(number.isdecimal() for number in numbers):
@@ -245,9 +244,9 @@ def _left_by_groups(root: Path) -> list[int]:
     return left
 
 
-def _text(file: Path) -> str:
+def _text(file: str | Path) -> str:
     """Text of a file of the system; empty where there is none."""
     try:
-        return file.read_text()
+        return Path(file).read_text()
     except OSError:
         return ""

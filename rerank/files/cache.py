@@ -81,9 +81,8 @@ class Cache:
         A shard that is damaged or unreadable is a miss with a warning. O(bytes).
         """
         path, arrays, damaged = self._path(group, name), None, False
-        if (
-            size := _size_of(path)
-        ) is not None and size <= self.limit:  # a foreign file may be large
+        file = _regular(path)
+        if file is not None and file.st_size <= self.limit:  # a foreign file may be large
             try:  # read, never mapped: a file that is cut off under a map is a SIGBUS
                 arrays = unpacked(group, name, path.read_bytes())
                 damaged = arrays is None
@@ -113,7 +112,7 @@ class Cache:
         if len(data) > self.limit:
             self.notices.add(_TOO_LARGE, source=display(path))
             return False
-        before = _inode(path)
+        before = _regular(path)
         try:
             self._write(path, data)
             if self._total > self.limit:
@@ -127,7 +126,8 @@ class Cache:
             self.notices.add(f"score cache not written: {reason}")
             return False
         except BaseException:  # a signal, perhaps after the shard was renamed into place
-            self.saved += _inode(path) not in (None, before)
+            after = _regular(path)
+            self.saved += after is not None and (before is None or after.st_ino != before.st_ino)
             raise
         self.saved += 1
         return True
@@ -143,7 +143,7 @@ class Cache:
     def _write(self, path: Path, data: bytes) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        if _size_of(path) is None:
+        if _regular(path) is None:
             with suppress(OSError):  # a link or a pipe, which `atomic` would write through
                 path.unlink()
         with atomic(path) as file:
@@ -257,21 +257,16 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _size_of(path: Path) -> int | None:
-    """Bytes of a file; None if it does not exist, or is a link, a folder or a pipe."""
+def _regular(path: Path) -> os.stat_result | None:
+    """What the system states of a file; None if there is none, or a link, a folder or a pipe.
+
+    Its inode differs from that of a file that it has replaced.
+    """
     try:
         status = os.lstat(path)
     except OSError:
         return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _inode(path: Path) -> int | None:
-    """Inode of a file, which differs from that of a file it has replaced; None for no file."""
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 # Bytes of a shard

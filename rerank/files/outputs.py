@@ -7,6 +7,7 @@ target; then the folder is synced.
 from __future__ import annotations
 
 import bz2
+import codecs
 import errno
 import gzip
 import io
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rerank.errors import RerankError, UsageError
 from rerank.files.paths import FilePath, display, refuse_long
-from rerank.files.terminal import TerminalFile
+from rerank.files.terminal import harmless
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -75,25 +76,11 @@ def atomic_all(paths: Sequence[FilePath]) -> Iterator[list[BinaryIO]]:
         raise
 
 
-@contextmanager
-def nowhere(number: int) -> Iterator[list[BinaryIO]]:
-    """Files that keep nothing, in place of the outputs of a run."""
-    with ExitStack() as opened:
-        yield [opened.enter_context(open(os.devnull, "wb")) for _ in range(number)]
-
-
 def to_json(content: object) -> bytes:
     """`content` as indented UTF-8 JSON; ValueError for NaN or infinity."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     # a lone surrogate, from a file name that is not UTF-8, becomes the JSON escape \udcXX
     return text.encode("utf-8", "backslashreplace")
-
-
-def write_json(path: FilePath, content: object) -> None:
-    """Write `to_json(content)` atomically."""
-    data = to_json(content)
-    with atomic(path) as file:
-        file.write(data)
 
 
 def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:
@@ -125,7 +112,7 @@ def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> No
 def _writing(path: FilePath, pending: list[_TemporaryFile]) -> Iterator[BinaryIO]:
     """Buffered file of an output, compressing if its suffix says so."""
     with _destination(path, pending) as raw, ExitStack() as closing:
-        sink = _Sink(cast(BinaryIO, TerminalFile(raw)) if raw.isatty() else raw, path)
+        sink = _Sink(raw, path)
         buffered = closing.enter_context(io.BufferedWriter(sink, _BUFFER_BYTES))
         packed = _packing(buffered, Path(path).suffix)
         try:
@@ -184,23 +171,33 @@ class _TemporaryFile:
 class _Sink(io.RawIOBase):
     """Unbuffered stream into `raw` whose errors name the output.
 
+    A terminal gets UTF-8 as `harmless` text, a character that is written in parts as a whole.
     dropping: discard what is written, so that buffers can be closed quietly after an error.
     """
 
     def __init__(self, raw: BinaryIO, path: FilePath) -> None:
         self._raw, self._path, self._size = raw, path, 0
         self.dropping = False
+        self._decoder: codecs.IncrementalDecoder | None = None
+        if raw.isatty():
+            self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: ReadableBuffer, /) -> int:
+        size = memoryview(data).nbytes
         if self.dropping:
-            return memoryview(data).nbytes
+            return size
         with _naming(self._path, self._size):
-            written = self._raw.write(data)
-        self._size += written
-        return written
+            if self._decoder is None:
+                size = self._raw.write(data)
+            else:
+                left = memoryview(harmless(self._decoder.decode(bytes(data))).encode())
+                while left:
+                    left = left[self._raw.write(left) :]
+        self._size += size
+        return size
 
 
 def _open(file: str, mode: str, path: FilePath) -> BinaryIO:

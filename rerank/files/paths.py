@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rerank.errors import UsageError
-from rerank.files.terminal import printable
+from rerank.text import printable
 
 FilePath: TypeAlias = str | os.PathLike[str]
 STDIN = "<stdin>"

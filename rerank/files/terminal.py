@@ -1,23 +1,26 @@
-"""Text for people, on standard error and standard output; nothing else in `rerank` prints.
+"""Whoever sits before a run: text for people, and signals that ask the run to stop.
 
-Labels, ids, keys and texts come from strangers. A terminal obeys the control characters in them,
-and bidirectional controls show a line in another order, so both are printed as escapes.
+Nothing else in `rerank` prints. Labels, ids, keys and texts come from strangers. A terminal obeys
+the control characters in them, and bidirectional controls show a line in another order, so both are
+printed as escapes. A stopped run ends at the next point where its state can be saved; a signal that
+whoever started the program has it ignore (`nohup`, a job in the background of a script) stays
+ignored.
 """
 
 from __future__ import annotations
 
-import codecs
-import io
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, BinaryIO
+from types import FrameType
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from rerank.text import printable
 
 # C0 and C1 without TAB and LF, separators of lines, bidirectional controls, surrogates
 _OBEYED = re.compile(
@@ -25,13 +28,9 @@ _OBEYED = re.compile(
 )
 _LONGEST = 4000  # characters of a line of a message
 _PROGRESS: ContextVar[bool] = ContextVar("progress", default=True)
-
-
-def printable(line: str) -> str:
-    """A line of a message, with characters that are not printable as Python's escapes."""
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+Handler = Callable[[int, FrameType | None], Any] | int | None
+# of schedulers and service managers, and of a terminal that is closed
+STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 
 def harmless(text: str) -> str:
@@ -102,20 +101,64 @@ def _silence() -> None:
         os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
-class TerminalFile(io.RawIOBase):
-    """Unbuffered file into a terminal; bytes are written as `harmless` UTF-8 text."""
+# Signals
 
-    def __init__(self, terminal: BinaryIO) -> None:
-        self._terminal = terminal
-        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
-    def writable(self) -> bool:
-        """Whether bytes can be written: yes."""
-        return True
+class Terminated(BaseException):
+    """A signal of `STOPPING`, raised as an exception so that temporary files are removed."""
 
-    def write(self, data: ReadableBuffer, /) -> int:
-        """Write all bytes, a character that they end inside of with the next ones."""
-        left = memoryview(harmless(self._decoder.decode(bytes(data))).encode())
-        while left:
-            left = left[self._terminal.write(left) :]
-        return memoryview(data).nbytes
+
+def raise_terminated() -> None:
+    """Have the first signal of `STOPPING` raise Terminated, and those after it be ignored.
+
+    A terminal and its shell both send SIGHUP, and schedulers repeat SIGTERM: a second exception
+    would cut the cleaning-up after the first one short.
+    """
+
+    def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        ignore_stopping()
+        raise Terminated
+
+    for number in STOPPING:
+        _catch(number, terminate)
+
+
+def ignore_stopping() -> None:
+    """Ignore the signals of `STOPPING`, as a run does that is ending."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+class Interrupts:
+    """Context manager in which the first SIGINT or signal of `STOPPING` only sets `asked`.
+
+    A second SIGINT raises KeyboardInterrupt. Outside the main thread, where Python delivers no
+    signals, it has no effect.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Handler] = {}
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, *STOPPING):
+                self._before[number] = _catch(number, self._ask)
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+def _catch(number: int, handler: Handler) -> Handler:
+    """The handler of a signal until now; the new one is set unless the signal is ignored."""
+    before = signal.getsignal(number)
+    if before != signal.SIG_IGN:
+        signal.signal(number, handler)
+    return before

@@ -62,8 +62,9 @@ from rerank.corpus.kbest import KBestRows, concatenate
 from rerank.errors import InputError, UsageError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.row_builder import LineFormat, ReadOnlyFormat, RowBuilder, sentence_id
-from rerank.formats.tokens import NUMBER, Place, shown
+from rerank.formats.tokens import Place
 from rerank.notices import Notices
+from rerank.text import NUMBER, shown
 
 ABSENT = "hypothesis without some of the features, read as 0"
 _MANY = 10_000  # names of features, beyond which they are no dense ones

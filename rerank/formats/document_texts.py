@@ -50,8 +50,9 @@ from rerank.corpus.documents import (
 from rerank.errors import InputError
 from rerank.formats.document_files import MAX_BYTES
 from rerank.formats.json_objects import encoded, first_key, read_json
-from rerank.formats.tokens import Place, chunks, shown, similar
+from rerank.formats.tokens import Place, chunks, similar
 from rerank.notices import Notices
+from rerank.text import shown
 
 _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
     "src": ("source", "translator"),

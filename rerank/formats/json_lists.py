@@ -46,7 +46,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus import LARGEST
 from rerank.corpus.kbest import MAX_ID, KBest
 from rerank.errors import InputError, RerankError
 from rerank.formats.json_objects import (
@@ -61,6 +60,7 @@ from rerank.formats.json_objects import (
 from rerank.formats.row_builder import CollectedFormat, ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import Place, plain_name
 from rerank.notices import Notices
+from rerank.text import LARGEST
 
 CANDIDATES = (
     *("candidates", "hypotheses", "translations", "outputs", "nbest", "predictions", "choices"),

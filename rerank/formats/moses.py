@@ -36,6 +36,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
 from rerank.notices import Notices
+from rerank.text import shown
 
 COSTS = (
     "hypothesis with numbers without labels, positive in all of the list, that look like costs; "
@@ -223,7 +224,7 @@ def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
     text, values = kbest.texts[row], iter(kbest.dense[row].tolist())
     if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
         raise RerankError(
-            f"a k-best list cannot hold the text {tokens.shown(text)}; write it with Moses' "
+            f"a k-best list cannot hold the text {shown(text)}; write it with Moses' "
             "escapes: rerank convert --escape moses"
         )
     sentence = first_id + kbest.first + int(np.searchsorted(kbest.offsets, row, side="right")) - 1
@@ -347,7 +348,7 @@ def document_lines(number: int, kbest: KBest, n: int) -> Iterator[bytes]:
             if grammar.SEPARATOR in text or _END in text.split(b" "):
                 raise InputError(
                     f"expected no '|||' and no '\\n' in a sentence of a document list, found "
-                    f"{tokens.shown(text)}; give --escape moses",
+                    f"{shown(text)}; give --escape moses",
                     source=kbest.source,
                 )
         text = b"".join(b"%s %s " % (text, _END) if text else _END + b" " for text in texts)

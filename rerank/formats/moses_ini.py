@@ -27,11 +27,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
 from rerank.formats.moses_grammar import features, is_sparse
-from rerank.formats.tokens import NUMBER, Place, number, shown, written
+from rerank.formats.tokens import Place, number, written
 from rerank.notices import Notices
+from rerank.text import LARGEST, NUMBER, shown
 
 _SECTION = re.compile(rb"\[(.*)\]")
 _COMMENT = re.compile(rb"(?:^|\s)#.*")

@@ -30,9 +30,9 @@ from rerank.files.paths import FilePath, display
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.json_lists import CANDIDATES
 from rerank.formats.json_objects import read_object
-from rerank.formats.tokens import NUMBER, shown
 from rerank.notices import Notices
 from rerank.registry import FORMATS
+from rerank.text import NUMBER, shown
 
 _HEAD = 20  # lines that are not blank, from which a format is recognised
 _BLANK = 1000  # lines that may be blank before them

@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-from rerank.corpus import LARGEST
 from rerank.errors import InputError, RerankError
 from rerank.notices import Notices
+from rerank.text import LARGEST, NUMBER, shown
 
-NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 BLANK = "blank line, skipped"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
-_SHOWN = 60  # bytes of a token in a message
 
 Number: TypeAlias = Callable[[bytes, str], float]
 """Parser of a number; the second argument is its name in error messages."""
@@ -123,12 +121,6 @@ def plain_name(name: str) -> str:
     """
     plain = _NOT_PLAIN.sub("", name)
     return plain if not plain or plain[0].isalpha() else f"F{plain}"
-
-
-def shown(data: bytes) -> str:
-    """The first 60 bytes at most, quoted and printable, for a message."""
-    text = repr(data[:_SHOWN].decode("utf-8", "backslashreplace"))
-    return text if len(data) <= _SHOWN else f"{text}…"
 
 
 def similar(name: str, names: Iterable[str]) -> str:

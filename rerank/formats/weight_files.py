@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -44,6 +43,7 @@ from rerank.formats.tokens import similar, written
 from rerank.formats.weights import Weights
 from rerank.notices import Notices
 from rerank.registry import WEIGHT_FORMATS
+from rerank.text import LARGEST
 
 MAX_BYTES = 16 << 20  # of a file, unpacked: some 400,000 sparse weights
 SCHEMA = 1

@@ -18,7 +18,7 @@ from lm.scoring import ScoringEngine
 from lm.sentences import PositionStates, ReadSentences, Rows
 from lm.side_information import SideText
 from lm.trie import Candidates, build
-from rerank.scorers.cached_scores import ListScores, ScorerCache, Sums, digest
+from rerank.scorers.cached_scores import Arrays, ListScores, ScorerCache, Sums, digest
 from rerank.scorers.histories import (
     ContextualProblem,
     History,
@@ -45,11 +45,11 @@ class AcausalProblem(ContextualProblem):
         self,
         engine: ScoringEngine,
         known: ListScores,
-        encode: Callable[[], Candidates],
+        encode: Callable[[], tuple[Candidates, Arrays]],
         *,
         label: str,
     ) -> None:
-        super().__init__(engine, known, ScorerCache(None, ""), encode, order=None, label=label)
+        super().__init__(engine, known, ScorerCache(), encode, order=None, label=label)
         self._vectors: dict[int, tuple[Rows, Rows]] = {}
         self._read: dict[bytes, float] = {}
 

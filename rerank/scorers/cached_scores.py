@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary
 from decoders.problem import Answer, DocumentProblem, Indices
-from rerank.corpus.columns import places_of
+from rerank.corpus.columns import offsets_of, places_of
 from rerank.corpus.kbest import KBest
 from rerank.files.cache import Cache
 
@@ -56,10 +56,6 @@ class ListTexts:
             side[kind] = b"".join(lines[t] + b"\n" for t in present.tolist())
         return cls(text, kbest.counts[present], chosen, side)
 
-    def numbers(self, kind: str) -> NDArray[np.int64]:
-        """(S,) number of the list that the side information of each list names, 0 for none."""
-        return np.array([int(line) for line in self.side[kind].split(b"\n")[:-1]], np.int64)
-
     @property
     def side_digest(self) -> bytes:
         """Digest of the side information; empty if there is none."""
@@ -70,18 +66,13 @@ class ListTexts:
     @property
     def offsets(self) -> NDArray[np.int64]:
         """(S + 1,) index of each list's first candidate among all candidates."""
-        return np.concatenate([[0], np.cumsum(self.counts)])
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """(S + 1,) index of each list's first byte in the text."""
-        ends = np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == ord("\n")) + 1
-        return np.concatenate([[0], ends])[self.offsets]
+        return offsets_of(self.counts)
 
     def lists(self) -> list[bytes]:
         """The text of each list."""
-        starts = self.starts.tolist()
-        return [self.text[a:b] for a, b in pairwise(starts)]
+        ends = np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == ord("\n")) + 1
+        starts = np.concatenate([[0], ends])[self.offsets]
+        return [self.text[a:b] for a, b in pairwise(starts.tolist())]
 
     def name(self) -> str:
         """Digest of the first candidate of each list; of all candidates if they are `chosen`.
@@ -95,15 +86,13 @@ class ListTexts:
 
     def equals(self, other: ListTexts) -> bool:
         """Whether the lists are equal, and their side information."""
-        same = self.text == other.text and self.side_digest == other.side_digest
+        same = self.text == other.text and self.side == other.side
         return same and np.array_equal(self.counts, other.counts)
 
     def is_prefix_of(self, cached: ListTexts) -> bool:
-        """Whether each list is a prefix of the cached list at its place, given the same sides."""
+        """Whether each list is a prefix of the cached list at its place."""
         if self.equals(cached):
             return True
-        if self.side_digest != cached.side_digest:
-            return False
         if len(self.counts) != len(cached.counts) or (self.counts > cached.counts).any():
             return False
         pairs = zip(self.lists(), cached.lists(), strict=True)
@@ -123,7 +112,7 @@ def _among_present(kind: str, kbest: KBest) -> Sequence[bytes]:
 
 
 def flat(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Scores of all lists in one array, as `ListScores.scores` reads them."""
+    """Scores of all lists in one array, as `ListScores.problem` reads them."""
     return np.concatenate([np.zeros(0, np.float32), *(own.ravel() for own in scores)])
 
 
@@ -140,27 +129,20 @@ class ListScores:
 
     def column(self, name: str) -> NDArray[Any]:
         """One value for each requested candidate, (n,)."""
-        counts, offsets = self.requested.counts, self.scored.offsets
-        within = np.arange(counts.sum()) - np.repeat(self.requested.offsets[:-1], counts)
-        column: NDArray[Any] = self.arrays[name][np.repeat(offsets[:-1], counts) + within]
+        counts = self.requested.counts
+        rows = np.repeat(self.scored.offsets[:-1], counts) + places_of(counts)
+        column: NDArray[Any] = self.arrays[name][rows]
         return column
 
-    def scores(self, order: int) -> list[NDArray[Any]]:
-        """Scores of the requested candidates: (K_t,) of each list; (K_{t-1}, K_t) at order 1."""
-        flat, found, begin = self.arrays["scores"], [], 0
-        before = (1, 1)
-        for scored, requested in zip(
-            self.scored.counts.tolist(), self.requested.counts.tolist(), strict=True
-        ):
-            end = begin + before[0] * scored
-            block = flat[begin:end].reshape(before[0], scored)[: before[1], :requested]
-            found.append(block if order else block[0])
-            begin, before = end, (scored, requested) if order else (1, 1)
-        return found
-
     def problem(self, order: int) -> DocumentProblem:
-        """The search problem of order 0 or 1 with these scores."""
-        return Pairwise(self.scores(1)) if order else Unary(self.scores(0))
+        """The search problem of order 0 or 1 with the scores of the requested candidates."""
+        scores, blocks, begin, before = self.arrays["scores"], [], 0, (1, 1)
+        for counts in zip(self.scored.counts.tolist(), self.requested.counts.tolist(), strict=True):
+            end = begin + before[0] * counts[0]
+            block = scores[begin:end].reshape(before[0], counts[0])
+            blocks.append(block[: before[1], : counts[1]])
+            begin, before = end, counts if order else (1, 1)
+        return Pairwise(blocks) if order else Unary([block[0] for block in blocks])
 
 
 @dataclass(slots=True, eq=False)
@@ -171,8 +153,8 @@ class ScorerCache:
     differ in the last bits.
     """
 
-    cache: Cache | None
-    group: str
+    cache: Cache | None = None
+    group: str = ""
     whole: bool = False
     _prefetched: tuple[ListTexts, ListScores | None] | None = None
 
@@ -293,22 +275,22 @@ def unscored(requests: Iterable[tuple[HistoryProblem, Iterable[Any], int]]) -> l
 
     Those of one sentence of a problem together, and those of a score key once.
     """
-    found: dict[tuple[int, int], Unscored] = {}
+    groups: dict[tuple[int, int], Unscored] = {}
     for problem, histories, t in requests:
-        own = found.setdefault((id(problem), t), Unscored(problem, t, {}))
+        group = groups.setdefault((id(problem), t), Unscored(problem, t, {}))
         for history in histories:
             key = problem.score_key(t, history)
-            if key not in own.histories and not problem.has_scores(t, key):
-                own.histories[key] = history
-    return [own for own in found.values() if own.histories]
+            if key not in group.histories and not problem.has_scores(t, key):
+                group.histories[key] = history
+    return [group for group in groups.values() if group.histories]
 
 
 def by_engine(
     engines: Sequence[Any], score: Callable[[Any, list[int]], Sequence[Result]]
 ) -> list[Result]:
     """Results for requests to these engines, those of one engine by one call with their numbers."""
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     for engine in {id(engine): engine for engine in engines}.values():
-        own = [n for n, other in enumerate(engines) if other is engine]
-        found.update(zip(own, score(engine, own), strict=True))
-    return [found[n] for n in range(len(engines))]
+        numbers = [n for n, other in enumerate(engines) if other is engine]
+        results.update(zip(numbers, score(engine, numbers), strict=True))
+    return [results[n] for n in range(len(engines))]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +38,6 @@ from rerank.scorers.cached_scores import (
     HistoryProblem,
     ListScores,
     ListTexts,
-    LogProbs,
     ScorerCache,
     Sums,
     by_engine,
@@ -88,37 +88,24 @@ class CausalProblem(HistoryProblem):
         return Candidates.of([[next(tokens) for _ in own] for own in self._lines])
 
     @cached_property
-    def _first(self) -> Candidates:
-        """The candidates as sentences without context."""
-        return self._encoded("", "\n" if self.window.join == "newline" else "")
-
-    @cached_property
-    def _following(self) -> Candidates:
-        """The candidates as sentences after others."""
-        return self._first if self.window.join == "newline" else self._encoded(" ", "")
+    def _forms(self) -> tuple[Candidates, Candidates]:
+        """The candidates as sentences without context, and as sentences after others."""
+        if self.window.join == "newline":
+            return (self._encoded("", "\n"),) * 2
+        return self._encoded("", ""), self._encoded(" ", "")
 
     @cached_property
     def _sizes(self) -> list[NDArray[np.int64]]:
         """(K_t,) tokens of the candidates of each list, in the longer of the two forms."""
-        both = [np.diff(own.offsets) for own in (self._first, self._following)]
-        return np.split(np.maximum(*both), self._first.lists[1:-1])
-
-    def _forms(self, context: CausalContext) -> Candidates:
-        """The candidates, as they stand after a context."""
-        return self._following if len(context.ids) > 1 else self._first
+        both = [np.diff(own.offsets) for own in self._forms]
+        return np.split(np.maximum(*both), self._forms[0].lists[1:-1])
 
     def trees(self, t: int, context: CausalContext) -> list[Tree]:
         """Prefix trees of list t, as it stands after a context."""
-        name = t, len(context.ids) > 1
-        if name not in self._trees:
-            self._trees[name] = trees_of(self._forms(context).part(t, t + 1))
-        return self._trees[name]
-
-    def tree(self, t: int, context: CausalContext, rows: Sequence[int]) -> Tree:
-        """The prefix tree of some candidates of list t."""
-        forms = self._forms(context)
-        own = Candidates.of([[forms.one(t, k).tokens.tolist() for k in rows]])
-        return Tree.of(own, np.arange(len(rows)))
+        follows = len(context.ids) > 1
+        if (t, follows) not in self._trees:
+            self._trees[t, follows] = trees_of(self._forms[follows].part(t, t + 1))
+        return self._trees[t, follows]
 
     def context(self, t: int, history: Choices) -> tuple[CausalContext, bytes]:
         """The context of sentence t after a history, and its key."""
@@ -152,7 +139,8 @@ class CausalProblem(HistoryProblem):
             self._cut()
         begin, found = t - min(wanted, fitting), CausalContext((self.model.begin,))
         for s in range(begin, t):
-            found = found.after(self._forms(found).one(s, choices[s - t]).tokens.tolist())
+            forms = self._forms[len(found.ids) > 1]
+            found = found.after(forms.one(s, choices[s - t]).tokens.tolist())
         return found
 
     def score_key(self, t: int, history: Choices) -> bytes:
@@ -175,8 +163,18 @@ class CausalProblem(HistoryProblem):
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Any, list[Choices], int]]) -> list[Answer]:
         """Scores for histories of many documents, in one batch for each model."""
-        complete([(problem, states, t) for problem, states, t in requests])
-        return [(problem._rows(states, t), states) for problem, states, t in requests]
+        wanted = [
+            (problem, t, key, problem.context(t, history)[0])
+            for problem, t, histories in unscored(requests)
+            for key, history in histories.items()
+        ]
+        scores = _scored([(p, context, p.trees(t, context)) for p, t, _, context in wanted])
+        for (problem, t, key, _), own in zip(wanted, scores, strict=True):
+            problem.enter(t, [key], own.astype(np.float32)[None])
+        return [
+            (problem.scores_after(t, (problem.score_key(t, one) for one in states)), states)
+            for problem, states, t in requests
+        ]
 
     @classmethod
     def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
@@ -186,73 +184,41 @@ class CausalProblem(HistoryProblem):
         distinct contexts.
         """
         lists, singles = [], []
-        for problem, paths, t, horizon in requests:
-            if t < len(problem.lengths):
+        spans = [
+            (problem, paths, t, min(t + horizon + 1, len(problem.lengths)))
+            for problem, paths, t, horizon in requests
+        ]
+        for problem, paths, t, end in spans:
+            if t < end:
                 own = [problem._recent(tuple(path)) for path in paths[:, :t].tolist()]
                 lists.append((problem, own, t))
-            for s in range(t + 1, problem._end(t, horizon)):
+            for s in range(t + 1, end):
                 for *before, choice in paths[:, : s + 1].tolist():
                     singles.append((problem, s, problem._recent(tuple(before)), choice))
-        complete(lists)
+        cls.extend_together(lists)
         _complete_single(singles)
-        return [problem._sums(paths, t, horizon) for problem, paths, t, horizon in requests]
-
-    def unary(self, t: int) -> LogProbs:
-        """Scores (K_t,) of sentence t; order 0 only."""
-        if self.order != 0:
-            super().unary(t)  # it raises
-        scores: LogProbs = self._list([()], t)[0]
-        return scores
-
-    def pairwise(self, t: int) -> LogProbs:
-        """Scores (K_{t-1}, K_t) after each candidate of sentence t−1; order 0 and 1."""
-        return self._list(self.all_histories(t), t) if self.order == 1 else self.unary(t)[None]
+        return [problem._sums(paths, t, end) for problem, paths, t, end in spans]
 
     def all_histories(self, t: int) -> list[Choices]:
-        """Every history of sentence t at order 0 and 1."""
-        return [(k,) for k in range(self.lengths[t - 1])] if t and self.order == 1 else [()]
-
-    def _list(self, histories: list[Choices], t: int) -> LogProbs:
-        """Scores (N, K_t), computed where they are not known."""
-        complete([(self, histories, t)])
-        return self._rows(histories, t)
+        """Every history of sentence t in a window of at most one sentence."""
+        return [(k,) for k in range(self.lengths[t - 1])] if t and self.window.order else [()]
 
     def _recent(self, choices: Choices) -> Choices:
         """The choices that contexts depend on."""
         window = self.window.order
         return choices if window is None else choices[max(0, len(choices) - window) :]
 
-    def _end(self, t: int, horizon: int) -> int:
-        """The sentence after the last one within a horizon."""
-        return min(t + horizon + 1, len(self.lengths))
-
-    def _rows(self, histories: list[Choices], t: int) -> LogProbs:
-        """Scores (N, K_t), all of them known."""
-        return self.scores_after(t, (self.score_key(t, one) for one in histories))
-
-    def _sums(self, paths: Indices, t: int, horizon: int) -> Sums:
-        """Sums (N,) of known scores of sentences t … t + horizon."""
+    def _sums(self, paths: Indices, first: int, end: int) -> Sums:
+        """Sums (N,) of known scores of sentences first … end − 1."""
         sums = np.zeros(len(paths))
         for n, path in enumerate(map(tuple, paths.tolist())):
-            for s in range(t, self._end(t, horizon)):
+            for s in range(first, end):
                 key = self.score_key(s, self._recent(path[:s]))
                 if self.has_scores(s, key):
                     sums[n] += float(self.scores_after(s, [key])[0, path[s]])
                 else:
                     sums[n] += self._single[s, key, path[s]]
         return sums
-
-
-def complete(requests: Sequence[tuple[CausalProblem, list[Choices], int]]) -> None:
-    """Have the scores of whole lists t after histories in the problems' tables."""
-    wanted = [
-        (problem, t, key, problem.context(t, history)[0])
-        for problem, t, histories in unscored(requests)
-        for key, history in histories.items()
-    ]
-    scores = _scored([(p, context, p.trees(t, context)) for p, t, _, context in wanted])
-    for (problem, t, key, _), own in zip(wanted, scores, strict=True):
-        problem.enter(t, [key], own.astype(np.float32)[None])
 
 
 def _complete_single(wanted: Sequence[tuple[CausalProblem, int, Choices, int]]) -> None:
@@ -263,12 +229,12 @@ def _complete_single(wanted: Sequence[tuple[CausalProblem, int, Choices, int]]) 
         if not problem.has_scores(t, key) and (t, key, k) not in problem._single:
             place = id(problem), t, key
             places.setdefault(place, (problem, context, set()))[2].add(k)
-    scores = _scored(
-        [
-            (problem, context, [problem.tree(t, context, sorted(chosen))])
-            for (_, t, _), (problem, context, chosen) in places.items()
-        ]
-    )
+    requests = []
+    for (_, t, _), (problem, context, chosen) in places.items():
+        forms = problem._forms[len(context.ids) > 1]
+        lists = Candidates.joined([forms.one(t, k) for k in sorted(chosen)])
+        requests.append((problem, context, [Tree.of(lists, np.arange(len(chosen)))]))
+    scores = _scored(requests)
     for ((_, t, key), (problem, _, chosen)), own in zip(places.items(), scores, strict=True):
         names = [(t, key, k) for k in sorted(chosen)]
         problem._single.update(zip(names, own.astype(np.float32).tolist(), strict=True))
@@ -304,6 +270,7 @@ class CausalLM(ModelSource[CausalEngine]):
     ) -> None:
         super().__init__(name, CausalEngine(model, backend), cache, ERRORS, pmi=pmi)
         self.model, self.window, self.order = model, window, window.order
+        self.digest = hashlib.sha256(repr((model.digest, window.identity)).encode()).hexdigest()
         self._null = replace(window, sentences=0, tokens=None)
         self._cut = 0
 
@@ -317,30 +284,17 @@ class CausalLM(ModelSource[CausalEngine]):
                 )
         self._engine.check()
 
-    def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
-        """The cache under model, window and arithmetic; null scores are of an empty window."""
+    def _identity(self, *, null: bool) -> tuple[object, ...]:
+        """Model, window and arithmetic; null scores are of an empty window."""
         backend, window = self._engine.backend, self._null if null else self.window
-        identity: list[object] = ["causal", VERSION, self.model.digest, window.identity]
-        identity += [backend.dtype, backend.deterministic]
-        identity += ["lazy"] if self._lazy and not null else []
-        group = hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
-        return ScorerCache(self._cache, group, whole=backend.deterministic)
-
-    @property
-    def digest(self) -> str:
-        """Digest of the model's files, the window and the joiner."""
-        identity = repr((self.model.digest, self.window.identity))
-        return hashlib.sha256(identity.encode()).hexdigest()
-
-    def passes(self, k: float) -> float:
-        """Cost of exact search, in passes over lists of k candidates."""
-        return 1.0 if self.order is None else k**self.order
+        found = "causal", VERSION, self.model.digest, window.identity, backend.dtype
+        lazy = ("lazy",) if self._lazy and not null else ()
+        return (*found, backend.deterministic, *lazy)
 
     def uncached_copy(self) -> CausalLM:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
         twin._work_uncached(CausalEngine(self.model, self._engine.backend))
-        twin._cut = 0
         return twin
 
     def _problem(
@@ -357,14 +311,10 @@ class CausalLM(ModelSource[CausalEngine]):
             self._null_cache if null else self._score_cache,
             [self._read_by_people(part) for part in texts.lists()],
             self._null if null else self.window,
-            order=0 if null else self.order,
-            label=f"scorer {self.label!r}, document {name!r}",
+            order=self.order,
+            label=self._place(name),
             cut=cut,
         )
-
-    def _static(self, known: ListScores) -> NDArray[np.float64]:
-        """No static features (n, 0)."""
-        return np.zeros((known.requested.counts.sum(), 0))
 
     def _read_by_people(self, lines: bytes) -> list[str]:
         """The texts of LF-ended lines, detokenised if the options say so."""
@@ -374,16 +324,16 @@ class CausalLM(ModelSource[CausalEngine]):
         return [line.decode() for line in own]
 
     def _computed(
-        self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
+        self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents, in one batch."""
-        problems = [
-            self._problem(name, own, None, null=null)
-            for name, own in zip(names, texts, strict=True)
-        ]
-        complete([(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))])
+        problems = [self._problem(name, texts, None, null=null) for name, texts in documents]
+        answers = CausalProblem.extend_together(
+            [(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))]
+        )
+        scores = iter([of_list for of_list, _ in answers])
         for problem in problems:
-            yield {"scores": flat([problem.pairwise(t) for t in range(len(problem.lengths))])}
+            yield {"scores": flat([*islice(scores, len(problem.lengths))])}
 
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of contexts longer than the model's positions."""
@@ -399,7 +349,8 @@ class CausalLM(ModelSource[CausalEngine]):
 
     def details(self) -> str:
         """Tokens that the transformer read for those that were scored."""
-        if not self.work.nodes:
+        work = self._engine.counts
+        if not work.nodes:
             return ""
-        share = self.work.tokens / self.work.nodes
-        return f"{self.label}: {self.work.nodes:,} tokens read ({share:.2f} scored for each)"
+        share = work.tokens / work.nodes
+        return f"{self.label}: {work.nodes:,} tokens read ({share:.2f} scored for each)"

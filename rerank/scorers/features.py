@@ -8,8 +8,9 @@ the lists for each scorer that is not of order 0, or none from a cache.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,15 @@ from numpy.typing import NDArray
 from decoders.arrays import Pairwise, Unary, WeightedSum
 from decoders.problem import DocumentProblem, ScoreError
 from decoders.reversal import own_scores
-from rerank.corpus.columns import Label, column_names
-from rerank.corpus.kbest import KBest, NamedLists
+from rerank.corpus.columns import Label, column_names, offsets_of
+from rerank.corpus.kbest import KBest, NamedLists, split_words
 from rerank.errors import InputError, RerankError
 from rerank.files.arrays import ArrayStore
 from rerank.notices import Notices
 from rerank.scorers import TOTAL
+from rerank.scorers.cached_scores import ListTexts
+
+_LISTED = 10  # unknown words in a warning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +51,7 @@ class FeatureSource:
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; contextless: whether it has scores without context; cacheable: whether its scores go
-    to the score cache, if there is one.
+    to the score cache, if there is one; digest: hexadecimal digest of what the scores come from.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -61,14 +65,10 @@ class FeatureSource:
     causal: bool = True
     contextless: bool = True
     cacheable: bool = False
+    digest: str = ""
 
     def __init__(self, name: str, columns: Sequence[str] = (), order: int | None = 0) -> None:
         self.name, self.columns, self.order = name, columns, order
-
-    @property
-    def digest(self) -> str:
-        """Hexadecimal digest of what the scores come from."""
-        return ""
 
     @property
     def seconds(self) -> float:
@@ -245,7 +245,7 @@ def prepare(
             np.concatenate(blocks, axis=1),
             kbest.sparse.dot(sparse_weights),
             tuple(one.problem for one in scores),
-            np.concatenate([[0], np.cumsum(kbest.counts[present])]),
+            offsets_of(kbest.counts[present]),
             present,
             tuple(one.save for one in scores),
         )
@@ -322,3 +322,75 @@ def _scored(
         else:
             found[:, column] = np.concatenate(own_scores(problem, document.first()))
     return found
+
+
+# Words that a language model does not know
+
+
+@dataclass(slots=True)
+class UnknownWords:
+    """Counts of a text: its words, those out of vocabulary, and some of these one by one."""
+
+    words: int = 0
+    oov: int = 0
+    named: Counter[bytes] = field(default_factory=Counter)
+
+    @property
+    def share(self) -> float:
+        """Share of the words that are out of vocabulary."""
+        return self.oov / max(1, self.words)
+
+    def add(self, words: Sequence[bytes], known: Mapping[bytes, int]) -> None:
+        """Count the words of a sentence; known: the words of the vocabulary."""
+        unknown = [word for word in words if word not in known]
+        self.words += len(words)
+        self.oov += len(unknown)
+        self.named.update(unknown)
+
+    def add_candidates(
+        self,
+        texts: ListTexts,
+        words: int,
+        unknown: NDArray[np.integer],
+        known: Callable[[bytes], bool],
+    ) -> None:
+        """Count the words of lists, of which each candidate has so many `unknown` ones (n,).
+
+        known: whether a word is in the vocabulary. The words themselves are named of one hypothesis
+        of each list, which costs little.
+        """
+        self.words += words
+        self.oov += int(unknown.sum())
+        rows = np.flatnonzero(unknown)
+        owners = np.searchsorted(texts.offsets, rows, side="right")
+        lines = texts.text.split(b"\n")
+        for row in rows[np.unique(owners, return_index=True)[1]].tolist():
+            self.named.update(word for word in split_words(lines[row]) if not known(word))
+
+    def warn(
+        self,
+        name: str,
+        about: Mapping[str, object],
+        notices: Notices,
+        *,
+        source: str,
+        text: str = "list",
+    ) -> None:
+        """A warning if there are far more unknown words than in the model's training text.
+
+        about: what the model's folder says of it, with the rate of unknown words in training;
+        text: what was counted, a singular noun.
+        """
+        known = about.get("oov_rate", 0.0)
+        trained = float(known) if isinstance(known, float | int) else 0.0
+        if self.share > 2 * trained + 0.01:
+            words = ", ".join(
+                repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
+            )
+            notices.add(
+                f"word unknown to {name} ({self.share:.1%} of the {text}'s words, {trained:.1%} "
+                f"of its training text's; most frequent: {words}): check case, escaping (&apos;), "
+                f"tokenisation and subwords; the {text}s must look like the training text",
+                source=source,
+                count=self.oov,
+            )

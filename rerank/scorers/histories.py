@@ -8,7 +8,7 @@ context.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -22,6 +22,7 @@ from lm.trie import Candidates
 from rerank.errors import RerankError
 from rerank.scorers.cached_scores import (
     KEY_BYTES,
+    Arrays,
     HistoryProblem,
     ListScores,
     LogProbs,
@@ -53,10 +54,6 @@ class History:
     rows: Rows | None = None
     row: int = 0
 
-    def enter(self, rows: Rows, row: int) -> None:
-        """Set the context, without which all earlier histories are kept in memory."""
-        self.rows, self.row, self.before = rows, row, None
-
 
 def take(rows: Rows, places: Sequence[int] | Indices) -> Rows:
     """A copy of the rows at some places."""
@@ -66,9 +63,9 @@ def take(rows: Rows, places: Sequence[int] | Indices) -> Rows:
 
 
 def enter(histories: Sequence[History], contexts: Rows) -> None:
-    """Set the contexts (M rows) of M histories."""
+    """Set the contexts (M rows) of M histories, so that earlier ones need not stay in memory."""
     for row, history in enumerate(histories):
-        history.enter(contexts, row)
+        history.rows, history.row, history.before = contexts, row, None
 
 
 def gathered(histories: Sequence[History]) -> Rows:
@@ -77,11 +74,11 @@ def gathered(histories: Sequence[History]) -> Rows:
     for n, history in enumerate(histories):
         batches.setdefault(id(history.rows), []).append(n)
     parts: list[Rows] = []
-    for own in batches.values():
-        if (rows := histories[own[0]].rows) is None:
+    for numbers in batches.values():
+        if (rows := histories[numbers[0]].rows) is None:
             raise ValueError("histories without an ancestor that has a context")
-        parts.append(take(rows, [histories[n].row for n in own]))
-    order = np.argsort([n for own in batches.values() for n in own])
+        parts.append(take(rows, [histories[n].row for n in numbers]))
+    order = np.argsort([n for numbers in batches.values() for n in numbers])
     return parts[0] if len(parts) == 1 else take(Rows.cat(parts), order)
 
 
@@ -117,8 +114,8 @@ class ContextualProblem(HistoryProblem):
     """A document under a model of our own; a state is a list of histories.
 
     order: the model's, or None to treat every history as different. `encode` gives the
-    candidates in the model's words, once they are needed; side: side information of the S
-    sentences, if the model needs it.
+    candidates in the model's words, always the same ones, and counts of these; side: side
+    information of the S sentences, if the model needs it.
     """
 
     def __init__(
@@ -126,7 +123,7 @@ class ContextualProblem(HistoryProblem):
         engine: ScoringEngine,
         known: ListScores,
         cache: ScorerCache,
-        encode: Callable[[], Candidates],
+        encode: Callable[[], tuple[Candidates, Arrays]],
         *,
         order: int | None,
         label: str,
@@ -134,16 +131,17 @@ class ContextualProblem(HistoryProblem):
     ) -> None:
         super().__init__(engine, known, cache, order=order)
         self.label, self._encode, self._side = label, encode, side
+        # contexts that changes inside paths begin from
         self._noted: dict[tuple[int, tuple[bytes, ...]], Rows] = {}
         self._beginnings: dict[bytes, History] = {}  # of paths, by their choices
         self._texts: list[list[bytes]] | None = None
         if order is None and not engine.model.context.merges_sentences:
             self._texts = [text.split(b"\n") for text in known.requested.lists()]
 
-    @cached_property
+    @property
     def lists(self) -> Candidates:
         """The candidates in the model's words."""
-        return self._encode()
+        return self._encode()[0]
 
     def sentence(self, t: int) -> Candidates:
         """The candidates of sentence t."""
@@ -160,13 +158,13 @@ class ContextualProblem(HistoryProblem):
 
     def initial(self) -> list[History]:
         """The empty history, in the start context."""
-        context, side = self.engine.model.context, self._side_of(0)
+        context, side = self.engine.model.context, self._sides[0]
         start = context.start(1).detach()
         if side is not None:
             with self.engine.backend.inference():
                 start = context.enter(start, side)
         empty = self._history(0, (bytes(KEY_BYTES),) if self.order is None else ())
-        empty.enter(start, 0)
+        enter([empty], start)
         return [empty]
 
     def _sentence_key(self, t: int, choice: int) -> bytes:
@@ -177,44 +175,36 @@ class ContextualProblem(HistoryProblem):
         key: bytes = self.engine.model.context.sentence_key(words)
         return key
 
-    def _following(self, history: History, choice: int, number: int) -> History:
-        """A history with one more candidate, its context not computed yet."""
-        sentence = self._sentence_key(history.t, choice)
-        if self.order is None:
-            key: tuple[bytes, ...] = (digest(history.key[0] + sentence),)
-        else:
-            key = (*history.key, sentence)[-self.order :]
-        found = self._history(history.t + 1, key)
-        found.before, found.choice, found.number = history, choice, number
-        return found
-
     @cached_property
-    def _encoded_side(self) -> Rows | None:
-        """The side information as the model's context takes it."""
-        if self._side is None:
-            return None
-        with self.engine.backend.inference():
-            encoded: Rows = self.engine.model.context.encoded(self._side)
-        return encoded
+    def _sides(self) -> list[Rows | None]:
+        """Side information of each sentence as the model's context takes it, one row.
 
-    def _side_of(self, t: int) -> Rows | None:
-        """Encoded side information of sentence t, one row; None if there is none."""
-        if self._encoded_side is None or t >= len(self.lengths):
-            return None
-        return self._encoded_side.take(slice(t, t + 1))
+        None where there is none, as after the last sentence.
+        """
+        n = len(self.lengths)
+        if self._side is None:
+            return [None] * (n + 1)
+        with self.engine.backend.inference():
+            encoded = self.engine.model.context.encoded(self._side)
+        return [*(encoded.take(slice(t, t + 1)) for t in range(n)), None]
 
     def advanced(self, t: int, contexts: Rows, summaries: Rows) -> Rows:
-        """Contexts (M rows) after sentence t, whose summaries (M rows) these are."""
-        return advanced(self.engine, contexts, summaries, self._side_of(t + 1))
+        """Contexts (M rows) in which sentence t + 1 is read, after summaries (M rows) of t."""
+        context, side = self.engine.model.context, self._sides[t + 1]
+
+        def following(given: Rows, summary: Rows) -> Rows:
+            after: Rows = context.advance(given, summary)
+            if side is not None:
+                after = context.enter(after, side.repeat_interleave(len(after)))
+            return after
+
+        return by_rows(self.engine, following, contexts, summaries)
 
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Any, list[History], int]]) -> list[Answer]:
         """Scores for histories of many documents, in one batch for each model."""
         work = unscored(requests)
-        contexts = [own.problem.contexts([*own.histories.values()]) for own in work]
-        answers = read(
-            [(p, t, p.sentence(t), given) for (p, t, _), given in zip(work, contexts, strict=True)]
-        )
+        answers = read([(p, t, p.sentence(t), p.contexts([*new.values()])) for p, t, new in work])
         scored: dict[tuple[int, int], tuple[dict[bytes, History], Rows]] = {}
         for (problem, t, new), (scores, summary) in zip(work, answers, strict=True):
             problem.enter(t, new, scores)
@@ -255,8 +245,18 @@ class ContextualProblem(HistoryProblem):
         self, histories: Sequence[History], parents: Indices, choices: Indices
     ) -> list[History]:
         """Histories with one more candidate each, their contexts not computed yet."""
-        pairs = enumerate(zip(parents.tolist(), choices.tolist(), strict=True))
-        return [self._following(histories[p], choice, n) for n, (p, choice) in pairs]
+        found: list[History] = []
+        for parent, choice in zip(parents.tolist(), choices.tolist(), strict=True):
+            before = histories[parent]
+            sentence = self._sentence_key(before.t, choice)
+            if self.order is None:
+                key: tuple[bytes, ...] = (digest(before.key[0] + sentence),)
+            else:
+                key = (*before.key, sentence)[-self.order :]
+            history = self._history(before.t + 1, key)
+            history.before, history.choice, history.number = before, choice, len(found)
+            found.append(history)
+        return found
 
     def average(self, successors: ScoredHistories, weights: Sums) -> list[History]:
         """The states after each candidate whose contexts are weighted means, `weights: (N, K_t)`.
@@ -301,8 +301,8 @@ class ContextualProblem(HistoryProblem):
         chain, lacking = [], self._lacking(histories)
         while lacking:
             chain.append(lacking)
-            before = [own.before for own in lacking if own.before is not None]
-            lacking = self._lacking(sorted(before, key=lambda own: own.number))
+            before = [history.before for history in lacking if history.before is not None]
+            lacking = self._lacking(sorted(before, key=lambda history: history.number))
         for lacking in reversed(chain):
             self._follow(lacking)
         return gathered(histories)
@@ -313,16 +313,11 @@ class ContextualProblem(HistoryProblem):
 
     def _lacking(self, histories: Sequence[History]) -> list[History]:
         """Those that have no context, once the noted contexts are entered."""
-        for own in histories:
-            if own.rows is None and (noted := self._noted.get((own.t, own.key))) is not None:
-                own.enter(noted, 0)
-        return [own for own in dict.fromkeys(histories) if own.rows is None]
-
-    def _note(self, histories: Sequence[History]) -> None:
-        """Remember the contexts that are computed, for changes inside paths to begin from."""
-        for own in histories:
-            if own.rows is not None and (own.t, own.key) not in self._noted:
-                self._noted[own.t, own.key] = gathered([own])
+        for history in histories:
+            noted = self._noted.get((history.t, history.key)) if history.rows is None else None
+            if noted is not None:
+                enter([history], noted)
+        return [history for history in dict.fromkeys(histories) if history.rows is None]
 
     @classmethod
     def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
@@ -343,8 +338,10 @@ class ContextualProblem(HistoryProblem):
             for walk in walking:
                 walk.problem.contexts(walk.histories)
             stepped = [walk.children() for walk in walking]
-            found = follow([(w.problem, own) for w, (own, _) in zip(walking, stepped, strict=True)])
-            for walk, (histories, of_path), scores in zip(walking, stepped, found, strict=True):
+            scored = follow(
+                [(walk.problem, new) for walk, (new, _) in zip(walking, stepped, strict=True)]
+            )
+            for walk, (histories, of_path), scores in zip(walking, stepped, scored, strict=True):
                 walk.totals += scores[of_path]
                 walk.advance(histories, of_path)
         return [walk.totals for walk in walks]
@@ -356,10 +353,11 @@ class ContextualProblem(HistoryProblem):
         alike = (paths[:, :t] == paths[0, :t]).all(axis=0)
         shared = t if alike.all() else int(alike.argmin())
         begin = shared
-        while (own := self._beginnings.get(paths[0, :begin].tobytes())) is None and begin:
+        while (known := self._beginnings.get(paths[0, :begin].tobytes())) is None and begin:
             begin -= 1
-        histories = self.initial() if own is None else [own]
-        walk = Walk(self, paths, last, begin, histories, np.zeros(len(paths), np.intp))
+        histories = self.initial() if known is None else [known]
+        n = len(paths)
+        walk = Walk(self, paths, last, begin, histories, np.zeros(n, np.intp), np.zeros(n))
         passed = [*walk.histories]
         while passed[-1].before is not None:
             passed.append(passed[-1].before)
@@ -370,7 +368,10 @@ class ContextualProblem(HistoryProblem):
                 self._beginnings[paths[0, : walk.t].tobytes()] = walk.histories[0]
         if walk.t <= last:
             self.contexts(walk.histories)
-            self._note(passed)  # with contexts computed on the way, too
+            for history in passed:  # with contexts computed on the way, too
+                place = history.t, history.key
+                if history.rows is not None and place not in self._noted:
+                    self._noted[place] = gathered([history])
         return walk
 
 
@@ -388,10 +389,7 @@ class Walk:
     t: int
     histories: list[History]
     nodes: Indices
-    totals: Sums = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.totals = np.zeros(len(self.paths))
+    totals: Sums
 
     def branches(self) -> tuple[Indices, Indices, Indices]:
         """Distinct pairs of candidate of sentence t and history: their parents and choices (B,).
@@ -420,24 +418,24 @@ class Walk:
 # Work of the scoring engine
 
 
-def read(asked: Sequence[Reading]) -> list[tuple[LogProbs, Rows]]:
+def read(requests: Sequence[Reading]) -> list[tuple[LogProbs, Rows]]:
     """Scores (M, K) of K candidates after M contexts, and summaries (M · K rows) of these.
 
     Each request: problem, sentence t for messages, candidates, contexts. One batch for each model.
     RerankError naming scorer, document and sentence.
     """
 
-    def score(engine: ScoringEngine, own: list[int]) -> list[tuple[LogProbs, Rows]]:
+    def score(engine: ScoringEngine, numbers: list[int]) -> list[tuple[LogProbs, Rows]]:
         try:
-            return after(engine, [asked[n][2:] for n in own])
+            return after(engine, [requests[n][2:] for n in numbers])
         except LogProbError as fault:
-            problem, t, *_ = asked[own[fault.list or 0]]
+            problem, t, *_ = requests[numbers[fault.list or 0]]
             raise RerankError(f"{problem.label}: {located(fault, t)}") from None
         except MemoryError as fault:
             advice = "keep fewer candidates with --top, or a narrower --beam"
-            raise RerankError(f"{asked[own[0]][0].label}: {fault}; {advice}") from None
+            raise RerankError(f"{requests[numbers[0]][0].label}: {fault}; {advice}") from None
 
-    return by_engine([problem.engine for problem, *_ in asked], score)
+    return by_engine([problem.engine for problem, *_ in requests], score)
 
 
 def located(fault: LogProbError, t: int) -> str:
@@ -445,7 +443,7 @@ def located(fault: LogProbError, t: int) -> str:
     return f"sentence {t}, candidate {fault.candidate} (counted from 0): {fault}"
 
 
-def follow(asked: Sequence[tuple[ContextualProblem, list[History]]]) -> list[LogProbs]:
+def follow(work: Sequence[tuple[ContextualProblem, list[History]]]) -> list[LogProbs]:
     """Scores (M,) of the last candidates of M histories, whose contexts are computed.
 
     The contexts before them are known. Only these candidates are read, each run of equal choices
@@ -454,42 +452,24 @@ def follow(asked: Sequence[tuple[ContextualProblem, list[History]]]) -> list[Log
     requests: list[Reading] = []
     owners: list[tuple[int, int]] = []  # of each: its request, and the candidate's place in it
     before: list[Rows] = []
-    for n, (problem, histories) in enumerate(asked):
-        given = gathered([own.before for own in histories if own.before is not None])
+    for n, (problem, histories) in enumerate(work):
+        given = gathered([history.before for history in histories if history.before is not None])
         before.append(given)
-        t, choices = histories[0].t - 1, np.array([own.choice for own in histories])
+        t, choices = histories[0].t - 1, np.array([history.choice for history in histories])
+        whole = problem.engine.backend.deterministic
         for begin, end in pairwise([0, *(np.flatnonzero(np.diff(choices)) + 1), len(choices)]):
             choice, contexts = int(choices[begin]), given.take(slice(begin, end))
-            if problem.engine.backend.deterministic:
-                requests.append((problem, t, problem.sentence(t), contexts))
-                owners.append((n, choice))
-            else:
-                requests.append((problem, t, problem.lists.one(t, choice), contexts))
-                owners.append((n, 0))
-    scores: list[list[LogProbs]] = [[] for _ in asked]
-    summaries: list[list[Rows]] = [[] for _ in asked]
+            lists = problem.sentence(t) if whole else problem.lists.one(t, choice)
+            requests.append((problem, t, lists, contexts))
+            owners.append((n, choice if whole else 0))
+    scores: list[list[LogProbs]] = [[] for _ in work]
+    summaries: list[list[Rows]] = [[] for _ in work]
     for (n, place), (of_lists, summary) in zip(owners, read(requests), strict=True):
         scores[n].append(of_lists[:, place])
         summaries[n].append(summary.take(slice(place, None, of_lists.shape[1])))
-    for (problem, histories), given, own in zip(asked, before, summaries, strict=True):
-        enter(histories, problem.advanced(histories[0].t - 1, given, Rows.cat(own)))
-    return [np.concatenate(own) for own in scores]
-
-
-def advanced(
-    engine: ScoringEngine, contexts: Rows, summaries: Rows, side: Rows | None = None
-) -> Rows:
-    """Contexts (M rows) after sentences with summaries (M rows), in which the next one is read.
-
-    side: encoded side information of that sentence, one row, or None.
-    """
-    context = engine.model.context
-
-    def following(given: Rows, summary: Rows) -> Rows:
-        after = context.advance(given, summary)
-        return after if side is None else context.enter(after, side.repeat_interleave(len(after)))
-
-    return by_rows(engine, following, contexts, summaries)
+    for (problem, histories), given, parts in zip(work, before, summaries, strict=True):
+        enter(histories, problem.advanced(histories[0].t - 1, given, Rows.cat(parts)))
+    return [np.concatenate(parts) for parts in scores]
 
 
 def by_rows(engine: ScoringEngine, function: Callable[..., Rows], *given: Rows) -> Rows:

@@ -11,12 +11,11 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,6 @@ from lm.scoring import (
     VERSION,
     EngineCounts,
     LogProbError,
-    LogProbs,
     ScoringEngine,
     independent,
     pairs,
@@ -55,43 +53,36 @@ from rerank.scorers.cached_scores import (
     ScorerCache,
     flat,
 )
-from rerank.scorers.features import FeatureSource, ScoredDocument
+from rerank.scorers.features import FeatureSource, ScoredDocument, UnknownWords
 from rerank.scorers.histories import ContextualProblem, located
-from rerank.scorers.unknown_words import UnknownWords
+
+if TYPE_CHECKING:
+    from lm.causal import CausalEngine
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 _SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
-class Engine(Protocol):
-    """What scores texts on a backend, and counts what it computes."""
-
-    @property
-    def backend(self) -> Backend:
-        """Device and arithmetic."""
-
-    @property
-    def counts(self) -> EngineCounts:
-        """Counters of what was computed so far."""
+Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine")
 
 
-E = TypeVar("E", bound=Engine)
-
-
-class ModelSource(FeatureSource, Generic[E]):
+class ModelSource(FeatureSource, Generic[Engine]):
     """A language model on an engine, whose scores may be cached.
 
     label: NAME of the model; pmi: features `NAMEpmi` and `NAMEnull`, log p(s | null), in place of
     the feature `NAME`, which is their sum, so that tuning weights context and fluency separately;
     given_later: documents are read from the last sentence to the first, and their last sentence has
     the start context; errors: largest error of a sentence's score in nats, by the backend's dtype;
-    cached: number of documents whose scores came from the cache.
+    cached: number of documents whose scores came from the cache; additive: whether one pass serves
+    all candidates of a sentence before, since they only add to the logits.
     """
+
+    additive = False
 
     def __init__(
         self,
         name: str,
-        engine: E,
+        engine: Engine,
         cache: Cache | None,
         errors: Mapping[str, float],
         *,
@@ -108,9 +99,9 @@ class ModelSource(FeatureSource, Generic[E]):
         self.error = errors[engine.backend.dtype] * (2 if pmi else 1)
         self.runs_on = engine.backend.device.type
 
-    @abstractmethod
     def _static(self, known: ListScores) -> NDArray[np.float64]:
-        """Static features (n, C) of a document's candidates, but the null."""
+        """Static features (n, C) of a document's candidates, but the null; none by default."""
+        return np.zeros((known.requested.counts.sum(), 0))
 
     @abstractmethod
     def _problem(self, name: str, texts: ListTexts, known: ListScores | None) -> HistoryProblem:
@@ -118,16 +109,18 @@ class ModelSource(FeatureSource, Generic[E]):
 
     @abstractmethod
     def _computed(
-        self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
+        self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents at order 0 and 1, or without context, for the cache."""
 
     @abstractmethod
-    def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
-        """The cache under a digest of everything that determines the scores of a text.
+    def _identity(self, *, null: bool) -> tuple[object, ...]:
+        """Everything that determines the scores of a text; null: the scores without context."""
 
-        null: of the scores without context.
-        """
+    def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
+        """The cache under a digest of what determines scores."""
+        group = hashlib.sha256(repr(self._identity(null=null)).encode()).hexdigest()[:32]
+        return ScorerCache(self._cache, group, whole=self._engine.backend.deterministic)
 
     @cached_property
     def _score_cache(self) -> ScorerCache:
@@ -138,14 +131,9 @@ class ModelSource(FeatureSource, Generic[E]):
         return self._scorer_cache(null=True)
 
     @property
-    def work(self) -> EngineCounts:
-        """Counters of what was computed so far."""
-        return self._engine.counts
-
-    @property
     def seconds(self) -> float:
         """Time that the model has computed so far."""
-        return self.work.seconds
+        return self._engine.counts.seconds
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if memory ran out: batches are smaller since then, and scoring is slower."""
@@ -153,15 +141,19 @@ class ModelSource(FeatureSource, Generic[E]):
             notices.add(_SHORTAGE, source=source, names=[self.label])
         self._engine.backend.shortages = 0
 
+    def passes(self, k: float) -> float:
+        """Cost of exact search, in passes over lists of k candidates."""
+        return 1.0 if self.order is None else k ** max(0, self.order - int(self.additive))
+
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if each pair would take a pass."""
         if self.order == 1 and self.passes(2) > 1:
             self._lazy, self.order = True, None
             self._score_cache = self._scorer_cache()
 
-    def _work_uncached(self, engine: E) -> None:
+    def _work_uncached(self, engine: Engine) -> None:
         """Neither use the cache nor count: work on another engine."""
-        self._score_cache, self._null_cache = ScorerCache(None, ""), ScorerCache(None, "")
+        self._score_cache, self._null_cache = ScorerCache(), ScorerCache()
         self._engine, self.cached = engine, 0
 
     def _texts(self, kbest: KBest) -> ListTexts:
@@ -169,6 +161,11 @@ class ModelSource(FeatureSource, Generic[E]):
         if missing := [kind for kind in self.side_information if kind not in kbest.side]:
             raise ValueError(f"scorer {self.label!r} needs side information: {', '.join(missing)}")
         return ListTexts.of(kbest, self.side_information)
+
+    def _place(self, name: str) -> str:
+        """Scorer and document in messages, and how sentences are counted in them."""
+        counted = ", its sentences counted from the last" if self.given_later else ""
+        return f"scorer {self.label!r}, document {name!r}{counted}"
 
     def _in_order(self, kbest: KBest) -> KBest:
         """The lists of a document in the order of reading."""
@@ -254,23 +251,22 @@ class ModelSource(FeatureSource, Generic[E]):
         Cached ones, or computed in one batch.
         """
         cache = self._null_cache if null else self._score_cache
-        texts = [self._texts(kbest) for _, kbest in documents]
-        known = [cache.look_up(own) for own in texts]
+        named = [(name, self._texts(kbest)) for name, kbest in documents]
+        known = [cache.look_up(texts) for _, texts in named]
         self.cached += 0 if null else sum(one is not None for one in known)
         new = [n for n, one in enumerate(known) if one is None]
-        computed = self._computed(
-            [documents[n][0] for n in new], [texts[n] for n in new], null=null
-        )
+        computed = self._computed([named[n] for n in new], null=null)
         for n, arrays in zip(new, computed, strict=True):
-            cache.save(texts[n], arrays)
-            known[n] = ListScores(texts[n], texts[n], arrays)
+            _, texts = named[n]
+            cache.save(texts, arrays)
+            known[n] = ListScores(texts, texts, arrays)
         return [one for one in known if one is not None]
 
     def report(self) -> str:
         """What was computed and what was cached: `codclm: 12 documents from the cache`."""
         parts = [f"{self.cached:,} documents from the cache"] if self.cached else []
-        if self.work.tokens:
-            parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
+        if tokens := self._engine.counts.tokens:
+            parts.append(f"{tokens:,} tokens scored in {self.seconds:.1f} s")
         return f"{self.label}: {', '.join(parts) or 'nothing to score'}"
 
 
@@ -318,40 +314,26 @@ class LanguageModel(ModelSource[ScoringEngine]):
         self.side_information = information_of(saved.model.context, training=False)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
         self.causal = self.cacheable = model.causal
+        self.additive, self.digest = model.additive, saved.digest
+        if document_cache is not None:
+            identity = repr((saved.digest, document_cache)).encode()
+            self.digest = hashlib.sha256(identity).hexdigest()[: len(saved.digest)]
         self.unknown = UnknownWords()
 
-    def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
-        """The cache under the model, the arithmetic, and how contexts are formed.
+    def _identity(self, *, null: bool) -> tuple[object, ...]:
+        """The model, the arithmetic, and how contexts are formed.
 
         Null scores are those in the start context, where a document cache is empty; those of a
         model of order 0 are its only scores.
         """
         backend = self._engine.backend
-        identity: list[object] = [VERSION, self.saved.digest, backend.dtype, backend.deterministic]
+        found = VERSION, self.saved.digest, backend.dtype, backend.deterministic
         if null:
-            identity += (
-                [] if self.saved.model.order == 0 and not self.side_information else ["null"]
-            )
-        else:
-            identity += ["lazy"] if self._lazy else []
-            identity += [] if self.document_cache is None else ["cache", self.document_cache]
-        group = hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
-        return ScorerCache(self._cache, group, whole=backend.deterministic)
-
-    @property
-    def digest(self) -> str:
-        """Digest of the model, and of the weight of its document cache."""
-        if self.document_cache is None:
-            return self.saved.digest
-        identity = repr((self.saved.digest, self.document_cache))
-        return hashlib.sha256(identity.encode()).hexdigest()[: len(self.saved.digest)]
-
-    def passes(self, k: float) -> float:
-        """Cost of exact search, in passes over the tries of lists of k candidates."""
-        if self.order is None:
-            return 1.0
-        # one pass serves all candidates of a sentence before, if they only add to the logits
-        return k ** max(0, self.order - int(self._engine.model.additive))
+            alone = self.saved.model.order == 0 and not self.side_information
+            return found if alone else (*found, "null")
+        lazy = ("lazy",) if self._lazy else ()
+        share = () if self.document_cache is None else ("cache", self.document_cache)
+        return (*found, *lazy, *share)
 
     def uncached_copy(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""
@@ -377,7 +359,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
 
     def details(self) -> str:
         """Nodes of the tries and normalisers of all pairs, in a line; empty if there were none."""
-        work, parts = self.work, []
+        work, parts = self._engine.counts, []
         if work.nodes:
             share = work.tokens / work.nodes
             parts.append(f"{work.nodes:,} trie nodes ({share:.2f} tokens a node)")
@@ -387,51 +369,48 @@ class LanguageModel(ModelSource[ScoringEngine]):
         return f"{self.label}: {', '.join(parts)}" if parts else ""
 
     def _computed(
-        self, names: Sequence[str], texts: Sequence[ListTexts], *, null: bool
+        self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents: in one batch, but one by one if `deterministic`."""
-        if self._engine.backend.deterministic and len(names) > 1:
-            for name, own in zip(names, texts, strict=True):
-                yield from self._computed([name], [own], null=null)
-        elif names:
+        if self._engine.backend.deterministic and len(documents) > 1:
+            for document in documents:
+                yield from self._computed([document], null=null)
+        elif documents:
+            names, texts = zip(*documents, strict=True)
             encoded = [self._encoded(own) for own in texts]
             starts = np.cumsum([0, *(len(own.counts) for own in texts)])
             lists = Candidates.joined([lists for lists, _ in encoded])
-            with self._attributed(names, starts):
-                scores = self._scores(lists, starts, self._side_rows(texts), null=null)
+            side, first = self._side_rows(texts), np.zeros(len(lists), dtype=np.bool_)
+            first[starts[:-1][np.diff(starts) > 0]] = True
+            try:
+                if null or (self.order == 0 and side is None):  # in the start context
+                    scores = independent(self._engine, lists, side)
+                else:
+                    scores = pairs(self._engine, lists, first, side)
+            except LogProbError as fault:
+                place = fault.list or 0
+                d = int(np.searchsorted(starts, place, side="right")) - 1
+                where = located(fault, place - int(starts[d]))
+                raise RerankError(f"{self._place(names[d])}: {where}") from None
+            except MemoryError as fault:
+                to = f" to {names[-1]!r}" if len(names) > 1 else ""
+                raise RerankError(
+                    f"{self._place(names[0])}{to}: {fault}; keep fewer candidates with --top"
+                ) from None
             for (a, b), (_, columns) in zip(pairwise(starts), encoded, strict=True):
                 yield {**columns, "scores": flat(scores[a:b])}
 
-    def _scores(
-        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None, *, null: bool
-    ) -> list[LogProbs]:
-        """Scores (K_{t-1}, K_t) of each list after the one before; `starts` begin documents.
-
-        null: (K_t,) of each list in the start context, in which a model without context is, too.
-        """
-        if null or (self.order == 0 and side is None):
-            return independent(self._engine, lists, side)
-        first = np.zeros(len(lists), dtype=np.bool_)
-        first[starts[:-1][np.diff(starts) > 0]] = True
-        return pairs(self._engine, lists, first, side)
-
     def _problem(self, name: str, texts: ListTexts, known: ListScores | None) -> HistoryProblem:
         """The problem of a document that is scored as a search goes on, with its cached scores."""
-        lists = None
-        if known is None:
-            lists, columns = self._encoded(texts)
-            known = ListScores(texts, texts, columns)
-
-        def encode() -> Candidates:
-            return self._encoded(texts)[0] if lists is None else lists
-
+        encoded = cache(partial(self._encoded, texts))
+        known = known or ListScores(texts, texts, encoded()[1])
         if not self.causal:
-            return AcausalProblem(self._engine, known, encode, label=self._place(name))
+            return AcausalProblem(self._engine, known, encoded, label=self._place(name))
         return ContextualProblem(
             self._engine,
             known,
             self._score_cache,
-            encode,
+            encoded,
             order=self.order,
             label=self._place(name),
             side=self._side_rows([texts]),
@@ -467,39 +446,16 @@ class LanguageModel(ModelSource[ScoringEngine]):
         side: dict[str, SideText] = {}
         for kind in information_of(context, training=False):
             if kind in NUMBERS:
-                indices = np.full(documents[-1], -1, dtype=np.int64)
-                for own, (begin, end) in zip(texts, pairwise(documents.tolist()), strict=True):
-                    numbers = own.numbers(kind)
-                    indices[begin:end] = np.where(numbers, begin + numbers - 1, -1)
-                side[kind] = SentenceNumbers.of(indices)
+                indices = [  # of the list that each one names, 0 for none, among all lists
+                    begin + int(line) - 1 if int(line) else -1
+                    for own, begin in zip(texts, documents.tolist(), strict=False)
+                    for line in own.side[kind].split()
+                ]
+                side[kind] = SentenceNumbers.of(np.array(indices, np.int64))
             else:
                 lines = b"".join(own.side[kind] for own in texts)
                 side[kind] = self.saved.encode_side(kind, lines)
         return rows_of(side, context.side_information, np.arange(documents[-1]), documents, device)
-
-    def _place(self, name: str) -> str:
-        """Scorer and document in messages, and how sentences are counted in them."""
-        counted = ", its sentences counted from the last" if self.given_later else ""
-        return f"scorer {self.label!r}, document {name!r}{counted}"
-
-    @contextmanager
-    def _attributed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:
-        """Invalid scores, and lack of memory, as errors naming the scorer and the documents.
-
-        starts: index of each document's first list among all lists.
-        """
-        try:
-            yield
-        except LogProbError as fault:
-            place = fault.list or 0
-            d = int(np.searchsorted(starts, place, side="right")) - 1
-            where = located(fault, place - int(starts[d]))
-            raise RerankError(f"{self._place(names[d])}: {where}") from None
-        except MemoryError as fault:
-            to = f" to {names[-1]!r}" if len(names) > 1 else ""
-            raise RerankError(
-                f"{self._place(names[0])}{to}: {fault}; keep fewer candidates with --top"
-            ) from None
 
 
 def _stated_error(about: Mapping[str, object]) -> str:

@@ -25,10 +25,10 @@ import os
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,32 +36,22 @@ from numpy.typing import NDArray
 from decoders.problem import Array, DocumentProblem, Indices
 from rerank.corpus.kbest import Document, KBest, split_words
 from rerank.errors import InputError, UsageError
-from rerank.formats.tokens import NUMBER
+from rerank.text import NUMBER
 
 SHARE, VOCABULARY = 0.5, 10_000
 Pair: TypeAlias = tuple[bytes, bytes]  # a source word or phrase, and its translation
+Marks: TypeAlias = NDArray[Any]  # (N, M) what N histories have used
 
 _WORDS = re.compile(rb"\s*\d+-\d+(?:\s+\d+-\d+)*\s*")
 _PHRASES = re.compile(rb"\s*\d+(?:-\d+)?=\d+(?:-\d+)?(?:\s+\d+(?:-\d+)?=\d+(?:-\d+)?)*\s*")
 _FIRST = 2  # columns before are id and text
 
 
-class Marks(NamedTuple):
-    """What N histories have used, as rows of two arrays."""
-
-    first: NDArray[Any]
-    second: NDArray[Any]
-
-
 class CohesionProblem(DocumentProblem):
-    """Scores by what a history has used; a state is a batch of histories' marks."""
+    """Scores by what a history has used; a state is a batch of histories, rows of marks (N, M)."""
 
     lengths: tuple[int, ...] = ()
     order: int | None = None
-
-    @abstractmethod
-    def initial(self) -> Marks:
-        """The marks of the empty history."""
 
     @abstractmethod
     def _lists(self, states: Marks, t: int) -> Array:
@@ -72,8 +62,8 @@ class CohesionProblem(DocumentProblem):
         """Scores (N,) of one candidate of sentence t in each history."""
 
     @abstractmethod
-    def _after(self, states: Marks, t: int, choices: Indices) -> Marks:
-        """Marks with those of one candidate of sentence t each; may change the given ones."""
+    def _add(self, states: Marks, t: int, choices: Indices) -> None:
+        """Add the marks of one candidate of sentence t to each history."""
 
     def extend(self, states: Marks, t: int) -> tuple[Array, tuple[Marks, int]]:
         """Scores (N, K_t) after each of N histories; O(N · words of the list) time and memory."""
@@ -82,16 +72,17 @@ class CohesionProblem(DocumentProblem):
     def select(self, successors: tuple[Marks, int], parents: Indices, choices: Indices) -> Marks:
         """The histories with the chosen candidates."""
         states, t = successors
-        return self._after(Marks(*(marks[parents] for marks in states)), t, choices)
+        found = states[parents]
+        self._add(found, t, choices)
+        return found
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) along each path; O(words of the paths) time."""
-        n, sums = len(paths), np.zeros(len(paths))
-        states = Marks(*(marks[np.zeros(n, np.intp)] for marks in self.initial()))
+        sums, states = np.zeros(len(paths)), np.repeat(self.initial(), len(paths), axis=0)
         for s in range(min(t + horizon + 1, len(self.lengths))):
             if s >= t:
                 sums += self._candidates(states, s, paths[:, s])
-            states = self._after(states, s, paths[:, s])
+            self._add(states, s, paths[:, s])
         return sums
 
 
@@ -118,10 +109,11 @@ class DocumentCache:
 
 
 class CacheProblem(CohesionProblem):
-    """Scores under document caches: counts (N, W + 1) of words, and the numbers of all (N,).
+    """Scores under document caches: counts (N, W + 2) of words, the last of all of them.
 
-    W words can come again; the last column stands for the others and stays 0. lists: texts of the
-    candidates of each sentence. Memory: 4 bytes for each history and each of the W words.
+    W words can come again; the column behind them stands for the others, and for the end of a
+    candidate, and stays 0. lists: texts of the candidates of each sentence. Memory: 4 bytes for
+    each history and each of the W words.
     """
 
     def __init__(self, lists: Sequence[Sequence[str]], share: float) -> None:
@@ -129,57 +121,46 @@ class CacheProblem(CohesionProblem):
         words = [[[w for w in text.split(" ") if w] for text in texts] for texts in lists]
         sentences = Counter(chain(*(set(chain(*own)) for own in words)))
         again = {word: i for i, word in enumerate(w for w, n in sentences.items() if n > 1)}
-        self._other = len(again)
+        self._other = end = len(again)
         self._tokens = [
-            [np.array([again.get(word, self._other) for word in one], np.intp) for one in own]
+            [np.array([*(again.get(word, end) for word in one), end], np.intp) for one in own]
             for own in words
         ]
 
     def initial(self) -> Marks:
         """One empty cache."""
-        return Marks(np.zeros((1, self._other + 1), np.int32), np.zeros(1, np.int64))
+        return np.zeros((1, self._other + 2), np.int32)
 
     def _lists(self, states: Marks, t: int) -> Array:
         """Scores (N, K_t) of all candidates of sentence t."""
-        words, starts = _joined(self._tokens[t], self._other)
-        gains = self._gains(states.first[:, words], states.second[:, None])
-        gains[:, _ends(starts, len(words))] = 0.0
-        return np.add.reduceat(gains, starts, axis=1)
+        words, sizes = _joined(self._tokens[t])
+        return self._sums(states[:, words], states[:, -1:], sizes)
 
     def _candidates(self, states: Marks, t: int, choices: Indices) -> Array:
         """Scores (N,) of one candidate of sentence t in each history."""
-        words, starts = _joined([self._tokens[t][k] for k in choices.tolist()], self._other)
-        rows = np.repeat(np.arange(len(choices)), np.diff([*starts, len(words)]))
-        gains = self._gains(states.first[rows, words], states.second[rows])
-        gains[_ends(starts, len(words))] = 0.0
-        return np.add.reduceat(gains, starts)
+        words, sizes = _joined([self._tokens[t][k] for k in choices.tolist()])
+        rows = np.repeat(np.arange(len(choices)), sizes)
+        return self._sums(states[rows, words], states[rows, -1], sizes)
 
-    def _gains(self, counts: NDArray[np.int32], totals: NDArray[np.int64]) -> Array:
-        """log(1 − λ + λ V c / n) of words; 0 where n is 0."""
-        shares = counts / np.maximum(totals, 1)
-        gains = np.log1p(self.share * (VOCABULARY * shares - 1))
-        return np.where(totals > 0, gains, 0.0)
+    def _sums(self, counts: Marks, totals: Marks, sizes: Indices) -> Array:
+        """Sums (…, K) of log(1 − λ + λ V c / n), 0 where n is 0, of words of K candidates."""
+        gains = np.log1p(self.share * (VOCABULARY * (counts / np.maximum(totals, 1)) - 1))
+        gains = np.where(totals > 0, gains, 0.0)
+        ends = np.cumsum(sizes)
+        gains[..., ends - 1] = 0.0
+        return np.add.reduceat(gains, ends - sizes, axis=-1)
 
-    def _after(self, states: Marks, t: int, choices: Indices) -> Marks:
-        """The caches with the words of one candidate of sentence t each."""
-        chosen = [self._tokens[t][k] for k in choices.tolist()]
-        sizes = np.array([len(words) for words in chosen], np.int64)
-        rows = np.repeat(np.arange(len(chosen)), sizes)
-        np.add.at(states.first, (rows, np.concatenate([np.zeros(0, np.intp), *chosen])), 1)
-        states.first[:, self._other] = 0
-        return Marks(states.first, states.second + sizes)
+    def _add(self, states: Marks, t: int, choices: Indices) -> None:
+        """Count the words of one candidate of sentence t in each cache."""
+        words, sizes = _joined([self._tokens[t][k] for k in choices.tolist()])
+        np.add.at(states, (np.repeat(np.arange(len(choices)), sizes), words), 1)
+        states[:, self._other] = 0
+        states[:, -1] += sizes - 1
 
 
-def _joined(candidates: Sequence[Indices], end: int) -> tuple[Indices, Indices]:
-    """The words of all candidates, each followed by `end`, and where each candidate begins."""
-    mark = np.array([end], np.intp)
-    words = np.concatenate([part for one in candidates for part in (one, mark)])
-    return words, np.cumsum([0, *(len(one) + 1 for one in candidates[:-1])])
-
-
-def _ends(starts: Indices, n: int) -> Indices:
-    """Where each candidate ends, of n words in all."""
-    return np.append(starts[1:], n) - 1
+def _joined(candidates: Sequence[Indices]) -> tuple[Indices, Indices]:
+    """The words of all candidates, and how many each has, its end included."""
+    return np.concatenate(candidates), np.array([len(one) for one in candidates])
 
 
 # Changed translations
@@ -233,58 +214,46 @@ class Consistency:
 
 
 class ConsistencyProblem(CohesionProblem):
-    """Scores by the pairs (N, P) and the source words (N, U) that histories have had.
+    """Scores by the items (N, P + U) that histories have had: pairs, and their source words.
 
-    lists: pairs of source word and translation of each candidate of each sentence. Memory: a byte
-    for each history, and each of the P pairs and U words of the document.
+    A new pair of word and translation costs 1, a new word gains 1: its first translation is free.
+    lists: pairs of each candidate of each sentence. Memory: a byte for each history, and each of
+    the P pairs and U words of the document.
     """
 
     def __init__(self, lists: Sequence[Sequence[Sequence[Pair]]]) -> None:
         self.lengths = tuple(map(len, lists))
-        pairs = {pair: None for own in lists for one in own for pair in one}
-        places = {pair: n for n, pair in enumerate(pairs)}
-        words = {word: n for n, word in enumerate(dict.fromkeys(word for word, _ in pairs))}
-        self._sizes = len(places), len(words)
-        self._pairs = [[_distinct(places[pair] for pair in one) for one in own] for own in lists]
-        self._words = [[_distinct(words[w] for w, _ in one) for one in own] for own in lists]
+        pairs = dict.fromkeys(pair for own in lists for one in own for pair in one)
+        words = dict.fromkeys(word for word, _ in pairs)
+        places: dict[object, int] = {item: n for n, item in enumerate([*pairs, *words])}
+        self._gains = np.repeat([-1.0, 1.0], [len(pairs), len(words)])
+        self._items = [  # the pairs of a candidate, and their words
+            [np.array(sorted(places[x] for x in {*one, *dict(one)}), np.intp) for one in own]
+            for own in lists
+        ]
 
     def initial(self) -> Marks:
         """Nothing seen."""
-        return Marks(*(np.zeros((1, size), np.bool_) for size in self._sizes))
+        return np.zeros((1, len(self._gains)), np.bool_)
 
     def _lists(self, states: Marks, t: int) -> Array:
-        """Scores (N, K_t) of all candidates; the first translation of a word is free."""
-        return _counts(~states.second, self._words[t]) - _counts(~states.first, self._pairs[t])
+        """Scores (N, K_t) of all candidates of sentence t, by one product with their items."""
+        candidates = self._items[t]
+        own = np.unique(np.concatenate(candidates))
+        gains = np.zeros((len(own), len(candidates)))
+        for k, items in enumerate(candidates):
+            gains[np.searchsorted(own, items), k] = self._gains[items]
+        return np.asarray((~states[:, own]).astype(np.float64) @ gains + 0.0)  # no −0.0
 
     def _candidates(self, states: Marks, t: int, choices: Indices) -> Array:
         """Scores (N,) of one candidate of sentence t in each history."""
-        found = np.zeros(len(choices))
+        chosen = enumerate(self._items[t][k] for k in choices.tolist())
+        return np.array([self._gains[items[~states[i, items]]].sum() for i, items in chosen])
+
+    def _add(self, states: Marks, t: int, choices: Indices) -> None:
+        """Mark the items of one candidate of sentence t in each history."""
         for i, k in enumerate(choices.tolist()):
-            new_pairs = ~states.first[i, self._pairs[t][k]]
-            new_words = ~states.second[i, self._words[t][k]]
-            found[i] = int(new_words.sum()) - int(new_pairs.sum())
-        return found
-
-    def _after(self, states: Marks, t: int, choices: Indices) -> Marks:
-        """The histories with the translations of one candidate of sentence t each."""
-        for i, k in enumerate(choices.tolist()):
-            states.first[i, self._pairs[t][k]] = True
-            states.second[i, self._words[t][k]] = True
-        return states
-
-
-def _distinct(places: Iterable[int]) -> Indices:
-    """Distinct places, in order."""
-    return np.unique(np.fromiter(places, np.intp))
-
-
-def _counts(marked: NDArray[np.bool_], candidates: Sequence[Indices]) -> Array:
-    """How many of each candidate's places (K) are marked in each of N rows, (N, K)."""
-    own = np.unique(np.concatenate([np.zeros(0, np.intp), *candidates]))
-    member = np.zeros((len(own), len(candidates)))
-    for k, places in enumerate(candidates):
-        member[np.searchsorted(own, places), k] = 1
-    return np.asarray(marked[:, own].astype(np.float64) @ member, np.float64)
+            states[i, self._items[t][k]] = True
 
 
 # Alignments

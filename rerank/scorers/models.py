@@ -131,34 +131,33 @@ class LanguageModelOption:
 
 def _parsed(name: str, text: str) -> LanguageModelOption:
     """The model that a value describes; BadParameter for an invalid one."""
-    own = f"{name}={text}"
+    found: dict[str, Any] = {}
     try:
         rest, given = split(text, KEYS)
-    except click.BadParameter as fault:
-        raise click.BadParameter(f"{own}: {fault.message}") from None
-    causal = rest.startswith(HUGGING_FACE)
-    folder = rest.removeprefix(HUGGING_FACE)
-    unknown = _UNKNOWN_KEY.fullmatch(rest)
-    if unknown and not Path(folder).exists():
-        raise click.BadParameter(
-            f"{own}: expected a folder, or one of {', '.join(KEYS)} behind it, "
-            f"found {unknown.group(1)}"
-        )
-    if not folder:
-        raise click.BadParameter(f"{own}: expected hf:DIR, the folder of a Hugging Face model")
-    found: dict[str, Any] = {}
-    for key, value in given.items():
-        if causal and key == "document-cache":
+        causal = rest.startswith(HUGGING_FACE)
+        folder = rest.removeprefix(HUGGING_FACE)
+        unknown = _UNKNOWN_KEY.fullmatch(rest)
+        if unknown and not Path(folder).exists():
             raise click.BadParameter(
-                f"{own}: {folder} is a Hugging Face model, whose tokens are not words; give "
-                "--scorer NAME=document-cache beside it"
+                f"expected a folder, or one of {', '.join(KEYS)} behind it, "
+                f"found {unknown.group(1)}"
             )
-        if key in WINDOW_KEYS and not causal:
-            raise click.BadParameter(f"{own}: {key} is for hf:DIR, a Hugging Face model")
-        try:
-            found[KEYS[key].field] = KEYS[key].type.convert(value, None, None)
-        except click.BadParameter as fault:
-            raise click.BadParameter(f"{own}: found {key}={value}: {fault.message}") from None
+        if not folder:
+            raise click.BadParameter("expected hf:DIR, the folder of a Hugging Face model")
+        for key, value in given.items():
+            if causal and key == "document-cache":
+                raise click.BadParameter(
+                    f"{folder} is a Hugging Face model, whose tokens are not words; give "
+                    "--scorer NAME=document-cache beside it"
+                )
+            if key in WINDOW_KEYS and not causal:
+                raise click.BadParameter(f"{key} is for hf:DIR, a Hugging Face model")
+            try:
+                found[KEYS[key].field] = KEYS[key].type.convert(value, None, None)
+            except click.BadParameter as fault:
+                raise click.BadParameter(f"found {key}={value}: {fault.message}") from None
+    except click.BadParameter as fault:
+        raise click.BadParameter(f"{name}={text}: {fault.message}") from None
     window = {key: found.pop(key) for key in WINDOW_KEYS if key in found}
     told = "".join(f",{key}={given[key]}" for key in given if key in window)
     value = FOLDER.convert(f"{rest}{told}", None, None)
@@ -223,22 +222,31 @@ def open_models(
     models: Sequence[LanguageModelOption],
     cache: Cache | None,
     *,
-    device: str = "auto",
-    threads: int | None = None,
-    dtype: str = "float32",
-    deterministic: bool = False,
+    device: str,
+    threads: int | None,
+    dtype: str,
+    deterministic: bool,
 ) -> list[FeatureSource]:
     """The scorers of `--lm`, in order. UsageError for the PMI form of a model without context."""
     if not models:
         return []
     from lm.backend import Backend
+    from rerank.scorers.language_model import LanguageModel
 
-    chosen = choose_device(device, threads)
-    backend = partial(Backend, chosen, dtype=dtype, deterministic=deterministic)
+    # called when the model has set the number of threads, which a backend keeps
+    backend = partial(
+        Backend, choose_device(device, threads), dtype=dtype, deterministic=deterministic
+    )
     found: list[FeatureSource] = []
     for model in models:
-        how = _open_own if model.window is None else _open_causal
-        scorer = how(model, backend, cache, device, threads)
+        scorer: FeatureSource
+        if model.window is None:
+            saved, share = open_model(model.value, device, threads), model.document_cache
+            scorer = LanguageModel(
+                model.name, saved, backend(), cache, pmi=model.pmi, document_cache=share
+            )
+        else:
+            scorer = _open_causal(model, model.window, backend, cache, threads)
         if model.pmi and scorer.order == 0:
             cure = "give the model a document cache: document-cache=0.1"
             cure = cure if model.window is None else "give a window of a sentence or more"
@@ -255,32 +263,11 @@ def open_models(
     return found
 
 
-def _open_own(
-    model: LanguageModelOption,
-    new_backend: Callable[[], Backend],
-    cache: Cache | None,
-    device: str,
-    threads: int | None,
-) -> FeatureSource:
-    """The scorer of a model of our own; InputError if the folder is not valid."""
-    from rerank.scorers.language_model import LanguageModel
-
-    saved = open_model(model.value, device, threads)
-    return LanguageModel(
-        model.name,
-        saved,
-        new_backend(),
-        cache,
-        pmi=model.pmi,
-        document_cache=model.document_cache,
-    )
-
-
 def _open_causal(
     model: LanguageModelOption,
+    window: Window,
     new_backend: Callable[[], Backend],
     cache: Cache | None,
-    device: str,
     threads: int | None,
 ) -> FeatureSource:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
@@ -292,7 +279,6 @@ def _open_causal(
         backend = new_backend()
         opened = open_causal_model(model.folder, backend.device, backend.dtype)
         use_cores(n_parameters(opened.model), threads)
-        window = model.window or Window()
         scorer = CausalLM(model.name, opened, window, new_backend(), cache, pmi=model.pmi)
         scorer.check()
     except CausalFolderError as fault:
@@ -355,24 +341,20 @@ def choose_device(name: str, threads: int | None = None) -> torch.device:
     return device
 
 
-def cores() -> int:
-    """CPU cores that this process may run on, as Slurm, containers or taskset leave them."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def use_cores(parameters: int, threads: int | None) -> None:
     """Give a model of so many parameters the CPU threads that it can keep busy.
 
-    Small products are quicker in one thread; larger models get more, up to a thread a core, of
-    which processes of `torchrun` on one machine have equal shares. Nothing changes where the user
+    Small products are quicker in one thread; larger models get more, up to a thread for each core
+    that Slurm, containers or taskset leave, of which processes of `torchrun` on one machine have
+    equal shares. Nothing changes where the user
     chose the number, by `threads` or OMP_NUM_THREADS, or where a larger model has more already.
     """
     import torch
 
     if threads is None and not _chosen_by_the_environment():
-        most = max(1, cores() // local_processes())
+        here = hasattr(os, "sched_getaffinity")
+        cores = len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1
+        most = max(1, cores // local_processes())
         own = min(most, 1 + parameters // _PARAMETERS_A_THREAD)
         torch.set_num_threads(max(own, torch.get_num_threads()))
 

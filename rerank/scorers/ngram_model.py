@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,8 @@ from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import ListTexts
-from rerank.scorers.features import ScoredDocument
+from rerank.scorers.features import ScoredDocument, UnknownWords
 from rerank.scorers.score_files import FileScorer, ListInfo
-from rerank.scorers.unknown_words import UnknownWords
 
 if TYPE_CHECKING:
     from lm.ngrams.model import NGramModel
@@ -29,23 +28,6 @@ if TYPE_CHECKING:
 MAGIC = b"mmap lm http://kheafield.com/code"  # KenLM, lm/binary_format.cc
 _MARKERS = frozenset([b"<s>", b"</s>"])  # in a hypothesis, words that no text has
 _BLOCK = 1 << 22  # bytes of text scored at once; their words take ten times as much
-
-
-class Model(Protocol):
-    """An n-gram model as scores need it."""
-
-    @property
-    def unknown_share(self) -> float:
-        """Probability of `<unk>` without a context."""
-        ...
-
-    def __contains__(self, word: bytes) -> bool:
-        """Whether a word is in the vocabulary."""
-        ...
-
-    def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-        """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
-        ...
 
 
 class KenlmModel:
@@ -134,7 +116,7 @@ def read_ngrams(path: FilePath, notices: Notices) -> NGramModel:
 
 
 class ArpaModel:
-    """A model of an ARPA file."""
+    """A model of an ARPA file, with the attributes of a `KenlmModel`."""
 
     def __init__(self, model: NGramModel) -> None:
         self._model, self.unknown_share = model, model.unknown_share
@@ -162,25 +144,21 @@ class NGramScores(FileScorer):
     """
 
     runs_on = "cpu"
+    seconds: float = 0.0
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
         self.columns = (f"{name}oov",)
-        self._model: Model
-        binary = is_kenlm_binary(path)
-        self._model = KenlmModel(path) if binary else ArpaModel(read_ngrams(path, notices))
-        self._unknown, self._seconds = UnknownWords(), 0.0
-
-    @property
-    def seconds(self) -> float:
-        """Time that scores took."""
-        return self._seconds
+        self._model: KenlmModel | ArpaModel = (
+            KenlmModel(path) if is_kenlm_binary(path) else ArpaModel(read_ngrams(path, notices))
+        )
+        self._unknown = UnknownWords()
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Scores of each document's candidates, and (n, 1) counts of unknown words."""
         began = time.perf_counter()
         found = [self._scored(kbest) for _, kbest in documents]
-        self._seconds += time.perf_counter() - began
+        self.seconds += time.perf_counter() - began
         self.documents += len(documents)
         return found
 
@@ -212,7 +190,7 @@ class NGramScores(FileScorer):
     def report(self) -> str:
         """`ngram: 12 documents scored by model.arpa.gz in 0.1 s`."""
         return (
-            f"{self.name}: {self.documents:,} documents scored by {self.source} in "
+            f"{self.name}: {self.documents:,} documents scored by {self.place.source} in "
             f"{self.seconds:.1f} s"
         )
 

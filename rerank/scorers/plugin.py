@@ -47,6 +47,8 @@ class PluginScorer(FeatureSource):
     identity: where the scorer comes from, part of its digest; cache: for scorers with a digest.
     """
 
+    seconds: float = 0.0  # spent in the author's code
+
     def __init__(
         self,
         name: str,
@@ -71,20 +73,10 @@ class PluginScorer(FeatureSource):
         self.order, self.error = order, float(getattr(scorer, "error", 0.0))
         self.side_information = tuple(getattr(scorer, "side_information", ()))
         own = getattr(scorer, "digest", None)
-        self._digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
+        self.digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
         self.cacheable = own is not None and order in (0, 1)
-        self._cache = ScorerCache(None if own is None else cache, self._digest[:32], whole=True)
-        self._seconds, self.scored, self.cached, self._trial = 0.0, 0, 0, False
-
-    @property
-    def digest(self) -> str:
-        """Digest of where the scorer comes from and of the digest that it states."""
-        return self._digest
-
-    @property
-    def seconds(self) -> float:
-        """Time spent in the scorer."""
-        return self._seconds
+        self._cache = ScorerCache(None if own is None else cache, self.digest[:32], whole=True)
+        self.scored, self.cached, self._trial = 0, 0, False
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
@@ -161,7 +153,7 @@ class PluginScorer(FeatureSource):
             message = " ".join(f"expected scores, found {raised}: {fault}".split())
             raise self.fault(message, document, s) from fault
         finally:
-            self._seconds += time.perf_counter() - began
+            self.seconds += time.perf_counter() - began
 
     def is_cached(self, kbest: KBest) -> bool:
         """Whether the scores of these lists are in the cache."""
@@ -174,7 +166,7 @@ class PluginScorer(FeatureSource):
         then the copy's scores are zeros.
         """
         twin = copy(self)
-        twin._cache, twin._seconds, twin._trial = ScorerCache(None, ""), 0.0, True
+        twin._cache, twin.seconds, twin._trial = ScorerCache(), 0.0, True
         return twin
 
     def report(self) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, starmap
 from typing import TypeAlias
 
@@ -24,16 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary
-from rerank.corpus import LARGEST
+from rerank.corpus.columns import offsets_of, places_of
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, digest, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats import tokens
-from rerank.formats.tokens import NUMBER, shown
+from rerank.formats.tokens import BLANK, Place, list_number
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource, ScoredDocument
+from rerank.text import LARGEST, NUMBER, shown
 
 Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 15  # lines that are read together
@@ -69,12 +69,11 @@ class FileScorer(FeatureSource):
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name)
-        self.path, self.info, self.notices = path, info, notices
-        self.source = display(path)
-        self.documents = 0
+        self.path, self.info, self.documents = path, info, 0
+        self.place = Place(display(path), notices, 0)
 
     @cached_property
-    def digest(self) -> str:
+    def digest(self) -> str:  # type: ignore[override]  # it can be set, too
         """SHA-256 of the file, in hexadecimal digits."""
         return digest(self.path).removeprefix("sha256:")
 
@@ -89,22 +88,15 @@ class FileScorer(FeatureSource):
 
     def report(self) -> str:
         """Number of documents: `pairs: 12 documents from pairs.tsv.gz`."""
-        return f"{self.name}: {self.documents:,} documents from {self.source}"
+        return f"{self.name}: {self.documents:,} documents from {self.place.source}"
 
     def number(self, token: bytes, line: int) -> float:
         """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
-        read = tokens.list_number(self.info.clip_inf, lambda: self._clipped(line))
+        clipped = partial(self.place.note, "infinite number, clipped", line=line)
         try:
-            return read(token.strip(b" \t\r"), self.name)
+            return list_number(self.info.clip_inf, clipped)(token.strip(b" \t\r"), self.name)
         except InputError as fault:
-            raise self.fault(str(fault), line) from None
-
-    def _clipped(self, line: int) -> None:
-        self.notices.add("infinite number, clipped", source=self.source, line=line)
-
-    def fault(self, message: str, line: int | None = None) -> InputError:
-        """An error with file and line."""
-        return InputError(message, source=self.source, line=line)
+            raise self.place.fault(str(fault), line) from None
 
 
 # One number a line
@@ -131,7 +123,7 @@ class HypothesisScores(FileScorer):
             found -= 1
         if found != expected:
             more = " or more" if found == expected + SURPLUS else ""
-            raise self.fault(
+            raise self.place.fault(
                 f"expected {expected:,} lines as {info.kbest} has, found {found:,}{more}; "
                 "write one number for each of its lines, in their order",
                 min(found, expected) + 1,
@@ -154,9 +146,9 @@ class HypothesisScores(FileScorer):
     def values(self, kbest: KBest) -> NDArray[np.float64]:
         """The numbers (n,) of a document's candidates; 0 of those that are not in the list."""
         if kbest.line_numbers is None:
-            raise self.fault("expected candidates of a file, found candidates made in memory")
+            raise self.place.fault("expected candidates of a file, found candidates made in memory")
         if kbest.first <= self._sentence:
-            self.notices = Notices()
+            self.place.notices = Notices()
         self._sentence = kbest.first
         found, listed = np.zeros(kbest.n), np.flatnonzero(kbest.line_numbers > 0)
         numbers = kbest.line_numbers[listed]
@@ -196,11 +188,10 @@ class Grid:
         before = np.where(neighbours < 0, 1, counts[neighbours])
         sizes = np.zeros_like(counts)
         sizes[present] = kbest.ranks[kbest.offsets[1:][present] - 1] + 1
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        offsets = offsets_of(sizes)
         kept = np.full(offsets[-1], DROPPED)
-        within = np.arange(kbest.n) - np.repeat(kbest.offsets[:-1], counts)
-        kept[np.repeat(offsets[:-1], counts) + kbest.ranks] = within
-        starts = np.concatenate([[0], np.cumsum(before * counts)])
+        kept[np.repeat(offsets[:-1], counts) + kbest.ranks] = places_of(counts)
+        starts = offsets_of(before * counts)
         whole = np.ones_like(counts, dtype=np.bool_) if top is None else counts < top
         return cls(counts, neighbours, starts, kept, offsets, whole)
 
@@ -228,23 +219,14 @@ class Grid:
         found = self.starts[t] + before * self.counts[t] + own
         return np.where(np.minimum(before, own) < 0, np.minimum(before, own), found)
 
-    def pair(self, place: int) -> tuple[int, int, int]:
-        """Sentence of a pair, and the numbers of its two candidates in the file."""
-        t = int(np.searchsorted(self.starts, place, side="right")) - 1
-        previous, index = divmod(place - int(self.starts[t]), int(self.counts[t]))
-        return t, self._listed(int(self.neighbours[t]), previous), self._listed(t, index)
-
-    def _listed(self, t: int, candidate: int) -> int:
-        """Number in the file of a kept candidate of sentence t; 0 if t is −1."""
-        kept = self.kept[self.offsets[t] : self.offsets[t + 1]] if t >= 0 else np.zeros(1)
-        return int(np.flatnonzero(kept == candidate)[0])
-
-    def matrices(self, flat: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """(K_{t-1}, K_t) of each sentence that has candidates, views of the values by index."""
-        return [
-            flat[self.starts[t] : self.starts[t + 1]].reshape(-1, self.counts[t])
-            for t in np.flatnonzero(self.counts).tolist()
-        ]
+    def pair(self, place: int) -> tuple[int, list[str]]:
+        """Sentence of a pair, and its two candidates as they stand in the file."""
+        t, found = int(np.searchsorted(self.starts, place, side="right")) - 1, []
+        numbers = divmod(place - int(self.starts[t]), int(self.counts[t]))
+        for s, number in zip((int(self.neighbours[t]), t), numbers, strict=True):
+            listed = np.flatnonzero(self.kept[self.offsets[s] : self.offsets[s + 1]] == number)
+            found.append("-" if s < 0 else str(listed[0]))
+        return t, found
 
 
 class PairScores(FileScorer):
@@ -263,9 +245,9 @@ class PairScores(FileScorer):
         self._rewind()
 
     def _rewind(self) -> None:
-        self._lines = read_lines(self.path, self.notices, max_line_bytes=self._line_bytes)
+        self._lines = read_lines(self.path, self.place.notices, max_line_bytes=self._line_bytes)
         self._block: list[bytes] = []
-        self._next, self._number = 0, 1  # of the current line in the block, and in the file
+        self._next, self.place.line = 0, 1  # of the current line in the block, and in the file
         self._rank = self._before = -1  # of the current document, and of the one before
 
     def problem(self, name: str, kbest: KBest) -> Pairwise:
@@ -273,7 +255,7 @@ class PairScores(FileScorer):
         if not kbest.n:
             return Pairwise([])
         if self._ranks[name] <= self._rank:
-            self.notices = Notices()
+            self.place.notices = Notices()
             self._rewind()
         self._before, self._rank = self._rank, self._ranks[name]
         grid = Grid.of(kbest, self.info.top)
@@ -300,7 +282,7 @@ class PairScores(FileScorer):
 
     def _step(self, lines: int = 1) -> None:
         self._next += lines
-        self._number += lines
+        self.place.line += lines
 
     def _plain(
         self, lines: list[bytes], begin: bytes, grid: Grid, flat: NDArray[np.float64]
@@ -339,24 +321,24 @@ class PairScores(FileScorer):
         while (line := self._peek()) is not None:
             if fields := self._fields(line):
                 self._document(fields[0])
-                raise self._here(_without_candidates(fields[0]))
+                raise self.place.fault(_without_candidates(fields[0]))
             self._step()
 
     def _complete(self, name: str, grid: Grid, flat: NDArray[np.float64]) -> Pairwise:
         """The problem of a document; InputError unless every pair has a value."""
         missing = np.flatnonzero(np.isnan(flat))
         if not len(missing):
-            return Pairwise(grid.matrices(flat))
-        t, previous, index = grid.pair(int(missing[0]))
-        before = "-" if grid.neighbours[t] < 0 else previous
-        raise self._here(
+            sentences = np.flatnonzero(grid.counts)
+            lists = np.split(flat, grid.starts[sentences[1:]])
+            return Pairwise(
+                [one.reshape(-1, k) for one, k in zip(lists, grid.counts[sentences], strict=True)]
+            )
+        t, (previous, index) = grid.pair(int(missing[0]))
+        raise self.place.fault(
             f"expected all {len(flat):,} pairs of document {name!r} before this line, found "
             f"{len(missing):,} of them missing, first that of sentence {t}, previous index "
-            f"{before}, index {index}; write a line for each pair, or cut the lists with --top"
+            f"{previous}, index {index}; write a line for each pair, or cut the lists with --top"
         )
-
-    def _here(self, message: str) -> InputError:
-        return self.fault(message, self._number)
 
     # Grammar of a line
 
@@ -364,15 +346,17 @@ class PairScores(FileScorer):
         """Whether a line belongs to the current document; its value is put into `flat`."""
         fields = self._fields(line)
         if not fields:
-            self.notices.add("blank line, skipped", source=self.source, line=self._number)
+            self.place.note(BLANK)
             return True
         if self._document(fields[0]) > self._rank:
             return False
         place = self._place(fields, grid)
         if place != DROPPED:
             if not np.isnan(flat[place]):
-                raise self._here("expected each pair once, found this one again; delete either")
-            flat[place] = self.number(fields[4], self._number)
+                raise self.place.fault(
+                    "expected each pair once, found this one again; delete either"
+                )
+            flat[place] = self.number(fields[4], self.place.line)
         return True
 
     def _fields(self, line: bytes) -> list[bytes]:
@@ -381,7 +365,7 @@ class PairScores(FileScorer):
         if not any(fields):
             return []
         if len(fields) != 5:
-            raise self._here(
+            raise self.place.fault(
                 "expected 5 columns (document, sentence, previous index, index, value) with a TAB "
                 f"between them, found {len(fields)}: {shown(line)}"
             )
@@ -391,14 +375,14 @@ class PairScores(FileScorer):
         """Rank of a document, which is the current one or a later one."""
         rank = self._ranks.get(field.decode())
         if rank is None:
-            raise self._here(
+            raise self.place.fault(
                 f"expected a document id of the lists, found {shown(field)}; ids are those of "
                 "--docs, numbers from 0 with --no-docs each, and 'all' with --no-docs one"
             )
         if self._before < rank < self._rank:
-            raise self._here(_without_candidates(field))
+            raise self.place.fault(_without_candidates(field))
         if rank < self._rank:
-            raise self._here(
+            raise self.place.fault(
                 f"expected documents in the order of --docs, each in one run of lines, found "
                 f"{shown(field)} again or too late; sort the file by document"
             )
@@ -408,7 +392,7 @@ class PairScores(FileScorer):
         """Index of a line's pair; `DROPPED` if --top leaves out one of its candidates."""
         t = self._index(fields[1], "a sentence")
         if t >= len(grid.counts) or not grid.counts[t]:
-            raise self._here(
+            raise self.place.fault(
                 f"expected a sentence of document {shown(fields[0])} that has candidates, found "
                 f"{t}; they count from 0 inside their document, of {len(grid.counts)} sentences"
             )
@@ -416,7 +400,7 @@ class PairScores(FileScorer):
         if before >= 0:
             previous = self._candidate(fields[2], "a previous index", before, grid)
         elif fields[2] != b"-":
-            raise self._here(
+            raise self.place.fault(
                 f"expected '-' as previous index of sentence {t}, the first of its document that "
                 f"has candidates, found {shown(fields[2])}"
             )
@@ -427,7 +411,7 @@ class PairScores(FileScorer):
         """A column that is the number of a candidate of sentence t in the file."""
         index = self._index(field, what)
         if grid.kept_numbers(np.array([t]), np.array([index]))[0] == MISSING:
-            raise self._here(
+            raise self.place.fault(
                 f"expected {what} below {grid.sizes[t]}, the candidates of sentence {t}, found "
                 f"{index}; they count from 0 in the order of the list"
             )
@@ -436,7 +420,7 @@ class PairScores(FileScorer):
     def _index(self, field: bytes, what: str) -> int:
         """A non-negative integer."""
         if not (field.isdigit() and len(field) < 19):  # of bytes: ASCII digits
-            raise self._here(f"expected {what} (digits 0-9), found {shown(field)}")
+            raise self.place.fault(f"expected {what} (digits 0-9), found {shown(field)}")
         return int(field)
 
 

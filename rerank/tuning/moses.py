@@ -25,15 +25,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus import LARGEST
 from rerank.corpus.columns import Label, SparseColumns
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, read_lines
 from rerank.files.paths import display
 from rerank.formats.moses_tuning import ExtractorBlock, feature_blocks, statistics_blocks
-from rerank.formats.tokens import NUMBER, Place, shown
+from rerank.formats.tokens import Place
 from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
+from rerank.text import LARGEST, NUMBER, shown
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import goal_of, objective_of
 from rerank.tuning.plan import Plan
