@@ -11,7 +11,6 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,10 +22,11 @@ from weakref import finalize
 import numpy as np
 
 from rerank.commands.document_run import LinearModel, Run
-from rerank.commands.lists import KBestFile, Lists, made_lists, with_own_sources
+from rerank.commands.lists import KBestFile, Lists, with_own_sources
 from rerank.commands.results import DocumentResult, Trace
 from rerank.commands.run import ListFiles, ScoringMachine
 from rerank.commands.search import SEARCH, SearchOptions
+from rerank.commands.systems import made_lists
 from rerank.corpus.columns import Label
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, NamedLists
@@ -37,15 +37,15 @@ from rerank.files.paths import display
 from rerank.formats.translations import check_document
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights
-from rerank.grammar import Member
 from rerank.notices import Notices, PythonWarnings, log
-from rerank.options import settings_of
+from rerank.options import no_option, settings_of
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.models import LM, SCORER, LanguageModelOption, check_names, open_models
 from rerank.scorers.plugin import PluginScorer
+from rerank.values import Member
 
 if TYPE_CHECKING:
     from rerank.tuning.plan import Plan
@@ -226,9 +226,7 @@ class _Options:
         known = sorted({*own, *machine, *searching, *others})
         for name in options:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-                raise TypeError(f"no option {name!r}; {hint}")
+                raise TypeError(no_option(name, known))
         member = Member(search, {own[name]: options[name] for name in options if name in own})
         chosen = {name: options[name] for name in options if name in searching}
         found = SearchOptions(search=member, **chosen).chosen()
@@ -304,11 +302,11 @@ class DocumentReader:
         self._notices = PythonWarnings()
         copies = ExitStack()
         finalize(self, copies.close)
-        lists, made = made_lists(lists, self._notices, copies)
+        lists, documents, _ = made_lists(lists, self._notices, copies)
         lists = with_own_sources(lists, copies) if lists.missing == AS_SOURCE else lists
         side = {kind: RereadFile(path) for kind, path in lists.side.items()}
         self._file = KBestFile(RereadFile(lists.kbest), lists, side)
-        self._documents = made.documents if made else self._file.documents(self._notices)
+        self._documents = documents or self._file.documents(self._notices)
 
     def __len__(self) -> int:
         return len(self._documents)

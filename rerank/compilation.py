@@ -43,21 +43,15 @@ class _Watch(event.Listener):
                 say("compiling the program's fast parts, once for this version: this takes a while")
 
 
-def _load_without_blas() -> None:
-    """Load numba's own functions, without those of matrices, for which it would load scipy.linalg.
-
-    No function of ours uses them; that takes 0.15 s less.
-    """
-    blas = "scipy.linalg.cython_blas"
-    absent = blas not in sys.modules
-    if absent:
-        sys.modules[blas] = None  # type: ignore[assignment]  # numba does without
+# numba's own functions, without those of matrices, for which it would load scipy.linalg: ours do
+# not use them, and that takes 0.15 s less
+_BLAS = "scipy.linalg.cython_blas"
+if _BLAS in sys.modules:
+    cpu_target.target_context.refresh()
+else:
+    sys.modules[_BLAS] = None  # type: ignore[assignment]  # numba does without
     try:
         cpu_target.target_context.refresh()
     finally:
-        if absent:
-            del sys.modules[blas]
-
-
-_load_without_blas()
+        del sys.modules[_BLAS]
 event.register("numba:compile", _Watch())  # type: ignore[no-untyped-call]

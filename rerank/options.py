@@ -23,7 +23,7 @@ import difflib
 import inspect
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
 from typing import Any, TypeVar, dataclass_transform
 
 import click
@@ -31,7 +31,7 @@ import click
 from rerank.errors import InputError, UsageError
 from rerank.files.terminal import show as show_text
 from rerank.notices import Notices
-from rerank.values import FILE, Real, Whole
+from rerank.values import FILE, type_of
 
 Record = TypeVar("Record")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
@@ -42,21 +42,30 @@ _MAX_BYTES = 1 << 20  # of a file of options
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """What the shell needs to know of a field beside its name and default.
+    """What the shell needs to know of a field beside its name.
 
-    flags: none for an argument; many: whether it is repeatable; once: whether it is refused where
+    help: empty for an argument; many: whether it is repeatable; once: whether it is refused where
     it is given twice, of which the shell otherwise takes the last; rare: shown by `--help-all`
-    alone; needs: fields without which the option is refused, each with the reason.
+    alone; needs: fields without which the option is refused, each with the reason; heading: in the
+    help, that of its part.
     """
 
     help: str
     flags: tuple[str, ...]
     type: Any
+    default: Any
     metavar: str | None
     many: bool
-    once: bool
-    rare: bool
-    needs: Mapping[str, str]
+    once: bool = False
+    rare: bool = False
+    needs: Mapping[str, str] = field(default_factory=dict)
+    required: bool = False
+    heading: str | None = None
+
+    def long_flag(self, name: str) -> str:
+        """The long flag of the option of a field."""
+        named = (flag for flag in self.flags if flag.startswith("--"))
+        return next(named, "--" + name.replace("_", "-"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +104,15 @@ def option(
     once, rare, needs: as in `_Option`. kw_only: False for a field that Python may have by position.
     """
     many = many or isinstance(default, tuple)
-    more = _Option(help, flags, type, metavar, many, once, rare, needs or {})
+    required = default is MISSING
+    more = _Option(help, flags, type, default, metavar, many, once, rare, needs or {}, required)
     return field(default=default, kw_only=kw_only, metadata={_OPTION: more})
 
 
 def argument(metavar: str, *, type: Any, default: Any = MISSING) -> Any:
     """A field that is a positional argument; one whose metavar ends in `...` takes all values."""
-    many = metavar.endswith("...")
-    more = _Option("", (), type, metavar, many, False, False, {})
+    many, required = metavar.endswith("..."), default is MISSING
+    more = _Option("", (), type, default, metavar, many, required=required)
     return field(default=default, metadata={_OPTION: more})
 
 
@@ -148,17 +158,6 @@ def given(name: str, options: Mapping[str, Any]) -> type[Given]:
     return make_dataclass(name, columns, bases=(Given,), frozen=True, slots=True, kw_only=True)
 
 
-def type_of(one: Field[Any]) -> click.ParamType[Any]:
-    """The type of the values of a plain dataclass's field, by the metadata of `of_dataclass`."""
-    if "choices" in one.metadata:
-        return click.Choice(one.metadata["choices"])
-    if "range" not in one.metadata:
-        return click.BOOL
-    if "int" in str(one.type):
-        return Whole(*one.metadata["range"])
-    return Real(*one.metadata["range"], above=one.metadata.get("above", False))
-
-
 def of_dataclass(
     kind: type, *, common: Collection[str] = (), only: Collection[str] = ()
 ) -> type[Given]:
@@ -189,21 +188,27 @@ def settings_of(kind: type[Record], /, **values: Any) -> Record:
     None stands for the default of a field. TypeError for a name that no field has, or a value that
     is lacking; UsageError as `check` of the records.
     """
-    declared = {one.name: one for one in _declared(kind)}
+    declared = dict(_declared(kind))
     for name in values:
         if name not in declared:
-            near = difflib.get_close_matches(name, declared, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(declared)}"
-            raise TypeError(f"no option {name!r}; {hint}")
+            raise TypeError(no_option(name, declared))
     for name, one in declared.items():
         if one.required and name not in values:
             raise TypeError(f"expected a value of {name!r}, found none")
     return _filled(kind, values)
 
 
+def no_option(name: str, known: Collection[str]) -> str:
+    """What is wrong with the name of an option that is not among the known ones."""
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"no option {name!r}; {hint}"
+
+
 def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
     """The record and its parts, checked."""
     given: dict[str, Any] = {}
+    declared: Any
     for one in fields(kind):  # type: ignore[arg-type]
         if _PART in one.metadata:
             inner: _Part = one.metadata[_PART]
@@ -213,78 +218,50 @@ def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
             given[one.name] = values[one.name]  # None has its default, as if it were not given
     found = kind(**given)
     for one in fields(kind):  # type: ignore[arg-type]
-        value = getattr(found, one.name)
-        for other, reason in one.metadata[_OPTION].needs.items() if _OPTION in one.metadata else ():
+        value, declared = getattr(found, one.name), one.metadata.get(_OPTION)
+        for other, reason in () if declared is None else declared.needs.items():
             if value != one.default and not values.get(other):
-                raise UsageError(f"{_long(one)}{'' if value is True else f' {value}'}: {reason}")
+                text = "" if value is True else f" {value}"
+                raise UsageError(f"{declared.long_flag(one.name)}{text}: {reason}")
     if (check := getattr(found, "check", None)) is not None:
         check()
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """An option of a record or of its parts; rare: whether a part leaves it to `--help-all`."""
-
-    field: Field[Any]
-    heading: str | None
-    required: bool
-    rare: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name of its field, and of the shell's parameter."""
-        return self.field.name
-
-    @property
-    def option(self) -> _Option:
-        """What was declared of it."""
-        found: _Option = self.field.metadata[_OPTION]
-        return found
-
-
-def _declared(kind: type, heading: str | None = None) -> Iterator[_Declared]:
-    """The options of a record and of its parts, in order."""
+def _declared(kind: type, heading: str | None = None) -> Iterator[tuple[str, _Option]]:
+    """The options of a record and of its parts by name, in order."""
     for one in fields(kind):
         if _PART in one.metadata:
             inner: _Part = one.metadata[_PART]
-            for found in _declared(inner.record, inner.heading or heading):
-                if found.name not in inner.without:
-                    required = found.required or found.name in inner.required
-                    rare = found.rare or found.name in inner.rare
-                    yield replace(found, required=required, rare=rare)
-        else:
-            yield _Declared(one, heading, required=one.default is MISSING)
+            for name, found in _declared(inner.record, inner.heading or heading):
+                if name not in inner.without:
+                    required = found.required or name in inner.required
+                    rare = found.rare or name in inner.rare
+                    yield name, replace(found, required=required, rare=rare)
+        elif _OPTION in one.metadata:
+            yield one.name, replace(one.metadata[_OPTION], heading=heading)
 
 
-def _long(one: Field[Any]) -> str:
-    """The long flag of an option's field."""
-    flags = one.metadata[_OPTION].flags
-    named = (flag for flag in flags if flag.startswith("--"))
-    return next(named, "--" + one.name.replace("_", "-"))
-
-
-def _parameter(one: _Declared) -> click.Parameter:
+def _parameter(name: str, one: _Option) -> click.Parameter:
     """The parameter of the shell that an option is."""
-    own, default = one.option, one.field.default
-    if not own.help:
-        many = -1 if own.many else 1
+    if not one.help:
+        many = -1 if one.many else 1
         return click.Argument(
-            [one.name], nargs=many, required=one.required, type=own.type, metavar=own.metavar
+            [name], nargs=many, required=one.required, type=one.type, metavar=one.metavar
         )
-    more: dict[str, Any] = {} if own.type is None else {"type": own.type}
-    if own.type in (None, click.BOOL):
+    more: dict[str, Any] = {} if one.type is None else {"type": one.type}
+    if one.type in (None, click.BOOL):
         more["is_flag"] = True
-    if own.once:
+    if one.once:
         more["callback"] = only_one
-    elif not one.required and not own.many:
-        more["default"] = default if own.type else bool(default)
+    elif not one.required and not one.many:
+        more["default"] = one.default if one.type else bool(one.default)
     return click.Option(
-        [*dict.fromkeys((*own.flags, _long(one.field))), one.name],
+        [*dict.fromkeys((*one.flags, one.long_flag(name))), name],
         required=one.required,
-        multiple=own.many or own.once,
-        metavar=own.metavar,
-        help=own.help,
+        multiple=one.many or one.once,
+        metavar=one.metavar,
+        help=one.help,
         **more,
     )
 
@@ -306,17 +283,29 @@ class Command(click.Command):
 
     def __init__(self, name: str, options: type, work: Callable[[Any], Any]) -> None:
         declared = list(_declared(options))
-        names = [one.name for one in declared]
+        names = [name for name, _ in declared]
         if twice := [one for one in names if names.count(one) > 1]:
             raise ValueError(f"{name}: two options are called {twice[0]!r}")
-        parameters = [_parameter(one) for one in declared]
+        parameters = [_parameter(*one) for one in declared]
         self.options, self.work = options, work
-        self.headings = {one.name: one.heading for one in declared}
-        self.rare = {one.name for one in declared if one.rare or one.option.rare}
-        parameters.append(_config_option())
+        self.headings = {name: one.heading for name, one in declared}
+        self.rare = {name for name, one in declared if one.rare}
+        parameters.append(
+            _eager(
+                "--config",
+                _configure,
+                type=FILE,
+                help="TOML file of options, by their names without dashes in front, as seed = 7; "
+                "options of the command line have precedence.",
+            )
+        )
         if self.rare:
-            parameters.append(_help_all_option())
-        super().__init__(name, params=parameters, help=_help_of(work))
+            help = "Show all options and exit."
+            parameters.append(_eager("--help-all", _show_all, is_flag=True, help=help))
+        # paragraphs with indented lines, as examples, are not wrapped
+        paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
+        text = "\n\n".join("\b\n" + one if "\n " in one else one for one in paragraphs)
+        super().__init__(name, params=parameters, help=text)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the work with the record that the command line fills."""
@@ -340,51 +329,25 @@ class Command(click.Command):
                 formatter.write_dl(groups[heading], col_max=26)
 
 
-def _help_of(work: Callable[[Any], Any]) -> str:
-    """The docstring, whose paragraphs with indented lines, as examples, are not wrapped."""
-    paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
-    return "\n\n".join("\b\n" + one if "\n " in one else one for one in paragraphs)
+def _eager(flag: str, act: Callable[[click.Context, Any], None], **more: Any) -> click.Option:
+    """An option that acts as soon as it is read, before the others, and has no value for them."""
 
-
-def _help_all_option() -> click.Option:
-    """`--help-all`, the help with all options."""
-
-    def show(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value and not ctx.resilient_parsing:
-            ctx.meta[_HELP_ALL] = True
-            show_text(ctx.get_help())
-            ctx.exit()
+            act(ctx, value)
 
-    return click.Option(
-        ["--help-all"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help="Show all options and exit.",
-    )
+    return click.Option([flag], is_eager=True, expose_value=False, callback=callback, **more)
 
 
-def _config_option() -> click.Option:
-    """`--config FILE`, options that the command line does not give."""
-
-    def read(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        if value is not None and not ctx.resilient_parsing:
-            ctx.default_map = {**(ctx.default_map or {}), **_configured(value, ctx)}
-
-    return click.Option(
-        ["--config"],
-        type=FILE,
-        is_eager=True,
-        expose_value=False,
-        callback=read,
-        help="TOML file of options, by their names without dashes in front, as seed = 7; options "
-        "of the command line have precedence.",
-    )
+def _show_all(ctx: click.Context, value: bool) -> None:
+    """Show the help with all options."""
+    ctx.meta[_HELP_ALL] = True
+    show_text(ctx.get_help())
+    ctx.exit()
 
 
-def _configured(path: str, ctx: click.Context) -> dict[str, Any]:
-    """Values of options by the names of their parameters, as the texts that the shell would give.
+def _configure(ctx: click.Context, path: str) -> None:
+    """Make the options of a TOML file those that the command line does not give.
 
     InputError for a file that is no TOML, an unknown key, or a value that its option refuses.
     """
@@ -405,14 +368,12 @@ def _configured(path: str, ctx: click.Context) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in keys.items():
         if key not in options:
-            near = difflib.get_close_matches(key, options, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(options)}"
-            raise InputError(f"no option {key!r}; {hint}", source=path)
+            raise InputError(no_option(key, options), source=path)
         try:
             found[str(options[key].name)] = _as_texts(options[key], value, ctx)
         except click.BadParameter as fault:
             raise InputError(f"{key}: {fault.message}", source=path) from None
-    return found
+    ctx.default_map = {**(ctx.default_map or {}), **found}
 
 
 def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
@@ -424,24 +385,19 @@ def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
         if not isinstance(value, bool):
             raise click.BadParameter(f"expected true or false, found {value!r}")
         return value
-    if one.callback is only_one:
-        return [_as_text(one, value, ctx)]
-    if one.multiple:
-        if not isinstance(value, list):
-            raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")
-        return [_as_text(one, item, ctx) for item in value]
-    return _as_text(one, value, ctx)
-
-
-def _as_text(one: click.Option, value: Any, ctx: click.Context) -> str:
-    """A scalar of TOML as the text that the shell would give for it; checked by the option."""
-    if isinstance(value, bool):
-        text = "true" if value else "false"
-    elif isinstance(value, str | int | float):
-        text = str(value)
-    elif isinstance(value, dict) and hasattr(one.type, "text_of"):  # as of `rerank.grammar`
-        text = one.type.text_of(value)
-    else:
-        raise click.BadParameter(f"expected a text or a number, found {value!r}")
-    one.type.convert(text, one, ctx)
-    return text
+    several = one.multiple and one.callback is not only_one
+    if several and not isinstance(value, list):
+        raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")
+    texts = []
+    for item in value if several else [value]:
+        if isinstance(item, bool):
+            text = "true" if item else "false"
+        elif isinstance(item, str | int | float):
+            text = str(item)
+        elif isinstance(item, dict) and hasattr(one.type, "text_of"):  # of `rerank.values.Kind`
+            text = one.type.text_of(item)
+        else:
+            raise click.BadParameter(f"expected a text or a number, found {item!r}")
+        one.type.convert(text, one, ctx)
+        texts.append(text)
+    return texts if one.multiple else texts[0]

@@ -64,14 +64,6 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 )
         return found
 
-    def clashes(self) -> list[str]:
-        """Messages about entry points that have built-in names, and are therefore ignored."""
-        return [
-            f"{self.kind} {name!r} of package {package(point)} ignored: the name is built in"
-            for name, point in self.plugins().items()
-            if name in self.builtin
-        ]
-
     def __contains__(self, name: object) -> bool:
         return name in self.builtin or name in self.plugins()
 
@@ -101,17 +93,13 @@ class Registry(Mapping[str, Member], Generic[Member]):
         if name not in self:
             names = [*self, *self.families]
             near = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]}{self._numbers(near[0])}? " if near else ""
+            hint = f"did you mean {near[0]}? " if near else ""
+            if near and near[0] in self.families:
+                numbers: range = self.builtin.numbers  # type: ignore[attr-defined]
+                hint = f"did you mean {near[0]} with N from {numbers[0]} to {numbers[-1]}? "
             known = f"there are {', '.join(names)}" if names else "none is installed"
             raise UsageError(f"no {self.kind} {name!r}; {hint}{known}")
         return self[name]
-
-    def _numbers(self, name: str) -> str:
-        """` with N from 1 to 100` of a family's pattern; empty for other names."""
-        if name not in self.families:
-            return ""
-        builtin: Any = self.builtin
-        return f" with N from {builtin.numbers[0]} to {builtin.numbers[-1]}"
 
     def with_plugin(self, name: str) -> dict[str, Member]:
         """The built-in members and, if another package has it, the member of this name."""

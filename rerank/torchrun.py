@@ -1,4 +1,4 @@
-"""Shares of a run, and what `torchrun` tells a process of the others; without it, one is alone.
+"""What `torchrun` tells a process of the others; without it, one is alone.
 
 Processes that share the work of a run send each other numbers by `lm.training.processes`.
 """
@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rerank.errors import RerankError, UsageError
 from rerank.files.paths import FilePath
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from lm.training.processes import Processes
 
 LONGEST_SHARD = timedelta(days=30)  # torch ends a process that has waited for longer
-
-
-class Shard(NamedTuple):
-    """One of several shards of a run: its number, from 1 on, and how many there are."""
-
-    number: int
-    total: int
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.total}"
 
 
 def process_number() -> int:

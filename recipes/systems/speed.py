@@ -13,16 +13,12 @@ from pathlib import Path
 from run import NMT
 from sacrebleu.metrics import BLEU, CHRF
 
-from rerank.commands.systems import SystemOutputs, documents_of_systems, kbest_of, read_outputs
+from rerank.commands.lists import documents_of_systems
+from rerank.commands.systems import kbest_of, open_outputs, read_outputs
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS
 
 Texts = list[list[bytes | None]]
-
-
-def sentences(outputs: SystemOutputs) -> Texts:
-    """The outputs of all sentences."""
-    return [texts for document in outputs.read(Notices()) for texts in document]
 
 
 def ours(texts: Texts, systems: int) -> float:
@@ -62,8 +58,9 @@ def main() -> None:
             from rerank.formats.document_files import documents_of_file
 
             documents = documents_of_file(folder / "tst2010.docids", Notices())
-        outputs = read_outputs(named, documents, Notices())
-        texts, m = sentences(outputs), len(outputs.names)
+        outputs = open_outputs(named, documents, Notices())
+        read = read_outputs(outputs.values(), documents, Notices())
+        texts, m = [sentence for document in read for sentence in document], len(outputs)
         row = f"{ours(texts, m):.3f} | {pairs(list(islice(texts, 40))):.1f}"
         print(f"| {m} | {len(texts):,} | {row} |", flush=True)
         if m == 12:

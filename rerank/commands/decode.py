@@ -240,7 +240,7 @@ def _signature(
     found = [one.search for one in results if one.search.decoder != NO_CANDIDATES.decoder]
     decoders = sorted({one.decoder for one in found})
     ways = sorted({one.direction for one in found})
-    lists, models, machine = run.lists, run.by_kind.models, run.options.machine
+    lists, models, machine = run.lists, run.models, run.options.machine
     return signature(
         {
             "search": "+".join(decoders),
@@ -253,8 +253,8 @@ def _signature(
             "ctx": "all" if run.order is None else run.order,
             "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
             "lm": digests(models),
-            "scores": digests(run.by_kind.score_files),
-            "scorers": digests(run.by_kind.plugins),
+            "scores": digests(run.score_files),
+            "scorers": digests(run.plugins),
             "dtype": machine.dtype if models and machine.dtype != "float32" else None,
             "det": True if models and machine.deterministic else None,
             "w": short_digest(weights.weights),

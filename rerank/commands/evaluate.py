@@ -151,8 +151,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     Files of references and systems may hold several texts (`rerank.formats.translations`). With a
     k-best list its oracle is reported.
     """
-    from rerank.corpus.spelling import nfc
-    from rerank.corpus.tokenisation import truecaser
+    from rerank.corpus.spelling import nfc, truecaser
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
@@ -217,8 +216,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:
     """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
-    from rerank.corpus.spelling import note_differences
-    from rerank.corpus.tokenisation import note_detokenised
+    from rerank.corpus.spelling import note_detokenised, note_differences
     from rerank.formats.translations import note_identity
 
     flat = [line for sentence in texts.references for line in sentence]

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
-from rerank.commands.survey import Summary
 from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.spelling import nfc
 from rerank.errors import InputError
@@ -102,8 +101,6 @@ class Finding:
         text = f"{where}: {self.message}" if where else self.message
         if self.count == 1:
             return text
-        if len(self.lines) == 1:
-            return f"{text} ({self.count:,} times)"
         next_lines = ", ".join(map(str, self.lines[1:]))
         more = ", …" if self.count > len(self.lines) else ""
         plural = "s" if len(self.lines) > 2 or more else ""
@@ -192,25 +189,16 @@ class Findings(Notices):
         """How often a notice of this kind was given."""
         return sum(notice.count for notice in self if notice.kind == kind)
 
-    def about(self, sources: Collection[str]) -> Findings:
-        """The findings about some files."""
+    def where(self, holds: Callable[[bool, str, str], bool]) -> Findings:
+        """The findings of some levels (whether a fault), files and kinds."""
         found = Findings()
-        found._found = {key: one for key, one in self._found.items() if one.source in sources}
+        found._found = {key: one for key, one in self._found.items() if holds(*key)}
         return found
 
-    def without_repeats(self, source: str, inputs: Findings) -> Findings:
-        """The findings without those about file `source` of a kind that `inputs` has, too.
-
-        inputs: findings about the files of which `source` was made.
-        """
-        kinds = {(fault, kind) for fault, _, kind in inputs._found}
-        found = Findings()
-        found._found = {
-            (fault, name, kind): one
-            for (fault, name, kind), one in self._found.items()
-            if name != source or (fault, kind) not in kinds
-        }
-        return found
+    @property
+    def kinds(self) -> set[tuple[bool, str]]:
+        """Level and kind of each finding."""
+        return {(fault, kind) for fault, _, kind in self._found}
 
     @property
     def all(self) -> list[Finding]:
@@ -258,54 +246,6 @@ class CleanCopies:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """Findings about the files of a run, and a summary of its lists if they can be read.
-
-    strict: whether warnings fail as faults do; copies: clean ones, if any were asked for.
-    """
-
-    findings: Findings
-    summary: Summary | None
-    strict: bool = False
-    copies: CleanCopies | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """3 if the files, or else the clean copies asked for, have faults; otherwise 0."""
-        findings = self.findings if self.copies is None else self.copies.findings
-        faults = any(findings.of_level(True))
-        return 3 if faults or (self.strict and findings.all) else 0
-
-    def to_dict(self) -> dict[str, object]:
-        """The result as JSON values, numbers unrounded."""
-        return {
-            "schema": 1,
-            "exit_code": self.exit_code,
-            "summary": None if self.summary is None else self.summary.to_dict(),
-            "findings": [found.to_dict() for found in self.findings.all],
-            "copies": None if self.copies is None else self.copies.to_dict(),
-        }
-
-    def to_text(self) -> str:
-        """The summary, then the faults and warnings, a line each."""
-        parts = [] if self.summary is None else [self.summary.to_text()]
-        strict = ", errors under --strict" if self.strict else ""
-        for fault, name, meaning in (
-            (True, "fault", ", which decode and tune-mert refuse"),
-            (False, "warning", strict),
-        ):
-            lines = [found.to_text() for found in self.findings.of_level(fault)]
-            if lines:
-                title = f"{len(lines)} {name}{'s' if len(lines) > 1 else ''}{meaning}:"
-                parts.append("\n".join([title, *lines, ""]))
-        if not self.findings.all:
-            parts.append("no faults, no warnings\n")
-        if self.copies is not None:
-            parts.append(self.copies.to_text())
-        return "\n".join(parts)
-
-
 # Clean copies
 
 
@@ -327,7 +267,7 @@ def cleaned_text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterato
     not UTF-8 text.
     """
     found = Notices()
-    lines = _without_marks(read_lines(path, found))
+    lines = (line.replace(_MARK, b"") for line in read_lines(path, found))
     yield from islice(lines, n_lines)
     surplus = list(lines)
     if any(line.strip() for line in surplus):
@@ -345,7 +285,7 @@ def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str])
     """
     found = Findings()
     known, lines = opened(path, found, options)
-    clean = _without_marks(lines)
+    clean = (line.replace(_MARK, b"") for line in lines)
     rows = known.read(clean, found, source=display(path), clip=options.clip_inf)
     ids = [chunk.sentences for chunk in rows]
     _count(found, repairs)
@@ -369,7 +309,7 @@ def _kept(
     """The lines but for those refused and, where blank ones are skipped, those."""
     skips = found.count_of(BLANK) > 0
     lines = read_lines(path, Findings(), encoded=options.encoded)
-    for number, line in enumerate(_without_marks(lines), 1):
+    for number, line in enumerate((one.replace(_MARK, b"") for one in lines), 1):
         if number in found.refused:
             repairs[LEFT_OUT] += 1
         elif skips and not line.strip():
@@ -385,12 +325,6 @@ def in_nfc(lines: Iterable[bytes], repairs: Counter[str]) -> Iterator[bytes]:
         if new != line:
             repairs[NORMALIZED] += 1
         yield new
-
-
-def _without_marks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines without byte-order marks inside them."""
-    for line in lines:
-        yield line.replace(_MARK, b"") if _MARK in line else line
 
 
 def _count(found: Notices, repairs: Counter[str]) -> None:

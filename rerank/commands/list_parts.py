@@ -34,20 +34,12 @@ from rerank.registry import (
 from rerank.values import MOST_LINES, Whole
 
 if TYPE_CHECKING:
-    from decoders.table import Decoder
     from lm.composition import Composition
 
-Row = dict[str, object]
+Row = dict[str, Any]
 LABELS_COUNTED = 8  # kinds of labels for which parameters are counted
 _HIDDEN = frozenset({"rng", "n_best", "start"})  # arguments whose options have other names
 _SIZES = ("embed", "hidden", "layers", "recurrence", "tied")  # that decide numbers of parameters
-_HELP = {
-    "scorers": "Show the scorers and the option of each.",
-    "decoders": "Show the decoders of --search: orders served, where exact, cost, options, source.",
-    "metrics": "Show the metrics of --objective.",
-    "formats": "Show the formats of k-best lists, which are recognised by their first lines.",
-    "document-formats": "Show the formats of --docs, which are recognised by their content.",
-}
 
 
 @record
@@ -99,29 +91,21 @@ def _listing(kind: str) -> Command:
         _print(_members(kind), options.form)
 
     example = f"Example:\n  rerank list {kind}\n  rerank list {kind} --format json"
-    show_members.__doc__ = f"{_HELP[kind]}\n\n{example}"
+    show_members.__doc__ = f"{_KINDS[kind][1].__doc__}\n\n{example}"
     return Command(kind, ListOptions, show_members)
-
-
-COMMAND = click.Group(
-    "list",
-    commands=[Command("models", ModelListOptions, list_models), *map(_listing, _HELP)],
-    help="Show what there is to choose from: built in, and from installed packages.",
-)
 
 
 def _members(kind: str) -> list[Row]:
     """The members of a kind, built-in ones first; names that packages use in vain are told."""
     registry, rows = _KINDS[kind]
     builtin: list[Row] = [{**row, "package": None} for row in rows()]
-    names = {row["name"] for row in builtin}
-    others: list[Row] = [
-        {"name": name, "package": package(point), "address": point.value}
-        for name, point in registry.plugins().items()
-        if name not in names
-    ]
-    for warning in registry.clashes():
-        say(f"warning: {warning}")
+    names, others = {row["name"] for row in builtin}, list[Row]()
+    for name, point in registry.plugins().items():
+        if name not in names:
+            others.append({"name": name, "package": package(point), "address": point.value})
+        elif name in registry.builtin:
+            what = f"{registry.kind} {name!r} of package {package(point)}"
+            say(f"warning: {what} ignored: the name is built in")
     return [*builtin, *others]
 
 
@@ -131,11 +115,8 @@ def _print(rows: Sequence[Row], form: str, note: str = "") -> None:
         show(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     width = min(100, shutil.get_terminal_size().columns)
-    shown = [
-        {key: value for key, value in row.items() if not isinstance(value, dict)}
-        | (settings if isinstance(settings := row.get("settings"), dict) else {})
-        for row in rows
-    ]
+    flat = [{**row, **row.get("settings", {})} for row in rows]
+    shown = [{k: v for k, v in row.items() if not isinstance(v, dict)} for row in flat]
     margin = max((len(key) for row in shown for key in row), default=0) + 4
     lines: list[str] = []
     for row in shown:
@@ -143,20 +124,15 @@ def _print(rows: Sequence[Row], form: str, note: str = "") -> None:
         for key, value in row.items():
             if key == "name" or value in (None, ""):
                 continue
+            text = f"{value:,}" if isinstance(value, int) else str(value)
             lines += wrap(
-                _plain(value),
+                " ".join(value) if isinstance(value, list) else text,
                 width,
                 initial_indent=f"  {key:<{margin - 2}}",
                 subsequent_indent=" " * margin,
                 break_on_hyphens=False,
             )
     show("\n".join([*lines, *(["", *wrap(note, width)] if note else [])]))
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return " ".join(value) if isinstance(value, list) else str(value)
 
 
 def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
@@ -199,6 +175,7 @@ def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
 
 
 def _decoders() -> Iterable[Row]:
+    """Show the decoders of --search: orders served, where exact, cost, options, source."""
     for row in DECODERS.builtin.values():
         options = [SEARCH_NAMES[name] for name in row.options if name not in _HIDDEN]
         options += ["--seed"] if row.takes("seed") else []
@@ -217,11 +194,13 @@ def _decoders() -> Iterable[Row]:
 
 
 def _metrics() -> Iterable[Row]:
+    """Show the metrics of --objective."""
     for name, address in METRICS.builtin.items():
         yield {"name": name, "option": f"--objective {name}", "address": address}
 
 
 def _scorers() -> Iterable[Row]:
+    """Show the scorers and the option of each."""
     help = (
         "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
         "language model of Hugging Face, as feature NAME."
@@ -252,10 +231,15 @@ def _models() -> Iterable[Row]:
     for name, model in models.items():
         unknown = "N" if name in MODELS.families else "unbounded"
         order = unknown if model.order is None else model.order
+        depth = model.order if model.order is None or isinstance(model.order, int) else 10**6
         yield {
             "name": name,
             "order": order if model.causal else f"{order}, given the next sentence, too: sweeps",
-            "exact decoders": [row.name for row in DECODERS.builtin.values() if _exact(row, model)],
+            "exact decoders": [
+                row.name
+                for row in DECODERS.builtin.values()
+                if (model.causal or row.acausal) and row.exact(depth)  # some n of a family
+            ],
             "context": str(model.context).partition(":")[2],
             "fusion": _part(model.fusion, "fusion", model),
             "head": _part(model.head, "head", model),
@@ -270,34 +254,23 @@ def _part(part: object, option: str, model: Composition) -> str:
     return name if model.fixed else f"{name} (others: train-lm --{option})"
 
 
-def _exact(decoder: Decoder, model: Composition) -> bool:
-    """Whether a decoder is exact for a model, or for all models of a family of finite order."""
-    order = model.order
-    if not (model.causal or decoder.acausal):
-        return False
-    return decoder.exact(order if order is None or isinstance(order, int) else 10**6)
-
-
 def _formats() -> Iterable[Row]:
-    for name in FORMATS.builtin:
-        known = FORMATS[name]()
-        yield {
-            "name": name,
-            "description": known.description,
-            "suffixes": list(known.suffixes),
-            "example": known.example.decode(),
-        }
+    """Show the formats of k-best lists, which are recognised by their first lines."""
+    return _described(FORMATS, lambda known: {"suffixes": list(known.suffixes)})
 
 
 def _document_formats() -> Iterable[Row]:
-    for name in DOCUMENT_FORMATS.builtin:
-        known = DOCUMENT_FORMATS[name]()
-        yield {
-            "name": name,
-            "description": known.description,
-            "texts": "with texts" if known.has_texts else "documents only",
-            "example": known.example.decode(),
-        }
+    """Show the formats of --docs, which are recognised by their content."""
+    texts = {True: "with texts", False: "documents only"}
+    return _described(DOCUMENT_FORMATS, lambda known: {"texts": texts[known.has_texts]})
+
+
+def _described(registry: Registry[Any], own: Callable[[Any], Row]) -> Iterable[Row]:
+    """The rows of formats, each with what those of its registry alone have."""
+    for name in registry.builtin:
+        known = registry[name]()
+        head: Row = {"name": name, "description": known.description}
+        yield {**head, **own(known), "example": known.example.decode()}
 
 
 _KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
@@ -308,3 +281,12 @@ _KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
     "formats": (FORMATS, _formats),
     "document-formats": (DOCUMENT_FORMATS, _document_formats),
 }
+
+COMMAND = click.Group(
+    "list",
+    commands=[
+        Command("models", ModelListOptions, list_models),
+        *(_listing(kind) for kind in _KINDS if kind != "models"),
+    ],
+    help="Show what there is to choose from: built in, and from installed packages.",
+)

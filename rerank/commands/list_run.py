@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 
@@ -19,11 +20,11 @@ from rerank.commands.lists import (
     KBestFile,
     LineWriter,
     Lists,
-    made_lists,
     with_own_sources,
 )
 from rerank.commands.run import RunOptions, ScorerOptions, duration, progress
 from rerank.commands.search import Search
+from rerank.commands.systems import made_lists
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
@@ -42,7 +43,6 @@ from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
 from rerank.scorers.models import check_names, open_models, open_scorer
 from rerank.scorers.score_files import FileScorer, ListInfo
-from rerank.torchrun import Shard
 
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 SAMPLE = 10  # sentences that the estimate of a run's time is measured on
@@ -62,51 +62,52 @@ class InputCopies(ExitStack):
         return file
 
 
-class ScorersByKind(NamedTuple):
-    """The scorers of a run, in the order of their features, as the options name them."""
-
-    models: Sequence[FeatureSource]
-    score_files: Sequence[FileScorer]
-    plugins: Sequence[FeatureSource]
-
-
 class ListRun(Run):
-    """A run whose k-best lists are in a file; made by `ListRun.open`.
+    """A run whose k-best lists are in a file; made by `ListRun.open`, with its models loaded.
 
-    info: the documents, and what files of scores need of the lists; systems: name of each system by
-    the label of its indicator feature, if the lists are made of their outputs.
+    models, score_files, plugins: the scorers, in the order of their features, as the options name
+    them; info: the documents, and what files of scores need of the lists; systems: name of each
+    system by the label of its indicator feature, if the lists are made of their outputs.
     """
 
     def __init__(
         self,
         lists: Lists,
-        file: KBestFile,
-        info: ListInfo,
         notices: Notices,
         options: RunOptions,
-        *,
-        by_kind: ScorersByKind,
-        systems: Mapping[str, str],
-        cache: Cache | None,
+        documents: Documents | None,
         copies: InputCopies,
-        watch: Stopwatch,
     ) -> None:
+        watch, given = Stopwatch(), options.scorers
+        check_names(given.names, [one.name for one in given.lm if one.pmi])
+        with watch.lap("lists"):
+            lists, documents, self.systems = made_lists(lists, notices, copies, documents)
+        check_readable([lists.kbest, *([lists.docs] if lists.docs else [])])
+        cache = options.machine.open_cache(notices) if given.lm or given.scorer else None
+        with watch.lap("models"):
+            self.models = open_models(given.lm, cache, **options.machine.of_models)
+            self.plugins = [open_scorer(name, entry, cache) for name, entry in given.scorer]
+        self.lists = lists = _with_needed(lists, self.models, self.plugins, copies)
+        side = {kind: copies.copied(path) for kind, path in lists.side.items()}
+        scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
+        file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
+        self.file, self.documents = file, documents or file.documents(notices)
+        self.info = ListInfo(
+            self.documents, file.name, lambda: file.survey.last_line, lists.top, lists.clip_inf
+        )
+        with watch.lap("scores"):
+            self.score_files = _open_score_files(given, self.info, notices, copies)
         super().__init__(
             (),
-            [*by_kind.models, *by_kind.score_files, *by_kind.plugins],
+            [*self.models, *self.score_files, *self.plugins],
             notices,
             name=file.name,
-            origins=options.scorers.origins,
+            origins=given.origins,
             watch=watch,
             memory=options.sharing.memory,
         )
-        self.lists, self.file, self.info, self.documents = lists, file, info, info.documents
-        self.options, self.by_kind, self.systems = options, by_kind, systems
-        self.cache, self.copies = cache, copies
-        shard = options.sharing.shard
-        self.shard = None if shard is None else Shard(*shard)
+        self.options, self.cache, self.copies = options, cache, copies
         self._held: list[NamedLists] = []
-        self._sizes: tuple[int, int] | None = None
 
     @classmethod
     @contextmanager
@@ -118,14 +119,16 @@ class ListRun(Run):
         *,
         documents: Documents | None = None,
     ) -> Iterator[ListRun]:
-        """A run with its models loaded; standard input is copied for as long as it is open.
+        """A run; standard input is copied for as long as it is open.
 
         lists: of the options, or what became of them; without options there are no scorers.
-
         When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
         """
         with InputCopies() as copies:
-            run = _opened(lists, notices, options or settings_of(RunOptions), documents, copies)
+            run = cls(lists, notices, options or settings_of(RunOptions), documents, copies)
+            if lists.missing == AS_ERROR:
+                with run.watch.lap("lists"):  # before anything is scored
+                    deque(run.read_unreported(), maxlen=0)
             try:
                 yield run
             except InputError:
@@ -152,16 +155,14 @@ class ListRun(Run):
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        candidates, _ = self.count_and_hold()
-        return candidates / max(1, self.documents.n_sentences)
+        return self.sizes[0] / max(1, self.documents.n_sentences)
 
-    def count_and_hold(self) -> tuple[int, int]:
-        """Numbers of candidates and of their words; the lists are read, at the first call.
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of candidates and of their words; the lists are read, at the first use.
 
         Documents that fit into memory are held there, so that no other pass reads them again.
         """
-        if self._sizes is not None:
-            return self._sizes
         notices = Notices(strict=self.notices.strict)
         candidates = words = size = 0
         held: list[NamedLists] | None = []
@@ -177,8 +178,7 @@ class ListRun(Run):
             self._held = held
             for one in notices:
                 self.notices.add(one.kind, source=one.first, count=one.count, names=one.names)
-        self._sizes = candidates, words
-        return self._sizes
+        return candidates, words
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with a progress bar."""
@@ -193,10 +193,11 @@ class ListRun(Run):
     @cached_property
     def sharded(self) -> frozenset[int] | None:
         """Numbers of the documents of the shard; None for all documents."""
-        if self.shard is None:
+        if self.options.sharing.shard is None:
             return None
+        number, total = self.options.sharing.shard
         with self.watch.lap("shard"):
-            return frozenset(deal(self.costs, self.shard.total)[self.shard.number - 1])
+            return frozenset(deal(self.costs, total)[number - 1])
 
     @cached_property
     def costs(self) -> list[int]:
@@ -206,9 +207,7 @@ class ListRun(Run):
     @contextmanager
     def scoring_shard(self, announce: Printer) -> Iterator[None]:
         """Scoring of a shard: announced, and an error if its scores are not in the cache."""
-        shard, own = self.shard, self.sharded
-        if shard is None or own is None:
-            raise ValueError("expected a run with a shard")
+        shard, own = "/".join(map(str, self.options.sharing.shard or ())), self.sharded or ()
         if not any(scorer.cacheable for scorer in self.scorers):
             raise UsageError(
                 "there is nothing to share: the score cache has scores of language models and of "
@@ -279,7 +278,7 @@ class ListRun(Run):
                         if document is not None:
                             document.under(document.first())
                 taken = time.monotonic() - began
-            candidates, all_words = self.count_and_hold()
+            candidates, all_words = self.sizes
             words = sum(len(head.tokens(row)) for row in range(head.n))
             seconds = taken * all_words / max(1, words)
             announce(
@@ -301,19 +300,22 @@ class ListRun(Run):
         document: None without any candidates, for which JSON lines have lines, too.
         Returns in how many sentences another total is larger than that of the path's candidate.
         """
-        form, first_id = self.file.format, self.lists.first_id
         kbest = self.file.with_annotations(kbest, self.documents)
-        if document is None:
-            nothing = np.zeros((kbest.n, 0))
-            write(lines_of(form, kbest, self.documents, (), nothing, None, first_id=first_id))
-            return 0
-        space = document.space
-        features = document.under(choices)
-        totals = None if weights is None else features @ weights + document.sparse
-        added = features[:, space.list_width :]
-        names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
-        write(lines_of(form, kbest, self.documents, names, added, totals, first_id=first_id))
-        if totals is None or not len(document.present):
+        names: list[str] = []
+        added, totals = np.zeros((kbest.n, 0)), None
+        if document is not None:
+            space = document.space
+            features = document.under(choices)
+            totals = None if weights is None else features @ weights + document.sparse
+            added = features[:, space.list_width :]
+            names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
+        first_id = self.lists.first_id
+        write(
+            lines_of(
+                self.file.format, kbest, self.documents, names, added, totals, first_id=first_id
+            )
+        )
+        if document is None or totals is None or not len(document.present):
             return 0
         largest = np.maximum.reduceat(totals, document.offsets[:-1])
         return int((largest > totals[document.chosen_rows(choices)]).sum())
@@ -321,55 +323,7 @@ class ListRun(Run):
 
 def _contextual_only(space: FeatureSpace) -> Array:
     """Weights (F,) of 1 for the features that depend on context."""
-    weights = np.zeros(space.width)
-    weights[list(space.contextual)] = 1.0
-    return weights
-
-
-def _opened(
-    lists: Lists,
-    notices: Notices,
-    options: RunOptions,
-    documents: Documents | None,
-    copies: InputCopies,
-) -> ListRun:
-    """A run with its models loaded, whose files are at hand to be read."""
-    watch, given = Stopwatch(), options.scorers
-    check_names(given.names, [one.name for one in given.lm if one.pmi])
-    with watch.lap("lists"):
-        lists, made = made_lists(lists, notices, copies, documents)
-    check_readable([lists.kbest, *([lists.docs] if lists.docs else [])])
-    cache = options.machine.open_cache(notices) if given.lm or given.scorer else None
-    with watch.lap("models"):
-        models = open_models(given.lm, cache, **options.machine.of_models)
-        plugins = [open_scorer(name, entry, cache) for name, entry in given.scorer]
-    lists = _with_needed(lists, models, plugins, copies)
-    side = {kind: copies.copied(path) for kind, path in lists.side.items()}
-    scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
-    file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
-    documents = documents if made is None else made.documents
-    info = ListInfo(
-        documents or file.documents(notices),
-        file.name,
-        lambda: file.survey.last_line,
-        lists.top,
-        lists.clip_inf,
-    )
-    with watch.lap("scores"):
-        score_files = _open_score_files(given, info, notices, copies)
-    run = ListRun(
-        *(lists, file, info, notices, options),
-        by_kind=ScorersByKind(models, score_files, plugins),
-        systems={} if made is None else made.systems,
-        cache=cache,
-        copies=copies,
-        watch=watch,
-    )
-    if lists.missing == AS_ERROR:
-        with watch.lap("lists"):  # source lines without hypotheses, before anything is scored
-            for _ in run.read_unreported():
-                pass
-    return run
+    return np.isin(np.arange(space.width), [*space.contextual]).astype(np.float64)
 
 
 def _with_needed(

@@ -11,7 +11,6 @@ from itertools import pairwise, tee
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from rerank.commands.systems import NamedSystem, SystemLists, documents_of_systems, lists_of_systems
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_SOURCE, ReadingOptions
@@ -45,6 +44,8 @@ from rerank.formats.translations import (
 )
 from rerank.notices import Notices, Printer, log
 
+NamedSystem: TypeAlias = tuple[str, FilePath]
+"""Name of a system, and the file of its outputs."""
 LineWriter: TypeAlias = Callable[[Iterable[tuple[int, bytes]]], None]
 """Takes (sentence, line): sentences count from 0 through all documents, lines have no end."""
 MISSING_SOURCE = {SOURCE: "--missing source"}  # side information, and what needs it
@@ -57,7 +58,7 @@ class Lists(ReadingOptions):
     """Input of a run, as the options name it: k-best lists, documents, and what is beside them.
 
     kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
-    lists are made, or (`rerank.commands.systems.ALL`, file) for all of a file.
+    lists are made, or (`rerank.registry.ALL_SYSTEMS`, file) for all of a file.
     side: files of side information, by kind, a line for each source line. drop_unreferenced: leave
     out sentences that a reference does not have, where references are read.
     """
@@ -99,32 +100,6 @@ class Lists(ReadingOptions):
         check_format_options(self)
 
 
-def made_lists(
-    lists: Lists, notices: Notices, copies: ExitStack, documents: Documents | None = None
-) -> tuple[Lists, SystemLists | None]:
-    """The lists, those of systems in a temporary file, which is deleted with `copies`.
-
-    documents: of the run [default: those that the options or the files name]. UsageError as
-    `Lists.check`; for faults of systems see `rerank.commands.systems.read_outputs`.
-    """
-    lists.check()
-    if not lists.systems:
-        return lists, None
-    docs, no_docs, first_id = lists.docs, lists.no_docs, lists.first_id
-    made = lists_of_systems(
-        lists.systems,
-        documents,
-        notices,
-        copies,
-        docs=docs,
-        no_docs=no_docs,
-        first_id=first_id,
-        change=nfc if lists.in_nfc else None,
-    )
-    docs = made.docids() if docs is None and no_docs is None else docs
-    return replace(lists, kbest=made.path, kbest_format=made.format, docs=docs), made
-
-
 def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
     """The lists with a file of the sources in `Lists.side`, if they themselves state all of them.
 
@@ -145,6 +120,12 @@ def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
     copy = Path(folder, f"<sources of {Path(lists.kbest).name}>")
     copy.write_bytes(b"".join(line + b"\n" for line in sources))
     return replace(lists, kbest=kbest.path, side={**lists.side, SOURCE: copy})
+
+
+def documents_of_systems(systems: Sequence[NamedSystem], notices: Notices) -> Documents | None:
+    """The documents that the first of the files states that states any; None if none does."""
+    stated = (documents_in(path, notices) for _, path in systems)
+    return next((found for found in stated if found is not None), None)
 
 
 def own_documents(lists: Lists) -> Documents | None:
@@ -234,7 +215,11 @@ class KBestFile:
         from_source = lists.missing == AS_SOURCE and SOURCE in self._side
         count_source_lines = self._lines_of_source if from_source else self.lines_by_id
         return chosen_documents(
-            lists.docs, lists.no_docs, count_source_lines, notices, most=self._most_lines
+            lists.docs,
+            lists.no_docs,
+            count_source_lines,
+            notices,
+            most=lambda: SPARSEST * (count_lines(self.path) + 1),  # more are not believed
         )
 
     def read(
@@ -301,11 +286,12 @@ class KBestFile:
         """How many lines the file of the sources has."""
         path = self._side[SOURCE]
         stated = documents_in(path, Notices())
-        return sum(1 for _ in read_lines(path, Notices())) if stated is None else stated.n_sentences
+        return number_of_lines(path) if stated is None else stated.n_sentences
 
-    def _most_lines(self) -> int:
-        """Most source lines that are believed of a list of so many lines."""
-        return SPARSEST * (count_lines(self.path) + 1)
+
+def number_of_lines(path: FilePath) -> int:
+    """Number of lines of a plain text."""
+    return sum(1 for _ in read_lines(path, Notices()))
 
 
 @contextmanager

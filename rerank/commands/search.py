@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
-from rerank.grammar import Kind, Member, keys_of
 from rerank.options import option, record
 from rerank.registry import DECODERS, UTILITIES, attribute
-from rerank.values import SCALE, Whole
+from rerank.values import SCALE, Kind, Member, Whole, keys_of
 from rerank.values import SEED as SEEDS
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Figures of k-best lists that are read a document at a time, and what only all of them tell.
+"""What `rerank check` reads: the files of a run, and the figures of its lists.
+
+Lists are read a document at a time; some figures and warnings need all of them.
 
 F feature values, T sentences, K candidates of a sentence, n candidates of a document.
 """
@@ -6,19 +8,35 @@ F feature values, T sentences, K candidates of a sentence, n candidates of a doc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import reduce
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.findings import Findings
+from rerank.commands.lists import KBestFile, Lists
+from rerank.commands.run import progress
 from rerank.corpus.columns import Label, column_names, offsets_of
+from rerank.corpus.documents import Documents, Role
+from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.kbest import KBest
-from rerank.corpus.spelling import Spelling, note_spelling
+from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
+from rerank.corpus.spelling import Spelling, nfc_lines, note_spelling
 from rerank.errors import InputError
-from rerank.formats.translations import note_identity
+from rerank.files.paths import FilePath, display
+from rerank.formats.translations import (
+    SOURCE,
+    check_source_order,
+    documents_of_reference,
+    matched,
+    note_identity,
+    read_reference_texts,
+    read_texts_of,
+)
+from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
-from rerank.notices import Notices
 from rerank.scorers import TOTAL
 from rerank.scorers.features import UnknownWords
 from rerank.table import Column, Table
@@ -39,13 +57,22 @@ class FeatureRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """Words of a list, of all its candidates, that a language model does not know."""
+class KnownWords:
+    """The vocabulary of a language model called `name`, and the words of lists that it lacks.
 
-    model: str
-    words: int
-    oov: int
-    most_frequent: tuple[str, ...]
+    about: what the model's folder says of it.
+    """
+
+    name: str
+    ids: Mapping[bytes, int]
+    about: Mapping[str, object]
+    counts: UnknownWords = field(default_factory=UnknownWords)
+
+    @property
+    def most_frequent(self) -> list[str]:
+        """The most frequent words that the model does not know."""
+        named = self.counts.named.most_common(_NAMED)
+        return [word.decode(errors="replace") for word, _ in named]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +88,20 @@ class BleuScores:
 class Summary:
     """What k-best lists hold.
 
-    form: format of the list; documents: None where nothing tells them; lengths: of documents, in
-    sentences; k: of each sentence (T,), 0 where there are no candidates.
+    form: format of the list; lengths: of documents, in sentences, None where nothing tells them; k:
+    of each sentence (T,), 0 where there are no candidates.
     """
 
     name: str
     form: str
-    documents: int | None
-    lengths: tuple[int, ...]
+    lengths: Sequence[int] | None
     k: NDArray[np.int64]
     features: tuple[FeatureRange, ...]
     sparse: int
     duplicates: int
     empty: int
-    unknown: tuple[Unknown, ...] = ()
-    bleu: BleuScores | None = None
+    models: Sequence[KnownWords]
+    bleu: BleuScores | None
 
     @property
     def sizes(self) -> tuple[int, float, int]:
@@ -93,14 +119,22 @@ class Summary:
             "format": self.form,
             "sentences": len(self.k),
             "without_candidates": int((self.k == 0).sum()),
-            "documents": self.documents,
+            "documents": None if self.lengths is None else len(self.lengths),
             "candidates": int(self.k.sum()),
             "k": {"min": least, "median": median, "max": most},
             "features": [asdict(feature) for feature in self.features],
             "sparse_features": self.sparse,
             "duplicates": self.duplicates,
             "empty": self.empty,
-            "oov": [asdict(one) for one in self.unknown],
+            "oov": [
+                {
+                    "model": one.name,
+                    "words": one.counts.words,
+                    "oov": one.counts.oov,
+                    "most_frequent": one.most_frequent,
+                }
+                for one in self.models
+            ],
             "bleu": None if self.bleu is None else asdict(self.bleu),
         }
 
@@ -108,55 +142,43 @@ class Summary:
         """The summary as a few lines and a table of the features."""
         least, median, most = self.sizes
         gaps = int((self.k == 0).sum())
+        documents = "unknown; decode and tune-mert need --docs FILE or --no-docs each|one"
+        if self.lengths is not None:
+            shortest, longest = min(self.lengths, default=0), max(self.lengths, default=0)
+            lengths = f"{shortest:,}" + (f" to {longest:,}" if longest > shortest else "")
+            documents = f"{len(self.lengths):,} of {lengths} sentences"
         rows = [
             ("list", f"{self.name} ({self.form})"),
             ("sentences", f"{len(self.k):,}" + (f", {gaps:,} without hypotheses" if gaps else "")),
-            ("documents", self._documents()),
+            ("documents", documents),
             ("hypotheses", f"{self.k.sum():,}; k min {least}, median {median:g}, max {most}"),
             ("duplicates", f"{self.duplicates:,}, empty hypotheses {self.empty:,}"),
         ]
         if self.bleu is not None:
             first, oracle = self.bleu.first, self.bleu.oracle
             rows.append(("BLEU", f"first {first:.2f}, oracle {oracle:.2f} ({self.bleu.signature})"))
-        for one in self.unknown:
+        for one in self.models:
             words = f" ({', '.join(one.most_frequent)})" if one.most_frequent else ""
-            share = one.oov / max(1, one.words)
-            rows.append((f"OOV {one.model}", f"{share:.2%} of {one.words:,} words{words}"))
+            share = f"{one.counts.share:.2%} of {one.counts.words:,} words{words}"
+            rows.append((f"OOV {one.name}", share))
         lines = Table((Column(""), Column("")), rows).to_text()
         if not self.features:
             return f"{lines}\nfeatures    none\n"
         columns = Column("feature"), Column("min", "g"), Column("max", "g"), Column("constant")
         kinds = {(True, True): "yes", (False, True): "in each list", (False, False): "no"}
-        constant = [kinds[one.constant, one.constant_in_lists] for one in self.features]
         ranges = [
-            (one.name, one.min, one.max, kind)
-            for one, kind in zip(self.features, constant, strict=True)
+            (one.name, one.min, one.max, kinds[one.constant, one.constant_in_lists])
+            for one in self.features
         ]
         sparse = f"{self.sparse:,} sparse features\n" if self.sparse else ""
         return f"{lines}\n\n{Table(columns, ranges).to_text()}\n{sparse}"
-
-    def _documents(self) -> str:
-        if self.documents is None:
-            return "unknown; decode and tune-mert need --docs FILE or --no-docs each|one"
-        shortest, longest = min(self.lengths, default=0), max(self.lengths, default=0)
-        lengths = f"{shortest:,}" + (f" to {longest:,}" if longest > shortest else "")
-        return f"{self.documents:,} of {lengths} sentences"
-
-
-@dataclass(frozen=True, slots=True)
-class KnownWords:
-    """The vocabulary of a language model called `name`; about: what its folder says of it."""
-
-    name: str
-    ids: Mapping[bytes, int]
-    about: Mapping[str, object]
-    counts: UnknownWords = field(default_factory=UnknownWords)
 
 
 class ListSurvey:
     """Collects the figures of lists, and reports what it finds about them.
 
-    references: [sentence][file] of all sentences, or nothing; tokenize: for BLEU.
+    name: of the lists; references: [sentence][file] of all sentences, or nothing; tokenize: for
+    BLEU.
     """
 
     def __init__(
@@ -164,17 +186,17 @@ class ListSurvey:
         name: str,
         references: Sequence[Sequence[bytes]],
         models: Sequence[KnownWords],
-        findings: Notices,
+        findings: Findings,
         *,
-        tokenize: str = "none",
+        tokenize: str,
     ) -> None:
-        self.name, self.sparse = name, set[str]()
-        self._references, self._models, self._findings = references, models, findings
-        self._tokenize = tokenize
+        self._name, self._models, self._findings = name, models, findings
+        self._references, self._tokenize = references, tokenize
         self._counts: list[NDArray[np.int64]] = []
         self._labels: tuple[Label, ...] = ()
-        self._ranges: list[tuple[NDArray[np.float64], ...]] = []  # (F,) of each document
-        self._varies: list[NDArray[np.bool_]] = []
+        self._sparse = set[str]()
+        # (F,) of each document: smallest and largest values, and whether they vary in a list
+        self._ranges: list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]] = []
         self._firsts: list[bytes] = []
         self._spelling = Spelling()
         self._statistics: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
@@ -187,9 +209,9 @@ class ListSurvey:
             least = np.minimum.reduceat(kbest.dense, starts, axis=0)
             most = np.maximum.reduceat(kbest.dense, starts, axis=0)
             self._labels = self._labels or kbest.labels
-            self._ranges.append((least.min(axis=0), most.max(axis=0)))
-            self._varies.append(np.any(least < most, axis=0))
-            self.sparse.update(kbest.sparse.names)
+            varies = np.any(least < most, axis=0)
+            self._ranges.append((least.min(axis=0), most.max(axis=0), varies))
+            self._sparse.update(kbest.sparse.names)
         for model in self._models:
             for row in range(kbest.n):
                 model.counts.add(kbest.tokens(row), model.ids)
@@ -206,47 +228,45 @@ class ListSurvey:
         best = list_extremes([kbest], targets, metric).best
         self._statistics.append((metric.statistics([[one] for one in firsts], targets), best))
 
-    @property
-    def k(self) -> NDArray[np.int64]:
-        """Numbers of candidates of the sentences, (T,)."""
-        return np.concatenate(self._counts) if self._counts else np.zeros(0, np.int64)
+    def summary(self, form: str, documents: Documents | None) -> Summary | None:
+        """The figures of all lists, None if they have no candidates; warns of what is odd.
 
-    def features(self) -> tuple[FeatureRange, ...]:
-        """The range of each value of each feature, in the order of the list."""
-        if not self._ranges:
-            return ()
-        least, most = zip(*self._ranges, strict=True)
-        low, high = reduce(np.minimum, least).tolist(), reduce(np.maximum, most).tolist()
-        varies = np.any(self._varies, axis=0).tolist()
-        return tuple(
-            FeatureRange(name, a, b, not vary and a == b, not vary)
-            for name, a, b, vary in zip(column_names(self._labels), low, high, varies, strict=True)
+        form: format of the list; documents: None where nothing tells them.
+        """
+        k = np.concatenate(self._counts) if self._counts else np.zeros(0, np.int64)
+        if not k.any():
+            return None
+        least, most, varies = map(np.array, zip(*self._ranges, strict=True))
+        low, high = least.min(axis=0).tolist(), most.max(axis=0).tolist()
+        vary = np.any(varies, axis=0).tolist()
+        ranges = zip(column_names(self._labels), low, high, vary, strict=True)
+        for model in self._models:
+            model.counts.warn(model.name, model.about, self._findings, source=self._name)
+        return Summary(
+            name=self._name,
+            form=form,
+            lengths=None if documents is None else np.diff(documents.starts).tolist(),
+            k=k,
+            features=tuple(FeatureRange(n, a, b, not v and a == b, not v) for n, a, b, v in ranges),
+            sparse=len(self._sparse),
+            duplicates=self._findings.count_of(DUPLICATE),
+            empty=self._findings.count_of(EMPTY),
+            models=self._models,
+            bleu=self._bleu() if self._statistics else None,
         )
 
-    def unknown(self) -> tuple[Unknown, ...]:
-        """Unknown words of each model; warns where they are many."""
-        found = []
-        for model in self._models:
-            counts = model.counts
-            counts.warn(model.name, model.about, self._findings, source=self.name)
-            most = [word.decode(errors="replace") for word, _ in counts.named.most_common(_NAMED)]
-            found.append(Unknown(model.name, counts.words, counts.oov, tuple(most)))
-        return tuple(found)
-
-    def bleu(self) -> BleuScores | None:
-        """BLEU of the first candidates and the oracle; None without references.
+    def _bleu(self) -> BleuScores:
+        """BLEU of the first candidates and the oracle.
 
         Warns where texts and references differ in escaping or normal form, or not at all.
         """
-        if not self._statistics:
-            return None
         from rerank.metrics.bleu import Bleu, corpus_bleu
 
         targets = self._references[: len(self._firsts)]
         expected = Spelling()
         expected.add(line for sentence in targets for line in sentence)
-        note_spelling(self._spelling, expected, self._findings, source=self.name, of_lists=True)
-        note_identity(self._firsts, targets, self._findings, source=self.name)
+        note_spelling(self._spelling, expected, self._findings, source=self._name, of_lists=True)
+        note_identity(self._firsts, targets, self._findings, source=self._name)
         first, oracle = (
             float(corpus_bleu(np.concatenate(rows).sum(axis=0)))
             for rows in zip(*self._statistics, strict=True)
@@ -257,25 +277,30 @@ class ListSurvey:
 class WeightedTotals:
     """Checks weights against the features of lists, and the totals of lists against weights.
 
-    added: labels of features that a run adds to those of the list.
+    source: file of the weights, None without any; models: which add features to those of the list.
     """
 
     def __init__(
-        self, weights: Weights, source: str, added: Sequence[Label], findings: Notices
+        self, source: str | Path | None, models: Sequence[KnownWords], findings: Findings
     ) -> None:
-        self._weights, self._source, self._added = weights, source, added
-        self._findings = findings
+        self._source = "" if source is None else display(source)
+        self._models, self._findings = models, findings
+        self._weights: Weights | None = None
         self._vector: NDArray[np.float64] | None = None
-        self._checked = False
+        self._unchecked = True
         self._wrong, self._line, self._largest, self._name = 0, 0, 0.0, ""
+        if source is not None:
+            with findings.counting():
+                self._weights = read_weights(source, findings)
 
     def add(self, kbest: KBest) -> None:
         """Check a document's lists."""
-        if not kbest.n:
+        if not kbest.n or self._weights is None:
             return
-        if not self._checked:
-            self._checked = True
-            self._check(kbest)
+        if self._unchecked:
+            self._unchecked = False
+            with self._findings.counting():
+                self._vector = self._vector_of(kbest, self._weights)
         if self._vector is None or kbest.totals is None:
             return
         sums = kbest.dense @ self._vector + kbest.sparse.dot(self._weights.sparse)
@@ -298,16 +323,131 @@ class WeightedTotals:
                 count=self._wrong,
             )
 
-    def _check(self, kbest: KBest) -> None:
-        """Refuse weights of other features; the vector, if the list itself has all features."""
-        labels = [*kbest.labels, *self._added]
-        if TOTAL in self._weights.dense and TOTAL not in {label.name for label in labels}:
+    def _vector_of(self, kbest: KBest, weights: Weights) -> NDArray[np.float64] | None:
+        """The weights, if the list itself has all features; InputError for other features."""
+        added = [name for model in self._models for name in (model.name, f"{model.name}oov")]
+        labels = [*kbest.labels, *(Label(name, 1) for name in added)]
+        if TOTAL in weights.dense and TOTAL not in {label.name for label in labels}:
             labels.append(Label(TOTAL, 1))
-        try:
-            found = vector(self._weights, labels, notices=self._findings, source=self._source)
-        except InputError as fault:
-            self._findings.refuse(fault)
-            return
+        found = vector(weights, labels, notices=self._findings, source=self._source)
         width = kbest.dense.shape[1]
-        if not found[width:].any():
-            self._vector = found[:width]
+        return None if found[width:].any() else found[:width]
+
+
+def examine(
+    lists: Lists,
+    references: Sequence[str | Path],
+    weights: str | Path | None = None,
+    models: Sequence[KnownWords] = (),
+    documents: Documents | None = None,
+    *,
+    tokenize: str = "none",
+) -> tuple[Findings, Summary | None]:
+    """Findings about files that can be read twice, and a summary of lists that can be read.
+
+    documents: of the run, if they are known already. Memory: a document, the first candidates and
+    the references.
+    """
+    findings = Findings()
+    totals = WeightedTotals(weights, models, findings)
+    side = lists.side if lists.missing == AS_SOURCE else {}
+    file = KBestFile(lists.kbest, lists, side, unreported=Findings())
+    known = documents is not None
+    if documents is None:
+        documents, known = documents_of_run(file, references, findings)
+    documents, targets = _targets(file, references, documents, findings)
+    names = set(map(display, side.values()))
+    if any(one.fault and one.source in names for one in findings.all):
+        without_sources = replace(lists, missing=AS_EMPTY)
+        file = KBestFile(lists.kbest, without_sources, unreported=Findings())
+    survey, form = ListSurvey(file.name, targets, models, findings, tokenize=tokenize), ""
+    with findings.counting():
+        form = file.format.name
+        pieces = file.in_pieces(documents)
+        found = file.read(pieces, findings)
+        for _, kbest in progress(found, label="documents", unit="documents", total=len(pieces)):
+            survey.add(kbest)
+            totals.add(kbest)
+    totals.report()
+    return findings, survey.summary(form, documents if known else None)
+
+
+# Which line belongs to which sentence
+
+
+def documents_of_run(
+    file: KBestFile, references: Sequence[str | Path], findings: Findings
+) -> tuple[Documents, bool]:
+    """The documents, and whether a file or an option names them; otherwise one per sentence.
+
+    A list that cannot be read is reported where it is read, and likewise a reference.
+    """
+    lists, docs = file.lists, [] if file.lists.docs is None else [file.lists.docs]
+    own = bool(docs)
+    if not docs and lists.no_docs is None:
+        with suppress(InputError):
+            own = file.annotations[0] is not None
+    if own:
+        with findings.counting():
+            return file.documents(findings), True
+    elif lists.no_docs is None and references:
+        stated = None
+        with suppress(InputError):
+            stated = documents_of_reference(references, findings.unreported())
+        if stated is not None:
+            with findings.counting():
+                check_source_order(lists.side.get(SOURCE), references[0], stated, findings)
+            return stated, True
+    n_lines = 0
+    with suppress(InputError):
+        n_lines = file.survey.candidates
+        with findings.counting():
+            n_lines = file.lines_by_id()
+    if texts := [*docs, *lists.side.values(), *references]:
+        role: Role = "reference" if texts[0] in references else "source"
+        n_lines = _count_lines(texts[0], n_lines, role)
+    if lists.no_docs == "one":
+        return Documents.one(n_lines), True
+    return Documents.each(n_lines), lists.no_docs is not None
+
+
+def _count_lines(path: FilePath, n_list: int, role: Role) -> int:
+    """Number of source lines by a text that has a line for each, without blank lines at its end.
+
+    n_list: number by the ids of the list, up to which blank lines at the end count.
+    """
+    try:
+        (text, *_) = read_texts_of(path, None, Findings(), role=role)
+    except InputError:  # reported where the text is read
+        return n_list
+    last = max((n for n, line in enumerate(text.lines, 1) if line and line.strip()), default=0)
+    return max(last, min(n_list, len(text.lines)))
+
+
+def _targets(
+    file: KBestFile,
+    references: Sequence[str | Path],
+    documents: Documents,
+    findings: Findings,
+) -> tuple[Documents, list[list[bytes]]]:
+    """The documents, and references [sentence][file] of the files that have all their lines.
+
+    With `Lists.drop_unreferenced` the documents are those of the sentences that have references.
+    """
+    lists = file.lists
+    model = file.name if lists.docs is None else display(lists.docs)
+    sound = []
+    for path in [*lists.side.values(), *references]:
+        found = Findings()
+        role: Role = "reference" if path in references else "source"
+        with found.counting():
+            read_texts_of(path, documents, found, model=model, role=role)
+            if role == "reference":
+                sound.append(path)  # read once more, together with the others
+                continue
+        findings.merge(found)
+    with findings.counting():  # of a text that lacks a sentence
+        texts = read_reference_texts(sound, documents, findings, model=model) if sound else []
+        documents, targets = matched(texts, documents, findings, drop=lists.drop_unreferenced)
+        return documents, nfc_lines(targets) if lists.in_nfc else targets
+    return documents, []

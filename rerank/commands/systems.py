@@ -9,16 +9,16 @@ same for BLEU of the whole document, see `rerank.metrics.agreement`.
 
 The lists are written to a temporary file, which the commands read as any other: Moses lines, or
 JSON lines where a text holds `|||`. A sentence of K candidates with V different n-grams takes
-O(K² V / 63) time. Memory: the largest document, and the texts that `SystemOutputs` holds.
+O(K² V / 63) time. Memory: the largest document, and texts of files with several systems.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
@@ -26,9 +26,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.commands.lists import Lists, NamedSystem, documents_of_systems, number_of_lines
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.spelling import nfc
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines, spool
 from rerank.files.paths import FilePath, display, file_and_name
@@ -40,83 +42,61 @@ from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS
 
 Floats = NDArray[np.float64]
-NamedSystem = tuple[str, FilePath]  # name of a system, file of its output
+OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
 PREFIX = "sys"  # of the names of indicator features
 VOTES = "votes"
 SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
 
 
-@dataclass(frozen=True, slots=True)
-class SystemLists:
-    """Lists of the outputs of systems in a file of a format, with their documents.
+def made_lists(
+    lists: Lists, notices: Notices, copies: ExitStack, documents: Documents | None = None
+) -> tuple[Lists, Documents | None, dict[str, str]]:
+    """The lists, those of systems in a temporary file, which is deleted with `copies`.
 
-    systems: name of each system by the label of its indicator feature, in their order.
+    documents: of the run [default: those that the options or the files name]. With them, which for
+    lists of systems are always known, the name of each system by the label of its indicator
+    feature. UsageError as `Lists.check`; for faults of systems see `open_outputs`.
     """
-
-    path: Path
-    format: str
-    documents: Documents
-    systems: dict[str, str]
-
-    def docids(self) -> Path:
-        """A file beside the lists with the document id of each sentence."""
-        path = self.path.with_name("<documents of the systems>")
-        spans = zip(self.documents.ids, pairwise(self.documents.starts), strict=True)
-        lines = (f"{name}\n" * (stop - start) for name, (start, stop) in spans)
-        path.write_text("".join(lines), encoding="utf-8")
-        return path
-
-
-def lists_of_systems(
-    systems: Sequence[NamedSystem],
-    documents: Documents | None,
-    notices: Notices,
-    copies: ExitStack,
-    *,
-    docs: FilePath | None = None,
-    no_docs: str | None = None,
-    first_id: int,
-    change: Callable[[bytes], bytes] | None = None,
-) -> SystemLists:
-    """Lists of systems' outputs in a temporary file, which is deleted with `copies`.
-
-    documents: those of the run [default: as `docs` and `no_docs` say, else those that the files
-    state]; first_id: of the first sentence; change: makes of each output what is read of it. For
-    faults see `rerank.commands.systems.read_outputs`.
-    """
+    lists.check()
+    if not lists.systems:
+        return lists, documents, {}
     systems = [  # files are read several times
         (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
-        for name, path in systems
+        for name, path in lists.systems
     ]
+    docs, no_docs = lists.docs, lists.no_docs
     own = documents_of_systems(systems, notices) if documents is None and docs is None else None
+    documents = documents or (own if no_docs is None else None)
     if documents is None:
-        documents = own if no_docs is None else None
-    if documents is None:
-        count_lines = (
-            partial(_count_lines, systems[0][1]) if own is None else partial(int, own.n_sentences)
-        )
-        documents = chosen_documents(docs, no_docs, count_lines, notices)
+        count = partial(number_of_lines, systems[0][1])
+        if own is not None:
+            count = partial(int, own.n_sentences)
+        documents = chosen_documents(docs, no_docs, count, notices)
     # segments are matched by the names that the files have, whatever --no-docs makes of them
-    outputs = read_outputs(systems, documents if own is None else own, notices)
-    outputs = replace(outputs, documents=documents)
+    outputs = open_outputs(systems, documents if own is None else own, notices)
+    labels, texts = labels_of(outputs), outputs.values()
     folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
-    path = Path(folder, f"<outputs of {len(outputs.names)} systems>")
-    every = (text or b"" for texts in outputs.read(Notices()) for each in texts for text in each)
+    path = Path(folder, f"<outputs of {len(outputs)} systems>")
+    read = read_outputs(texts, documents, Notices())
+    every = (text or b"" for sentences in read for each in sentences for text in each)
     known = "jsonl" if any(b"|||" in text for text in every) else "moses"
     with path.open("wb") as file:
         form, first = FORMATS[known](), 0
-        for texts in outputs.read(notices):
-            if change is not None:
-                texts = [[text and change(text) for text in each] for each in texts]
-            kbest = kbest_of(texts, outputs.labels, first)
+        for sentences in read_outputs(texts, documents, notices):
+            if lists.in_nfc:
+                sentences = [[text and nfc(text) for text in each] for each in sentences]
+            kbest = kbest_of(sentences, labels, first)
             nothing = np.zeros((kbest.n, 0))
-            for _, line in lines_of(form, kbest, documents, (), nothing, None, first_id=first_id):
-                file.write(line + b"\n")
-            first += len(texts)
-    return SystemLists(
-        path, known, documents, dict(zip(outputs.labels, outputs.names, strict=True))
-    )
+            lines = lines_of(form, kbest, documents, (), nothing, None, first_id=lists.first_id)
+            file.writelines(line + b"\n" for _, line in lines)
+            first += len(sentences)
+    if docs is None and no_docs is None:
+        docs = path.with_name("<documents of the systems>")
+        ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
+        docs.write_text("".join(ids), encoding="utf-8")
+    made = replace(lists, kbest=path, kbest_format=known, docs=docs)
+    return made, documents, dict(zip(labels, outputs, strict=True))
 
 
 def kbest_of(
@@ -129,7 +109,12 @@ def kbest_of(
     from rerank.metrics.agreement import document_consensus, leave_one_out  # numba
     from rerank.metrics.consensus import PairwiseBleu, PairwiseChrf
 
-    merged = [_merged(outputs) for outputs in texts]
+    merged: list[dict[bytes, list[int]]] = []  # of each sentence the systems of each text
+    for outputs in texts:
+        merged.append({})
+        for m, text in enumerate(outputs):
+            if text is not None:
+                merged[-1].setdefault(text, []).append(m)
     counts = np.array([len(one) for one in merged], np.int64)
     indicators = np.zeros((int(counts.sum()), len(labels)))
     for row, givers in enumerate(givers for one in merged for givers in one.values()):
@@ -155,69 +140,51 @@ def kbest_of(
     return replace(kbest, dense=np.column_stack([indicators, votes, *consensus]))
 
 
-def _merged(outputs: Sequence[bytes | None]) -> dict[bytes, list[int]]:
-    """The systems of each different text, in the order of the first ones."""
-    found: dict[bytes, list[int]] = {}
-    for m, text in enumerate(outputs):
-        if text is not None:
-            found.setdefault(text, []).append(m)
+def labels_of(names: Iterable[str]) -> list[str]:
+    """Names (M,) of the indicator features: `sys` and the letters and digits of the name.
+
+    A label that an earlier system has gets a number: `sysA`, `sysA2`.
+    """
+    found: list[str] = []
+    for name in names:
+        stem = label = PREFIX + re.sub(r"[^0-9A-Za-z]", "", name)
+        number = 1
+        while label in found:
+            number += 1
+            label = f"{stem}{number}"
+        found.append(label)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class SystemOutputs:
-    """Outputs of M systems for the sentences of documents.
-
-    names: (M,) of the systems; texts: (M,) a file with a line per sentence, or the lines in memory.
-    """
-
-    documents: Documents
-    names: tuple[str, ...]
-    texts: tuple[FilePath | Translation, ...]
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names (M,) of the indicator features: `sys` and the letters and digits of the name.
-
-        A label that an earlier system has gets a number: `sysA`, `sysA2`.
-        """
-        found: list[str] = []
-        for name in self.names:
-            stem = label = PREFIX + re.sub(r"[^0-9A-Za-z]", "", name)
-            number = 1
-            while label in found:
-                number += 1
-                label = f"{stem}{number}"
-            found.append(label)
-        return tuple(found)
-
-    def read(self, notices: Notices) -> Iterator[list[list[bytes | None]]]:
-        """The outputs of each document: [sentence][system], None for one that is missing.
-
-        Blanks around words are those of a k-best list: one between words, none at the ends.
-        """
-        sources: list[Iterator[bytes | None]] = [
-            iter(one.lines) if isinstance(one, Translation) else read_lines(one, notices)
-            for one in self.texts
-        ]
-        for start, stop in pairwise(self.documents.starts):
-            outputs = [list(islice(lines, stop - start)) for lines in sources]
-            yield [
-                [None if text is None else b" ".join(split_words(text)) for text in each]
-                for each in zip(*outputs, strict=True)
-            ]
-
-
 def read_outputs(
+    texts: Iterable[OutputText], documents: Documents, notices: Notices
+) -> Iterator[list[list[bytes | None]]]:
+    """The outputs of each document: [sentence][system], None for one that is missing.
+
+    Blanks around words are those of a k-best list: one between words, none at the ends.
+    """
+    sources: list[Iterator[bytes | None]] = [
+        iter(one.lines) if isinstance(one, Translation) else read_lines(one, notices)
+        for one in texts
+    ]
+    for start, stop in pairwise(documents.starts):
+        outputs = [list(islice(lines, stop - start)) for lines in sources]
+        yield [
+            [None if text is None else b" ".join(split_words(text)) for text in each]
+            for each in zip(*outputs, strict=True)
+        ]
+
+
+def open_outputs(
     systems: Sequence[NamedSystem], documents: Documents, notices: Notices
-) -> SystemOutputs:
-    """The outputs of systems: (NAME, file) or, for all systems of WMT XML, (`ALL`, file).
+) -> dict[str, OutputText]:
+    """The text of each system by name, of (NAME, file) or, for all of WMT XML, (`ALL`, file).
 
     Files are read several times; missing segments are counted. UsageError for two systems of one
     name, and for a single one; InputError for a text with another number of lines, or without any
     output for a document.
     """
-    found: dict[str, FilePath | Translation] = {}
+    found: dict[str, OutputText] = {}
     for given, path in systems:
         for name, text in _texts(given, path, documents, notices):
             if name in found:
@@ -233,24 +200,18 @@ def read_outputs(
             f"--systems: expected two systems or more, found {', '.join(found)}; there is nothing "
             "to rerank"
         )
-    return SystemOutputs(documents, tuple(found), tuple(found.values()))
-
-
-def documents_of_systems(systems: Sequence[NamedSystem], notices: Notices) -> Documents | None:
-    """The documents that the first of the files states that states any; None if none does."""
-    stated = (documents_in(path, notices) for _, path in systems)
-    return next((found for found in stated if found is not None), None)
+    return found
 
 
 def _texts(
     given: str, path: FilePath, documents: Documents, notices: Notices
-) -> Iterator[tuple[str, FilePath | Translation]]:
+) -> Iterator[tuple[str, OutputText]]:
     """Name and text of each system that an option gives."""
     if given == ALL:
         yield from read_systems(path, documents, notices)[1].items()
         return
     is_plain = file_and_name(path)[1] is None and documents_in(path, Notices()) is None
-    if documents.lines is None and is_plain and _count_lines(path) == documents.n_file_lines:
+    if documents.lines is None and is_plain and number_of_lines(path) == documents.n_file_lines:
         yield given, path
         return
     found = read_texts_of(path, documents, notices, model="the source", role="system")
@@ -261,11 +222,6 @@ def _texts(
             f"{names}; or the file without a name, for all of them"
         )
     yield given, found[0]
-
-
-def _count_lines(path: FilePath) -> int:
-    """Number of lines of a plain text."""
-    return sum(1 for _ in read_lines(path, Notices()))
 
 
 def _check(text: Translation, documents: Documents, notices: Notices) -> None:

@@ -12,8 +12,9 @@ from rerank.commands.run import Messages, form_option, parting_option, print_res
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, argument, option, part, record
+from rerank.registry import attribute
 from rerank.signature import __version__
-from rerank.values import FILE, FOLDER, MOST_LINES, TableName, Whole
+from rerank.values import FILE, FOLDER, MOST_LINES, Whole
 
 MOST_TOPICS = 1 << 16
 WORDS_SHOWN = 8  # of each topic
@@ -28,7 +29,7 @@ class TopicLearnOptions:
         "kmeans clusters TF-IDF vectors in a latent semantic space, lda is latent Dirichlet "
         "allocation; both from stretches of ten sentences. They need the extra `topics` "
         "(scikit-learn); topics label does not.",
-        type=TableName("lm.composition:TOPIC_MODELS"),
+        type=click.Choice(list(attribute("lm.composition:TOPIC_MODELS"))),
         default="kmeans",
     )
     topics_number: int = option("Number of topics.", type=Whole(1, MOST_TOPICS), default=100)

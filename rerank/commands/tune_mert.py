@@ -250,15 +250,15 @@ def _provenance(
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
             one.name: {"folder": one.value.name, "digest": scorer.digest, **one.provenance}
-            for scorer, one in zip(run.by_kind.models, run.options.scorers.lm, strict=True)
+            for scorer, one in zip(run.models, run.options.scorers.lm, strict=True)
         },
         "scores": {
             scorer.name: {"file": Path(scorer.place.source).name, "digest": scorer.digest}
-            for scorer in run.by_kind.score_files
+            for scorer in run.score_files
         },
     }
-    if run.by_kind.plugins:  # scorers of other packages
-        entries = zip(run.by_kind.plugins, run.options.scorers.scorer, strict=True)
+    if run.plugins:  # scorers of other packages
+        entries = zip(run.plugins, run.options.scorers.scorer, strict=True)
         made["scorers"] = {
             one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in entries
         }

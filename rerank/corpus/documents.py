@@ -137,8 +137,7 @@ class Documents:
     def selected(self, kept: Sequence[bool]) -> Documents:
         """The documents of some of the sentences (T,); documents without any are left out."""
         places = self.lines or range(self.n_sentences)
-        spans = [(name, range(*self.span(d))) for d, name in enumerate(self.ids)]
-        parts = [(name, [t for t in span if kept[t]]) for name, span in spans]
+        parts = [(name, [t for t in own if kept[t]]) for name, own in self.ranges()]
         filled = [(name, part) for name, part in parts if part]
         sentences = [t for _, part in filled for t in part]
         return Documents(
@@ -162,6 +161,11 @@ class Documents:
     def span(self, d: int) -> tuple[int, int]:
         """First source sentence of document d, and the one after its last."""
         return self.starts[d], self.starts[d + 1]
+
+    def ranges(self) -> list[tuple[str, range]]:
+        """The id and the source sentences of each document."""
+        ranges = (range(start, stop) for start, stop in pairwise(self.starts))
+        return list(zip(self.ids, ranges, strict=True))
 
 
 def difference_of(found: Documents, expected: Documents) -> str:
@@ -361,12 +365,12 @@ def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes
     """
     both = found.documents.segments is not None and target.segments is not None
     if not both:
-        sizes = {name: stop - start for name, start, stop in _spans(target)}
-        for name, start, stop in _spans(found.documents):
-            if name in sizes and sizes[name] != stop - start:
+        sizes = {name: len(own) for name, own in target.ranges()}
+        for name, own in found.documents.ranges():
+            if sizes.get(name, len(own)) != len(own):
                 raise InputError(
                     f"expected {sizes[name]} segments of document {shown_id(name)} as the "
-                    f"documents have, found {stop - start}; give --docs a file with segment ids, "
+                    f"documents have, found {len(own)}; give --docs a file with segment ids, "
                     "or correct one",
                     source=found.file,
                 )
@@ -386,11 +390,7 @@ def _names(documents: Documents, *, numbered: bool) -> list[Segment]:
     """Document and segment id of every sentence; numbered: by its number in the document."""
     ids = None if numbered else documents.segments
     return [
-        (name, str(t - start + 1) if ids is None else ids[t])
-        for name, start, stop in _spans(documents)
-        for t in range(start, stop)
+        (name, str(t - own.start + 1) if ids is None else ids[t])
+        for name, own in documents.ranges()
+        for t in own
     ]
-
-
-def _spans(documents: Documents) -> list[tuple[str, int, int]]:
-    return [(name, *documents.span(d)) for d, name in enumerate(documents.ids)]

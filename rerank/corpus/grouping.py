@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import itemgetter
 
@@ -21,6 +20,7 @@ from rerank.notices import Notices
 EMPTY = "empty hypothesis"
 DUPLICATE = "duplicate hypothesis, kept"
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
+_NAMED = 5  # ids listed in a message
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 
 
@@ -61,40 +61,35 @@ def documents_of(
     grouping.report()
 
 
-@dataclass(slots=True, eq=False)
 class _Grouping:
-    """Groups rows by document and sentence, and counts what the user should know about."""
+    """Groups rows by document and sentence, and counts what the user should know about.
 
-    documents: Documents
-    notices: Notices
-    options: ReadingOptions
-    source: str
-    store: ArrayStore = IN_MEMORY
-    sources: Iterator[Sequence[bytes]] | None = None  # source lines of each document
-    no_rows: KBestRows = field(init=False)  # with the labels of the list
-    has_totals: bool = False
-    numbers: NDArray[np.int64] | None = field(
-        init=False
-    )  # (n_file_lines,) sentence of a line, or -1
-    lowest_id: int = MAX_ID
-    largest_k: int = 0
-    missing: list[int] = field(default_factory=list)  # ids without candidates
+    sources: source lines of each document. no_rows: with the labels of the list; numbers:
+    (n_file_lines,) sentence of a line, or −1; top, limit: candidates to keep, and to read, of each
+    sentence; missing: ids without candidates.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        documents: Documents,
+        notices: Notices,
+        options: ReadingOptions,
+        source: str,
+        store: ArrayStore,
+        sources: Iterator[Sequence[bytes]] | None,
+    ) -> None:
+        self.documents, self.notices, self.options = documents, notices, options
+        self.source, self.store, self.sources = source, store, sources
         self.numbers = None
-        if self.documents.lines is not None:
-            self.numbers = np.full(self.documents.n_file_lines, -1)
-            self.numbers[list(self.documents.lines)] = np.arange(self.documents.n_sentences)
-
-    @property
-    def top(self) -> int:
-        """Number of candidates to keep of each sentence."""
-        return self.options.max_k + 1 if self.options.top is None else self.options.top
-
-    @property
-    def limit(self) -> int:
-        """Number of candidates to read of each sentence."""
-        return self.options.max_k + 1 if self.options.diverse else self.top
+        if documents.lines is not None:
+            self.numbers = np.full(documents.n_file_lines, -1)
+            self.numbers[list(documents.lines)] = np.arange(documents.n_sentences)
+        beyond = options.max_k + 1
+        self.top = beyond if options.top is None else options.top
+        self.limit = beyond if options.diverse else self.top
+        self.no_rows: KBestRows
+        self.has_totals, self.lowest_id, self.largest_k = False, MAX_ID, 0
+        self.missing: list[int] = []
 
     def parts(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
         """The rows split where the document changes: (document, its rows)."""
@@ -189,12 +184,30 @@ class _Grouping:
 
     def report(self) -> None:
         """Add the notices that need all documents."""
-        note_missing(self.missing, self.options.missing, self.notices, source=self.source)
+        if self.missing:
+            self._note_missing()
         if self.largest_k == 1:
             self.notices.add(
                 "list with one hypothesis per sentence, so there is nothing to rerank",
                 source=self.source,
             )
+
+    def _note_missing(self) -> None:
+        """Count the source lines without hypotheses, or refuse them if `--missing` says so."""
+        n, first = len(self.missing), sorted(self.missing)[:_NAMED]
+        named = ", ".join(map(str, first)) + (", …" if n > _NAMED else "")
+        if self.options.missing == AS_ERROR:
+            fault = InputError(
+                f"expected hypotheses of every source line, found none of {n:,} (ids {named}); "
+                "translate these lines again, or give --missing empty or --missing source",
+                source=self.source,
+            )
+            self.notices.refuse(fault, count=n)
+            return
+        kind = "source line without hypotheses"
+        if self.options.missing == AS_SOURCE:
+            kind = "source line that is its own translation, for lack of hypotheses"
+        self.notices.add(f"{kind} (ids {named})", source=self.source, count=n)
 
     def _of_source(self, rows: KBestRows) -> KBestRows:
         """The rows of sentences; `InputError` at an id outside the range of the source lines."""
@@ -296,31 +309,6 @@ def _ranks(sentences: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[n
     ranks[order] = counts[sentences[order]] + places_of(sizes)
     counts += sizes
     return ranks
-
-
-_NAMED = 5  # ids listed in a message
-
-
-def note_missing(ids: Sequence[int], policy: str, notices: Notices, *, source: str) -> None:
-    """Count the source lines without hypotheses, or refuse them if the policy says so.
-
-    ids: as in the list, in any order; source: the name of the list.
-    """
-    if not ids:
-        return
-    named = ", ".join(map(str, sorted(ids)[:_NAMED])) + (", …" if len(ids) > _NAMED else "")
-    if policy == AS_ERROR:
-        fault = InputError(
-            f"expected hypotheses of every source line, found none of {len(ids):,} (ids {named}); "
-            "translate these lines again, or give --missing empty or --missing source",
-            source=source,
-        )
-        notices.refuse(fault, count=len(ids))
-        return
-    kind = "source line without hypotheses"
-    if policy == AS_SOURCE:
-        kind = "source line that is its own translation, for lack of hypotheses"
-    notices.add(f"{kind} (ids {named})", source=source, count=len(ids))
 
 
 def with_sources(

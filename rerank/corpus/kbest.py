@@ -69,12 +69,8 @@ class KBestRows:
         """The given rows in the given order, without the bytes of the others."""
         old = self.lines.take(rows)
         new = TextColumn.of(old.to_list())
-        return self._changed(
-            lambda array: array[rows],
-            new,
-            self.text_spans[rows] + (new.spans - old.spans)[:, :1],
-            self.sparse.take(rows),
-        )
+        spans = self.text_spans[rows] + (new.spans - old.spans)[:, :1]
+        return self._changed(lambda array: array[rows], new, spans, self.sparse.take(rows))
 
     def where(self, kept: NDArray[np.bool_]) -> KBestRows:
         """The rows (n,) that are kept."""
@@ -118,17 +114,8 @@ class KBestRows:
         sparse: SparseColumns,
     ) -> KBestRows:
         """The rows with each column of numbers changed, and with these other columns."""
-        return KBestRows(
-            self.labels,
-            lines,
-            text_spans,
-            change(self.line_numbers),
-            change(self.sentences),
-            change(self.dense),
-            change(self.totals),
-            sparse,
-            None if self.places is None else change(self.places),
-        )
+        numbers: dict[str, Any] = {name: change(column) for name, column in self._numbers().items()}
+        return replace(self, lines=lines, text_spans=text_spans, sparse=sparse, **numbers)
 
 
 def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) -> KBestRows:
@@ -168,12 +155,11 @@ def _shifted(
     spans: Sequence[NDArray[np.int64]], starts: NDArray[np.int64], store: ArrayStore | None
 ) -> NDArray[np.int64]:
     """Spans (n, 2) of all pieces, given where their blocks start."""
-    found = _stacked(spans, store)
-    place = 0
-    for part, start in zip(spans, starts.tolist(), strict=True):
-        found[place : place + len(part)] += start
-        place += len(part)
-    return found
+    shifted = _stacked(spans, store)
+    parts = np.split(shifted, np.cumsum([len(part) for part in spans])[:-1])
+    for part, start in zip(parts, starts.tolist(), strict=True):
+        part += start
+    return shifted
 
 
 def _stacked(arrays: Sequence[NDArray[Any]], store: ArrayStore | None) -> NDArray[Any]:
@@ -288,15 +274,12 @@ class KBest:
 
     def head(self, sentences: int) -> KBest:
         """The lists of the first sentences."""
-        counts = self.counts[:sentences]
-        side = {kind: lines[:sentences] for kind, lines in self.side.items()}
-        return replace(self._with(counts, np.arange(counts.sum())), side=side)
+        return self._part(slice(sentences), np.arange(self.counts[:sentences].sum()))
 
     def sentence(self, t: int) -> KBest:
         """The list of sentence t alone."""
         rows = np.arange(*self.offsets[t : t + 2].tolist())
-        side = {kind: lines[t : t + 1] for kind, lines in self.side.items()}
-        return replace(self._with(self.counts[t : t + 1], rows), first=self.first + t, side=side)
+        return replace(self._part(slice(t, t + 1), rows), first=self.first + t)
 
     def with_last(self, texts: Sequence[bytes]) -> KBest:
         """Each list that has candidates with one more, its text (T,); the features of these are 0.
@@ -326,14 +309,13 @@ class KBest:
 
     def reversed(self) -> KBest:
         """The lists from the last sentence to the first; `first` stays that of the source."""
-        side = {kind: lines[::-1] for kind, lines in self.side.items()}
-        return replace(self._with(self.counts[::-1], reversed_lists(self.counts)), side=side)
+        return self._part(slice(None, None, -1), reversed_lists(self.counts))
 
-    def _with(self, counts: NDArray[np.int64], rows: NDArray[np.int64]) -> KBest:
-        """Lists of these sizes, of candidates in some rows; side information as it was."""
+    def _part(self, sentences: slice, rows: NDArray[np.int64]) -> KBest:
+        """The lists of some sentences, whose candidates are in these rows; `first` as it was."""
         return replace(
             self,
-            offsets=offsets_of(counts),
+            offsets=offsets_of(self.counts[sentences]),
             texts=self.texts.take(rows),
             ranks=self.ranks[rows],
             dense=self.dense[rows],
@@ -341,6 +323,7 @@ class KBest:
             totals=None if self.totals is None else self.totals[rows],
             lines=None if self.lines is None else self.lines.take(rows),
             line_numbers=None if self.line_numbers is None else self.line_numbers[rows],
+            side={kind: lines[sentences] for kind, lines in self.side.items()},
         )
 
 

@@ -261,7 +261,7 @@ def annotations_of(
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Figures of a k-best list: candidates and their words, highest sentence id, last line.
+    """Figures of a k-best list: candidates, highest sentence id, last line.
 
     last_id: also of sentences without candidates, which some formats name;
     last_line: number of the last line that is not blank, whether or not its candidate is kept;
@@ -269,7 +269,6 @@ class Survey:
     """
 
     candidates: int
-    words: int
     last_id: int
     last_line: int
     rising: bool = True
@@ -279,7 +278,7 @@ def survey_of(
     path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
 ) -> Survey:
     """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
-    words = last_id = last_line = latest = 0
+    last_id = last_line = latest = 0
     rising = True
     seen: Counter[int] = Counter()
     top = math.inf if options.top is None else options.top
@@ -289,15 +288,12 @@ def survey_of(
         again = read_lines(path, notices.unreported(), encoded=options.encoded)
         last_id = max(last_id, known.last_sentence(again))
     for rows in known.read(lines, notices, source=display(path), clip=options.clip_inf):
-        for sentence, text in zip(rows.sentences.tolist(), rows.texts.to_list(), strict=True):
-            seen[sentence] += 1
-            if seen[sentence] <= top:
-                words += len(text.split())
+        seen.update(rows.sentences.tolist())
         rising = rising and bool((np.diff(rows.sentences, prepend=latest) >= 0).all())
         latest = int(rows.sentences[-1]) if len(rows) else latest
         last_id = max(last_id, int(rows.sentences.max(initial=0)))
         last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
-    return Survey(sum(int(min(k, top)) for k in seen.values()), words, last_id, last_line, rising)
+    return Survey(sum(int(min(k, top)) for k in seen.values()), last_id, last_line, rising)
 
 
 def read_kbest_documents(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
-from rerank.corpus.tokenisation import PREFIX, moses_tokenizer
+from rerank.corpus.spelling import PREFIX, moses_tokenizer
 from rerank.errors import UsageError
 from rerank.formats.token_kernel import FREE, word_slot
 from rerank.metrics import Rows, TextMetric
@@ -50,7 +50,7 @@ class Bleu(TextMetric):
 
     Words are what sacrebleu counts: its tokenizer on the line without trailing white space, then
     split on Unicode white space. sacrebleu remembers the last 65,536 distinct lines itself.
-    `moses-en` is the Moses tokenizer for a language (`rerank.corpus.tokenisation`).
+    `moses-en` is the Moses tokenizer for a language (`rerank.corpus.spelling`).
     UsageError for an unknown tokenizer, and for one that cannot be loaded.
     """
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.tokenisation import detokenised, detruecased
+from rerank.corpus.spelling import detokenised, detruecased
 from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, read_lines
 from rerank.files.paths import display

@@ -29,7 +29,7 @@ from lm.causal import (
     trees_of,
 )
 from lm.trie import Candidates
-from rerank.corpus.tokenisation import detokenised
+from rerank.corpus.spelling import detokenised
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.grammar import Key, split, text_of
 from rerank.registry import MODELS, SCORE_FILES, SCORERS, SIDE_INFORMATION
 from rerank.scorers import TOTAL
 from rerank.torchrun import local_number, local_processes
-from rerank.values import FOLDER, PART, Whole
+from rerank.values import FOLDER, PART, Key, Whole, split, text_of
 
 if TYPE_CHECKING:
     import torch
