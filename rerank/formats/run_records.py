@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict
 
 import msgspec
 
@@ -34,6 +34,7 @@ class ContextFreeChoice(TypedDict):
 
     text: str
     lead: float | None
+    chosen: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
