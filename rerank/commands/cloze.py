@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
@@ -95,25 +96,25 @@ COMMAND = Command("cloze", ClozeOptions, cloze)
 
 def _documents(lines: Iterable[bytes], source: str) -> Iterator[tuple[Line, list[list[bytes]]]]:
     """The query of each document, and the sentences before it; InputError without a query."""
-    pending: list[Line] = []
+    from lm.vocabulary import words_of
+
     seen = False
-    for number, line in enumerate([*lines, b""], 1):
-        words = [word for word in line.split(b" ") if word]
-        if words:
-            pending.append((number, words))
-        elif pending:
-            *before, query = pending
-            for place, own in pending:
-                expected, found = int(place == query[0]), own.count(MISSING)
-                if found != expected:
-                    where = ("a sentence before the last", "the last sentence of a document")
-                    raise InputError(
-                        f"expected {expected} ___ in {where[expected]}, found {found}; end each "
-                        "document, before a blank line, with the sentence that misses a word",
-                        source=source,
-                        line=place,
-                    )
-            yield query, [own for _, own in before]
-            pending, seen = [], True
+    numbered = enumerate(map(words_of, lines), 1)
+    for filled, run in groupby(numbered, lambda line: bool(line[1])):
+        if not filled:
+            continue
+        *before, query = run
+        for place, own in (*before, query):
+            expected, found = int(place == query[0]), own.count(MISSING)
+            if found != expected:
+                where = ("a sentence before the last", "the last sentence of a document")
+                raise InputError(
+                    f"expected {expected} ___ in {where[expected]}, found {found}; end each "
+                    "document, before a blank line, with the sentence that misses a word",
+                    source=source,
+                    line=place,
+                )
+        yield query, [own for _, own in before]
+        seen = True
     if not seen:
         raise InputError("expected sentences, found no words", source=source, line=1)

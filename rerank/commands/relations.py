@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import click
 from rerank.commands.run import Messages, form_option
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import InputError
-from rerank.files.paths import FilePath, display
+from rerank.files.paths import display
 from rerank.files.terminal import show
 from rerank.options import Command, argument, option, part, record
 from rerank.values import FILE, FOLDER
@@ -108,6 +108,7 @@ def label(options: RelationLabelOptions) -> None:
     """
     from lm.discourse import RelationClassifier
     from lm.vocabulary import words_of
+    from rerank.commands.texts import documents_beside
     from rerank.files.lines import read_lines
     from rerank.files.outputs import atomic, check_outputs
     from rerank.scorers.models import valid_files
@@ -119,7 +120,11 @@ def label(options: RelationLabelOptions) -> None:
         with valid_files():
             classifier = RelationClassifier.load(options.model)
         lines = [words_of(line) for line in read_lines(text, notices)]
-        for document in _documents(lines, docs, text, notices):
+        if docs:
+            documents = documents_beside(text, docs, len(lines), notices).split(lines)
+        else:  # and what is between documents: runs of blank lines
+            documents = [list(run) for _, run in groupby(lines, bool)]
+        for document in documents:
             blank = not docs and not any(document)
             labels += [b""] * len(document) if blank else classifier.relations(document)
         with atomic(options.out) as file:
@@ -197,19 +202,3 @@ def _text(found: Any) -> bytes:
     if not isinstance(found, str) or not found or " " in found:
         raise TypeError(f"found {found!r:.40}, not a word")
     return found.encode()
-
-
-def _documents(
-    lines: Sequence[list[bytes]], docs: FilePath | None, text: str, notices: Notices
-) -> Iterator[Sequence[list[bytes]]]:
-    """Lines of each document, and between documents, without --docs, runs of blank lines."""
-    from rerank.commands.texts import documents_beside
-
-    if docs is not None:
-        yield from documents_beside(text, docs, len(lines), notices).split(lines)
-        return
-    begin = 0
-    for end in range(1, len(lines) + 1):
-        if end == len(lines) or bool(lines[end]) != bool(lines[begin]):
-            yield lines[begin:end]
-            begin = end
