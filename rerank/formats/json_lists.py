@@ -38,7 +38,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count, repeat, takewhile
+from itertools import chain, count, repeat, takewhile
 from operator import attrgetter
 from typing import Annotated, Any, TypeAlias
 
@@ -217,7 +217,7 @@ class _Layout:
 
         A line with a fault has none.
         """
-        with suppress(ValueError, RecursionError):
+        with suppress(LookupError, TypeError, ValueError, RecursionError):
             head = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             key = first_key(head, CANDIDATES)
             given = head.pop(key) if key else b"[]"
@@ -226,7 +226,8 @@ class _Layout:
             texts = [candidate.text for candidate in candidates]
             (strings, keys), n, text = counts(head), len(texts), "".join(texts)
             columns = [list(map(column, candidates)) for column in self.dense]
-            dense = np.column_stack(columns) if columns else np.zeros((n, 0))
+            blocks = (zip(*c, strict=True) if isinstance(c[0], list) else [c] for c in columns)
+            dense = np.array(list(chain.from_iterable(blocks)), np.float64).reshape(-1, n).T
             if (
                 n
                 and dense.shape == (n, len(found.names or ()))
