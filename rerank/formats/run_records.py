@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import msgspec
 
@@ -29,14 +29,6 @@ COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "r
 _HEADER = "\t".join(COLUMNS).encode()
 
 
-class ContextFreeChoice(TypedDict):
-    """The choice of a sentence without context, and by how much its score leads there."""
-
-    text: str
-    lead: float | None
-    chosen: NotRequired[int]
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What is read of a record of a trace: a sentence, its choice, and what spoke for it."""
@@ -51,7 +43,7 @@ class Choice:
     over_first: Mapping[str, float | None]
     over_runner_up: Mapping[str, float | None] | None
     margin: float | None
-    alone: ContextFreeChoice | None
+    alone: Mapping[str, Any] | None
     systems: Sequence[str] | None = None
 
     @property
@@ -65,9 +57,11 @@ class Choice:
         return self.alone is not None and self.alone["text"] != self.texts["chosen"]
 
     def __post_init__(self) -> None:
-        """ValueError for a record without some of the texts."""
+        """KeyError or ValueError for a record without some of the texts and numbers."""
         if None in (self.texts["chosen"], self.texts["first"]) or "runner_up" not in self.texts:
             raise ValueError("expected a text")
+        if self.alone is not None:
+            msgspec.convert((self.alone["text"], self.alone["lead"]), tuple[str, float | None])
 
     @classmethod
     def of(cls, record: object) -> Self:
