@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from lm.vocabulary import UNKNOWN, Vocabulary, words_of
 
 PARAGRAPH = b"<p>"
 Sentence = list[bytes] | None  # its words; None where a document ends
+Text = TypeVar("Text", bound=SideText)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,20 +170,20 @@ def encode(lines: Iterable[bytes], vocabulary: Vocabulary, documents: str = "bla
     return renumber(corpus, words, vocabulary)
 
 
-def renumber(corpus: Corpus, words: list[bytes], vocabulary: Vocabulary) -> Corpus:
-    """An interned corpus in a vocabulary's ids."""
+def renumber(text: Text, words: list[bytes], vocabulary: Vocabulary) -> Text:
+    """An interned text in a vocabulary's ids."""
     ids = np.asarray(vocabulary.encode(words), dtype=np.int32)
-    return replace(corpus, tokens=ids[corpus.tokens] if len(ids) else corpus.tokens)
+    return replace(text, tokens=ids[text.tokens] if len(ids) else text.tokens)
 
 
 def build_vocabulary(
-    words: list[bytes], corpus: Corpus, size: int, *, least: int = 1, unknown: bytes | None = None
+    words: list[bytes], text: SideText, size: int, *, least: int = 1, unknown: bytes | None = None
 ) -> Vocabulary:
-    """Vocabulary of the `size` most frequent words of an interned corpus, of `least` or more.
+    """Vocabulary of the `size` most frequent words of an interned text, of `least` or more.
 
     unknown: a word that stands for unknown words, as `<unk>` does; it is left out.
     """
-    counts = np.bincount(corpus.tokens, minlength=len(words)).tolist()
+    counts = np.bincount(text.tokens, minlength=len(words)).tolist()
     own = ((w, n) for w, n in zip(words, counts, strict=True) if w != unknown and n >= least)
     return Vocabulary.most_frequent(own, size)
 

@@ -177,7 +177,8 @@ def next_sentence(options: NextSentenceOptions) -> None:
     """
     import numpy as np
 
-    from rerank.commands.texts import interned, renumbered
+    from lm.corpus import renumber
+    from rerank.commands.texts import interned
     from rerank.files.outputs import atomic, check_outputs
     from rerank.metrics.accuracy import SCORES, outcomes_of
     from rerank.report.language_models import ModelFacts, NextSentenceReport
@@ -200,7 +201,7 @@ def next_sentence(options: NextSentenceOptions) -> None:
             for name, folder, saved in opened:
                 corpus, oov = text.encoded(saved, name, notices)
                 if labels is not None and "topics" in saved.side:
-                    known = renumbered(labels, words, saved.side["topics"])
+                    known = renumber(labels, words, saved.side["topics"])
                     corpus = replace(corpus, side={"topics": known})
                 matrices = _matrices(saved, corpus, blocks)
                 with broken_models(folder):

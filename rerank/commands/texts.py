@@ -5,7 +5,7 @@ Beside a text stands its side information, with as many sentences in as many doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -141,7 +141,7 @@ def training_texts(
     known: vocabularies of kinds of side information that are not made from the training text;
     streams: documents read in parallel. InputError for files that do not fit each other.
     """
-    from lm.corpus import Corpus, build_vocabulary, encode, in_reading_order, intern, renumber
+    from lm.corpus import build_vocabulary, encode, in_reading_order, intern, renumber
     from lm.side_information import LABELS, NUMBERS
 
     documents, passages = options.documents, options.passages
@@ -169,10 +169,9 @@ def training_texts(
         if kind in NUMBERS:
             continue
         size = options.source_vocabulary or options.vocabulary or len(own)
-        counted = Corpus(beside[kind].tokens, beside[kind].sentences, raw.documents)
         most = len(own) if kind in LABELS else size
-        vocabularies[kind] = known.get(kind) or build_vocabulary(own, counted, most)
-        beside[kind] = renumbered(beside[kind], own, vocabularies[kind])
+        vocabularies[kind] = known.get(kind) or build_vocabulary(own, beside[kind], most)
+        beside[kind] = renumber(beside[kind], own, vocabularies[kind])
     corpus = replace(renumber(raw, words, vocabulary), side=beside)
     held_out = _with_side(held_out, valid, vocabularies, documents, notices)
     if options.longest is not None:
@@ -345,14 +344,6 @@ def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> N
     )
 
 
-def renumbered(text: SideText, words: Sequence[bytes], vocabulary: Vocabulary) -> SideText:
-    """Interned side information in a vocabulary's ids."""
-    import numpy as np
-
-    ids = np.asarray(vocabulary.encode(words), dtype=np.int32)
-    return replace(text, tokens=ids[text.tokens] if len(ids) else text.tokens)
-
-
 def _with_side(
     corpus: Corpus,
     files: TextFiles,
@@ -361,12 +352,14 @@ def _with_side(
     notices: Notices,
 ) -> Corpus:
     """The corpus of a text with its side information, in the ids of vocabularies."""
+    from lm.corpus import renumber
+
     side: dict[str, SideText] = {}
     for kind, path in files.side.items():
         name = display(files.text)
         words, side[kind] = interned(path, kind, corpus, name, documents, notices)
         if kind in vocabularies:
-            side[kind] = renumbered(side[kind], words, vocabularies[kind])
+            side[kind] = renumber(side[kind], words, vocabularies[kind])
     return replace(corpus, side=side)
 
 
