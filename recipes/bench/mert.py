@@ -160,13 +160,7 @@ def searches(name: str, task: Task) -> None:
     if scale == 1 and abs(best - values[7]) > 1e-9:
         raise SystemExit(f"the obvious search finds {best}, ours {values[7]}")
     axes = Axes.of(task.pool)
-
-    def climb() -> Optimum:
-        point = PoolPoint(axes, task.start, BLEU_GOAL)
-        coordinates(point)
-        return point.optimum()
-
-    start, found = timed(climb, 3)
+    start, found = timed(lambda: coordinates(PoolPoint(axes, task.start, BLEU_GOAL)), 3)
     shape = f"{len(task.pool.features):,} × {task.pool.features.shape[1]}"
     print(
         f"| {name} | {shape} | {1e3 * ours:.2f} | {1e3 * theirs * scale:.0f} | "

@@ -218,7 +218,7 @@ def surface(
     pool: Pool, weights: NDArray[np.float64], search: PoolSearch, plot: str | None
 ) -> dict[str, list[float | None]]:
     """Flatness of the objective around weights (G,), drawn to the file `plot` if there is one."""
-    from rerank.tuning.provenance import flatness, sections
+    from rerank.tuning.provenance import finite, sections
 
     objective = search.goal.objective
     around = sections(pool, weights, objective, search.names)
@@ -226,7 +226,7 @@ def surface(
         from rerank.report.figures import plot_sections
 
         plot_sections(plot, around, objective=objective.name)
-    return flatness(around)
+    return {section.name: finite(section.flat()) for section in around}
 
 
 def _provenance(

@@ -98,12 +98,6 @@ class Shrinkage:
     scale: NDArray[np.float64]
     price: float
 
-    def among(self, columns: NDArray[np.int64], n_features: int) -> Shrinkage:
-        """Shrinkage of vectors of `n_features` weights, of which only `columns` count."""
-        anchor, scale = np.zeros((2, n_features))
-        anchor[columns], scale[columns] = self.anchor, self.scale
-        return Shrinkage(anchor, scale, self.price)
-
     def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
         """The products that the price along a line depends on."""
         anchor, point, step = (one * self.scale for one in (self.anchor, weights, direction))

@@ -70,12 +70,8 @@ def sections(
     return found
 
 
-def flatness(found: Sequence[Section]) -> dict[str, list[float | None]]:
-    """Least and greatest weight of each feature at which little is lost; None: unlimited."""
-    return {section.name: _finite(section.flat()) for section in found}
-
-
-def _finite(ends: tuple[float, float]) -> list[float | None]:
+def finite(ends: tuple[float, float]) -> list[float | None]:
+    """Two ends as a weights file has them; None: unlimited."""
     return [float(end) if math.isfinite(end) else None for end in ends]
 
 
@@ -101,5 +97,5 @@ def feature_entries(
     names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
 ) -> dict[str, object]:
     """Which columns were tuned, and the ranges that were asked for; None: unlimited."""
-    ends = {name: _finite(both) for name, both in ranges.items()}
+    ends = {name: finite(both) for name, both in ranges.items()}
     return {"tuned": list(names), "ranges": ends}

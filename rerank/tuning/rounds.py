@@ -21,12 +21,12 @@ from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.goal import SearchGoal, goal_of
+from rerank.tuning.goal import Shrinkage, goal_of
 from rerank.tuning.objective import Objective, Sums, bleu_of, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
 from rerank.tuning.pool_search import CONSTANT, PoolSearch, SavedSearches
-from rerank.tuning.tuners.ascent import Axes, Optimum
+from rerank.tuning.tuners.ascent import Axes, Optimum, coordinates
 from rerank.tuning.tuners.mert import kicked, unit_norm
 
 MOST_ROUNDS = 15
@@ -244,7 +244,7 @@ def exact(task: Task) -> Rounds:
     end in local optima: the first begins at the better of the start weights and the optimum of the
     pool under the first candidates' path, later ones at kicks of the best weights.
     """
-    from rerank.tuning.exact.ascent import ChainSet, document_ascent
+    from rerank.tuning.exact.ascent import ChainSet, DocumentPoint
 
     refuse_orders([problem.order for problem in task.corpus.documents[0].problems])
     chains = ChainSet.of_documents(task.corpus)
@@ -252,8 +252,11 @@ def exact(task: Task) -> Rounds:
     spreads = chains.spreads[columns]
     if constant := [task.names[g] for g in np.flatnonzero(spreads == 0).tolist()]:
         task.notices.add(CONSTANT, names=constant)
-    shrinkage = goal.shrinkage and goal.shrinkage.among(columns, task.space.width)
-    full_goal = SearchGoal(goal.objective, shrinkage)
+    full_goal = goal
+    if goal.shrinkage:  # of all features only the tuned ones count
+        anchor, scale = np.zeros((2, task.space.width))
+        anchor[columns], scale[columns] = goal.shrinkage.anchor, goal.shrinkage.scale
+        full_goal = replace(goal, shrinkage=Shrinkage(anchor, scale, goal.shrinkage.price))
 
     def on_pool(weights: Floats) -> Optimum:
         # without notices: a feature may be constant on the first pool alone
@@ -263,8 +266,10 @@ def exact(task: Task) -> Rounds:
         full = task.full(weights)
         found = task.saved.optimum(
             (chains.chains, chains.gaps, full, full_goal, columns, bounds),
-            lambda: document_ascent(
-                chains, full, full_goal, features=columns, notices=task.notices, bounds=bounds
+            lambda: coordinates(
+                DocumentPoint(
+                    chains, full, full_goal, features=columns, notices=task.notices, bounds=bounds
+                )
             ),
         )
         moved = found.weights[columns]

@@ -21,7 +21,7 @@ from rerank.tuning.exact.envelope import MOST_BREAKS, DocumentEnvelope, document
 from rerank.tuning.goal import EVERYWHERE, SearchGoal, SearchLine
 from rerank.tuning.objective import Sums
 from rerank.tuning.pool import TuningSet
-from rerank.tuning.tuners.ascent import Bounds, Optimum, Point, coordinates
+from rerank.tuning.tuners.ascent import Bounds, Point
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,40 +143,25 @@ def _envelopes(
     return found
 
 
-def document_ascent(
-    documents: ChainSet,
-    start: NDArray[np.float64],
-    goal: SearchGoal,
-    *,
-    features: NDArray[np.int64],
-    notices: Notices,
-    bounds: Bounds | None = None,
-) -> Optimum:
-    """The local optimum of coordinate ascent from weights `start` (F,) within bounds.
+class DocumentPoint(Point):
+    """A point on documents, with the scores of their candidates alone.
 
     features: those that are tuned; of these only features that vary in some sentence move. No step
     is taken that does not gain when the documents are decoded. O(n) and `document_envelope` of
     each document for each search, and Viterbi search for each step taken.
     """
-    moving = features[documents.spreads[features] > 0]
-    point = DocumentPoint(documents, start, goal, moving, notices=notices, bounds=bounds)
-    coordinates(point)
-    return point.optimum()
-
-
-class DocumentPoint(Point):
-    """A point on documents, with the scores of their candidates alone."""
 
     def __init__(
         self,
         documents: ChainSet,
         weights: NDArray[np.float64],
         goal: SearchGoal,
-        features: NDArray[np.int64],
         *,
+        features: NDArray[np.int64],
         notices: Notices,
-        bounds: Bounds | None = None,
+        bounds: Bounds,
     ) -> None:
+        features = features[documents.spreads[features] > 0]
         self.documents, self.notices = documents, notices
         weights = weights.astype(np.float64)
         self._unaries = documents.unaries(weights)

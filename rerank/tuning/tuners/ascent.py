@@ -136,13 +136,9 @@ class Point(ABC):
         self.move()
         return True
 
-    def optimum(self) -> Optimum:
-        """The point as a result."""
-        return Optimum(self.weights, self.sums.sum(axis=0), self.value, self.searches)
 
-
-def coordinates(point: Point) -> None:
-    """Take two best steps of all features, then every gain, feature by feature.
+def coordinates(point: Point) -> Optimum:
+    """The local optimum after two best steps of all features, then every gain, feature by feature.
 
     The first steps decide in which basin the search ends, so they are chosen with care.
     """
@@ -152,15 +148,16 @@ def coordinates(point: Point) -> None:
         best = max(axes, key=lambda axis: steps[axis].value, default=None)
         if best is None or not point.take(best, steps[best]):
             break
-    in_turn(point)
+    return in_turn(point)
 
 
-def in_turn(point: Point) -> None:
-    """Take every gain, feature by feature, until no feature gains or the point is exhausted."""
+def in_turn(point: Point) -> Optimum:
+    """The local optimum after every gain, feature by feature; or where the point is exhausted."""
     axis = idle = 0
     while idle < len(point.features) and point.searches < point.most_searches:
         idle = 0 if point.take(axis, point.search(axis)) else idle + 1
         axis = (axis + 1) % len(point.features)
+    return Optimum(point.weights, point.sums.sum(axis=0), point.value, point.searches)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,8 +281,8 @@ class PoolPoint(Point):
         self._choices, self._next_choices = self._next_choices, self._choices
 
 
-Strategy: TypeAlias = Callable[[Point], None]
-"""Moves a point until nothing gains, or it is exhausted."""
+Strategy: TypeAlias = Callable[[Point], Optimum]
+"""Moves a point to an optimum, where nothing gains, or until it is exhausted."""
 
 
 @njit(cache=True, nogil=True)

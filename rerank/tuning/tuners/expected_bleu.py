@@ -49,31 +49,21 @@ def _maxima(space: StandardisedPool, point: NDArray[np.float64]) -> Iterator[NDA
     """The maxima (H,) under falling penalties, each reached from the one before."""
     from scipy.optimize import minimize
 
-    memory = space.pool.store.working(space.pool.fixed.shape, np.float64)
+    pool, rows = space.pool, space.rows
+    probabilities = pool.store.working(pool.fixed.shape, np.float64)
     bounds = [(least, np.inf) for least in space.bounds]
 
     def loss(point: NDArray[np.float64], l2: float) -> tuple[float, NDArray[np.float64]]:
-        value, gradient = log_expected_bleu(space, point, memory)
+        """L2 / 2 · |w|² − log B(E) at a point (H,), and its gradient (H,). O(n H)."""
+        sums, slopes, gradient = np.full(WIDTH, _FLOOR), np.empty(WIDTH), np.zeros_like(point)
+        _expect(pool.offsets, rows, pool.statistics, point, (probabilities, sums))
+        value = float(log_bleu(sums, slopes))
+        _differentiate(pool.offsets, rows, pool.statistics, (probabilities, slopes), gradient)
         return l2 / 2 * float((point**2).sum()) - value, l2 * point - gradient
 
     for l2 in PENALTIES:
         point = minimize(loss, point, args=(l2,), jac=True, method="L-BFGS-B", bounds=bounds).x
         yield point
-
-
-def log_expected_bleu(
-    space: StandardisedPool, point: NDArray[np.float64], memory: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Natural logarithm of expected BLEU (0..1) at a point (H,), and its gradient (H,).
-
-    `memory` (n,) is filled with the probabilities of the candidates. O(n H).
-    """
-    pool = space.pool
-    sums, slopes, gradient = np.full(WIDTH, _FLOOR), np.empty(WIDTH), np.zeros_like(point)
-    _expect(pool.offsets, space.rows, pool.statistics, point, (memory, sums))
-    value = float(log_bleu(sums, slopes))
-    _differentiate(pool.offsets, space.rows, pool.statistics, (memory, slopes), gradient)
-    return value, gradient
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

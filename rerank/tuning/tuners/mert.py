@@ -151,8 +151,7 @@ class _Search:
         point = PoolPoint(
             self.axes, start, self.goal, bounds=self.bounds, most_searches=most_searches
         )
-        strategy(point)
-        found = point.optimum()
+        found = strategy(point)
         self.report(found)
         return found
 
