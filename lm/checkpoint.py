@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -31,7 +32,6 @@ from lm.shards import (
     read_manifest,
     read_verified,
     replace,
-    sha256,
     sweep,
     write_tensors,
 )
@@ -152,7 +152,7 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
     model.load_state_dict(state, strict=False)
     identity = [content["config"], content["shards"], content["vocabulary"]]
     identity += [digests] if side else []
-    digest = sha256(json.dumps(identity, sort_keys=True).encode())
+    digest = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     about = content.get("about")
     about = about if isinstance(about, dict) else {}
     return SavedModel(model.to(device).eval(), vocabulary, digest[:16], about, side)
@@ -199,7 +199,7 @@ def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
     """Write a vocabulary under its digest, which a manifest in the same folder names."""
     words = json.dumps([word.decode() for word in vocabulary.words], ensure_ascii=False)
     raw = words.encode() + b"\n"
-    digest = sha256(raw)
+    digest = sha256(raw).hexdigest()
     replace(folder / _VOCABULARY.format(digest), raw)
     return digest
 

@@ -9,7 +9,6 @@ value of the manifest has another type than the one that was written.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -49,7 +49,7 @@ def write_tensors(
     shards: list[dict[str, str]] = []
     for group in _groups(tensors):
         raw = save({name: tensor.detach().cpu().contiguous() for name, tensor in group.items()})
-        digest = sha256(raw)
+        digest = sha256(raw).hexdigest()
         name = f"{stem}-{digest[:12]}.safetensors"
         replace(manifest.with_name(name), raw)
         shards.append({"file": name, "sha256": digest})
@@ -178,11 +178,6 @@ def _joined(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {stem: t[0] if len(t) == 1 else torch.cat(t) for stem, t in ordered.items()}
 
 
-def sha256(raw: bytes) -> str:
-    """Digest in hexadecimal."""
-    return hashlib.sha256(raw).hexdigest()
-
-
 def is_digest(text: object) -> TypeGuard[str]:
     """Whether a value is a SHA-256 in hexadecimal."""
     return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
@@ -228,7 +223,7 @@ def _readable(path: Path) -> Iterator[None]:
 def read_verified(path: Path, digest: str, limit: int) -> bytes:
     """`read_file` of a file with this digest; ModelError if its digest is another."""
     raw = read_file(path, limit)
-    found = sha256(raw)
+    found = sha256(raw).hexdigest()
     if found != digest:
         raise ModelError(
             f"{path}: digest differs: expected {digest[:12]}…, found {found[:12]}…; "

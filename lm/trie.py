@@ -138,9 +138,8 @@ def build(candidates: Candidates, rows: Indices, roots: Indices, n_roots: int) -
 
     A candidate may stand below several roots. O(tokens) time and memory, compiled.
     """
-    found = _build(candidates.tokens, candidates.offsets, rows, roots, n_roots)
-    levels, parent, token, root, end = found
-    return Forest(tuple(levels.tolist()), parent, token, root, end)
+    levels, *columns = _build(candidates.tokens, candidates.offsets, rows, roots, n_roots)
+    return Forest(tuple(levels.tolist()), *columns)
 
 
 def _end_to_end(offsets: Sequence[Indices]) -> Indices:

@@ -266,9 +266,10 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
 
 def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     """The figures of the text under a trained model; each process of `torchrun` gets all."""
-    from lm import evaluation
     from lm.corpus import with_last_words_twice
     from lm.document_cache import WithDocumentCache
+    from lm.evaluation import Tags
+    from lm.evaluation import perplexity as measure
     from lm.side_information import information_of
     from rerank.formats.translations import check_files
     from rerank.scorers.models import broken_models, open_model
@@ -295,13 +296,11 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     model = saved.model
     if options.document_cache is not None:
         model = WithDocumentCache(model, options.document_cache)
-    per_document = options.per_document
-    measure = evaluation.perplexity_by_document if per_document else evaluation.perplexity
     corpus, *others = columns
-    tags = evaluation.Tags(others[0].tokens.astype("int64"), names) if others else None
+    tags = Tags(others[0].tokens.astype("int64"), names) if others else None
     read = (*files.all, *([] if options.tags is None else [options.tags]))
     with broken_models(lm), _share(read) as share:
-        return measure(model, corpus, tags=tags, share=share)
+        return measure(model, corpus, per_document=options.per_document, tags=tags, share=share)
 
 
 @contextmanager
