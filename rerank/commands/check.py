@@ -20,7 +20,7 @@ from rerank.values import FILE, FOLDER, TEXT, Pair
 if TYPE_CHECKING:
     from rerank.commands.findings import CleanCopies, Findings
     from rerank.commands.lists import Lists
-    from rerank.commands.survey import Summary
+    from rerank.commands.survey import ListSurvey
     from rerank.files.paths import FilePath
 
 
@@ -91,7 +91,7 @@ class CheckResult:
     """
 
     findings: Findings
-    summary: Summary | None
+    summary: ListSurvey | None
     strict: bool = False
     copies: CleanCopies | None = None
 

@@ -84,24 +84,106 @@ class BleuScores:
     signature: str
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What k-best lists hold.
+class ListSurvey:
+    """Figures of k-best lists, to which documents are added; reports what it finds about them.
 
-    form: format of the list; lengths: of documents, in sentences, None where nothing tells them; k:
-    of each sentence (T,), 0 where there are no candidates.
+    name: of the lists; references: [sentence][file] of all sentences, or nothing; tokenize: for
+    BLEU. Of all lists, once they are finished: form: their format; lengths: of documents, in
+    sentences, None where nothing tells them; k: of each sentence (T,), 0 without candidates.
     """
 
-    name: str
     form: str
     lengths: Sequence[int] | None
     k: NDArray[np.int64]
-    features: tuple[FeatureRange, ...]
-    sparse: int
-    duplicates: int
-    empty: int
-    models: Sequence[KnownWords]
+    features: Sequence[FeatureRange]
     bleu: BleuScores | None
+
+    def __init__(
+        self,
+        name: str,
+        references: Sequence[Sequence[bytes]],
+        models: Sequence[KnownWords],
+        findings: Findings,
+        *,
+        tokenize: str,
+    ) -> None:
+        self.name, self.models, self.sparse = name, models, set[str]()
+        self.duplicates, self.empty = 0, 0
+        self._references, self._findings, self._tokenize = references, findings, tokenize
+        self._counts: list[NDArray[np.int64]] = []
+        self._labels: tuple[Label, ...] = ()
+        # (F,) of each document: smallest and largest values, and whether they vary in a list
+        self._ranges: list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]] = []
+        self._firsts: list[bytes] = []
+        self._spelling = Spelling()
+        self._statistics: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+
+    def add(self, kbest: KBest) -> None:
+        """Add a document's lists."""
+        self._counts.append(kbest.counts)
+        if kbest.n:
+            starts = offsets_of(kbest.counts[kbest.counts > 0])[:-1]
+            least = np.minimum.reduceat(kbest.dense, starts, axis=0)
+            most = np.maximum.reduceat(kbest.dense, starts, axis=0)
+            self._labels = self._labels or kbest.labels
+            varies = np.any(least < most, axis=0)
+            self._ranges.append((least.min(axis=0), most.max(axis=0), varies))
+            self.sparse.update(kbest.sparse.names)
+        for model in self.models:
+            for row in range(kbest.n):
+                model.counts.add(kbest.tokens(row), model.ids)
+        if not self._references:
+            return
+        rows = map(kbest.rows, range(len(kbest)))
+        firsts = [kbest.text(own[0]) if own else b"" for own in rows]
+        self._firsts += firsts
+        self._spelling.add(kbest.texts.to_list(), map(kbest.line_number, range(kbest.n)))
+        from rerank.metrics.bleu import Bleu, list_extremes
+
+        metric = Bleu(self._tokenize)
+        targets = self._references[kbest.first : kbest.first + len(kbest)]
+        best = list_extremes([kbest], targets, metric).best
+        self._statistics.append((metric.statistics([[one] for one in firsts], targets), best))
+
+    def finish(self, form: str, documents: Documents | None) -> ListSurvey | None:
+        """The figures of all lists, None if they have no candidates; warns of what is odd.
+
+        form: format of the list; documents: None where nothing tells them.
+        """
+        self.k = np.concatenate(self._counts) if self._counts else np.zeros(0, np.int64)
+        if not self.k.any():
+            return None
+        self.form = form
+        self.lengths = None if documents is None else np.diff(documents.starts).tolist()
+        least, most, varies = map(np.array, zip(*self._ranges, strict=True))
+        low, high = least.min(axis=0).tolist(), most.max(axis=0).tolist()
+        vary = np.any(varies, axis=0).tolist()
+        ranges = zip(column_names(self._labels), low, high, vary, strict=True)
+        self.features = [FeatureRange(n, a, b, not v and a == b, not v) for n, a, b, v in ranges]
+        self.duplicates = self._findings.count_of(DUPLICATE)
+        self.empty = self._findings.count_of(EMPTY)
+        for model in self.models:
+            model.counts.warn(model.name, model.about, self._findings, source=self.name)
+        self.bleu = self._bleu() if self._statistics else None
+        return self
+
+    def _bleu(self) -> BleuScores:
+        """BLEU of the first candidates and the oracle.
+
+        Warns where texts and references differ in escaping or normal form, or not at all.
+        """
+        from rerank.metrics.bleu import Bleu, corpus_bleu
+
+        targets = self._references[: len(self._firsts)]
+        expected = Spelling()
+        expected.add(line for sentence in targets for line in sentence)
+        note_spelling(self._spelling, expected, self._findings, source=self.name, of_lists=True)
+        note_identity(self._firsts, targets, self._findings, source=self.name)
+        first, oracle = (
+            float(corpus_bleu(np.concatenate(rows).sum(axis=0)))
+            for rows in zip(*self._statistics, strict=True)
+        )
+        return BleuScores(first, oracle, Bleu(self._tokenize).signature(len(targets[0])))
 
     @property
     def sizes(self) -> tuple[int, float, int]:
@@ -112,7 +194,7 @@ class Summary:
         return int(some.min()), float(np.median(some)), int(some.max())
 
     def to_dict(self) -> dict[str, object]:
-        """The summary as JSON values, numbers unrounded."""
+        """The figures as JSON values, numbers unrounded."""
         least, median, most = self.sizes
         return {
             "file": self.name,
@@ -123,7 +205,7 @@ class Summary:
             "candidates": int(self.k.sum()),
             "k": {"min": least, "median": median, "max": most},
             "features": [asdict(feature) for feature in self.features],
-            "sparse_features": self.sparse,
+            "sparse_features": len(self.sparse),
             "duplicates": self.duplicates,
             "empty": self.empty,
             "oov": [
@@ -139,7 +221,7 @@ class Summary:
         }
 
     def to_text(self) -> str:
-        """The summary as a few lines and a table of the features."""
+        """The figures as a few lines and a table of the features."""
         least, median, most = self.sizes
         gaps = int((self.k == 0).sum())
         documents = "unknown; decode and tune-mert need --docs FILE or --no-docs each|one"
@@ -170,108 +252,8 @@ class Summary:
             (one.name, one.min, one.max, kinds[one.constant, one.constant_in_lists])
             for one in self.features
         ]
-        sparse = f"{self.sparse:,} sparse features\n" if self.sparse else ""
+        sparse = f"{len(self.sparse):,} sparse features\n" if self.sparse else ""
         return f"{lines}\n\n{Table(columns, ranges).to_text()}\n{sparse}"
-
-
-class ListSurvey:
-    """Collects the figures of lists, and reports what it finds about them.
-
-    name: of the lists; references: [sentence][file] of all sentences, or nothing; tokenize: for
-    BLEU.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        references: Sequence[Sequence[bytes]],
-        models: Sequence[KnownWords],
-        findings: Findings,
-        *,
-        tokenize: str,
-    ) -> None:
-        self._name, self._models, self._findings = name, models, findings
-        self._references, self._tokenize = references, tokenize
-        self._counts: list[NDArray[np.int64]] = []
-        self._labels: tuple[Label, ...] = ()
-        self._sparse = set[str]()
-        # (F,) of each document: smallest and largest values, and whether they vary in a list
-        self._ranges: list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]] = []
-        self._firsts: list[bytes] = []
-        self._spelling = Spelling()
-        self._statistics: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-
-    def add(self, kbest: KBest) -> None:
-        """Add a document's lists."""
-        self._counts.append(kbest.counts)
-        if kbest.n:
-            starts = offsets_of(kbest.counts[kbest.counts > 0])[:-1]
-            least = np.minimum.reduceat(kbest.dense, starts, axis=0)
-            most = np.maximum.reduceat(kbest.dense, starts, axis=0)
-            self._labels = self._labels or kbest.labels
-            varies = np.any(least < most, axis=0)
-            self._ranges.append((least.min(axis=0), most.max(axis=0), varies))
-            self._sparse.update(kbest.sparse.names)
-        for model in self._models:
-            for row in range(kbest.n):
-                model.counts.add(kbest.tokens(row), model.ids)
-        if not self._references:
-            return
-        rows = map(kbest.rows, range(len(kbest)))
-        firsts = [kbest.text(own[0]) if own else b"" for own in rows]
-        self._firsts += firsts
-        self._spelling.add(kbest.texts.to_list(), map(kbest.line_number, range(kbest.n)))
-        from rerank.metrics.bleu import Bleu, list_extremes
-
-        metric = Bleu(self._tokenize)
-        targets = self._references[kbest.first : kbest.first + len(kbest)]
-        best = list_extremes([kbest], targets, metric).best
-        self._statistics.append((metric.statistics([[one] for one in firsts], targets), best))
-
-    def summary(self, form: str, documents: Documents | None) -> Summary | None:
-        """The figures of all lists, None if they have no candidates; warns of what is odd.
-
-        form: format of the list; documents: None where nothing tells them.
-        """
-        k = np.concatenate(self._counts) if self._counts else np.zeros(0, np.int64)
-        if not k.any():
-            return None
-        least, most, varies = map(np.array, zip(*self._ranges, strict=True))
-        low, high = least.min(axis=0).tolist(), most.max(axis=0).tolist()
-        vary = np.any(varies, axis=0).tolist()
-        ranges = zip(column_names(self._labels), low, high, vary, strict=True)
-        for model in self._models:
-            model.counts.warn(model.name, model.about, self._findings, source=self._name)
-        return Summary(
-            name=self._name,
-            form=form,
-            lengths=None if documents is None else np.diff(documents.starts).tolist(),
-            k=k,
-            features=tuple(FeatureRange(n, a, b, not v and a == b, not v) for n, a, b, v in ranges),
-            sparse=len(self._sparse),
-            duplicates=self._findings.count_of(DUPLICATE),
-            empty=self._findings.count_of(EMPTY),
-            models=self._models,
-            bleu=self._bleu() if self._statistics else None,
-        )
-
-    def _bleu(self) -> BleuScores:
-        """BLEU of the first candidates and the oracle.
-
-        Warns where texts and references differ in escaping or normal form, or not at all.
-        """
-        from rerank.metrics.bleu import Bleu, corpus_bleu
-
-        targets = self._references[: len(self._firsts)]
-        expected = Spelling()
-        expected.add(line for sentence in targets for line in sentence)
-        note_spelling(self._spelling, expected, self._findings, source=self._name, of_lists=True)
-        note_identity(self._firsts, targets, self._findings, source=self._name)
-        first, oracle = (
-            float(corpus_bleu(np.concatenate(rows).sum(axis=0)))
-            for rows in zip(*self._statistics, strict=True)
-        )
-        return BleuScores(first, oracle, Bleu(self._tokenize).signature(len(targets[0])))
 
 
 class WeightedTotals:
@@ -342,8 +324,8 @@ def examine(
     documents: Documents | None = None,
     *,
     tokenize: str = "none",
-) -> tuple[Findings, Summary | None]:
-    """Findings about files that can be read twice, and a summary of lists that can be read.
+) -> tuple[Findings, ListSurvey | None]:
+    """Findings about files that can be read twice, and the figures of lists that can be read.
 
     documents: of the run, if they are known already. Memory: a document, the first candidates and
     the references.
@@ -369,7 +351,7 @@ def examine(
             survey.add(kbest)
             totals.add(kbest)
     totals.report()
-    return findings, survey.summary(form, documents if known else None)
+    return findings, survey.finish(form, documents if known else None)
 
 
 # Which line belongs to which sentence

@@ -288,12 +288,8 @@ class KBest:
         """
         present = np.flatnonzero(self.counts)
         places = self.offsets[present + 1]
-        own = self.texts.to_list()
-        joined = [
-            line
-            for t, start, stop in zip(present.tolist(), self.offsets[present], places, strict=True)
-            for line in (*own[start:stop], texts[t])
-        ]
+        added = [texts[t] for t in present.tolist()]
+        joined = np.insert(np.array(self.texts.to_list(), object), places, added).tolist()
         nothing = np.zeros((len(places), self.dense.shape[1]))
         return replace(
             self,
