@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Literal, Protocol
 
 from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet, Role
 from rerank.errors import UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.tokens import chunks
 from rerank.notices import Notice, Notices
 from rerank.registry import DOCUMENT_FORMATS
 
@@ -158,13 +159,7 @@ def formats() -> list[DocumentFormat]:
 
 def _head_of(lines: Iterator[bytes]) -> list[bytes]:
     """The first lines of a file."""
-    head, size = list[bytes](), 0
-    for line in lines:
-        head.append(line)
-        size += len(line) + 1
-        if len(head) == _HEAD_LINES or size > _HEAD_BYTES:
-            break
-    return head
+    return next(chunks(islice(lines, _HEAD_LINES), _HEAD_BYTES), [])
 
 
 # Test sets of sacrebleu

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
 from rerank.errors import InputError, UsageError
@@ -211,10 +211,7 @@ class Sizes(DocumentIds):
 
 def _of_sizes(sizes: dict[str, int]) -> Documents:
     """Documents of these numbers of sentences, in order."""
-    starts = [0]
-    for size in sizes.values():
-        starts.append(starts[-1] + size)
-    return Documents(tuple(sizes), tuple(starts))
+    return Documents(tuple(sizes), (0, *accumulate(sizes.values())))
 
 
 class Spans(DocumentIds):

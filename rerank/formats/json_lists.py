@@ -58,7 +58,7 @@ from rerank.formats.json_objects import (
     text_of,
 )
 from rerank.formats.row_builder import CollectedFormat, ReadOnlyFormat, RowBuilder
-from rerank.formats.tokens import Place, plain_name
+from rerank.formats.tokens import Place, chunks, plain_name
 from rerank.notices import Notices
 from rerank.text import LARGEST
 
@@ -505,15 +505,12 @@ class MlmScoring(ReadOnlyFormat):
 
 def _whole(lines: Iterable[bytes], source: str) -> bytes:
     """All lines; InputError for more than 1 GiB."""
-    found: list[bytes] = []
-    size = 0
-    for line in lines:
-        found.append(line)
-        size += len(line) + 1
-        if size > _MOST:
-            raise InputError(
-                "expected at most 1 GiB of JSON in one object, found more; split the file",
-                source=source,
-                line=len(found),
-            )
-    return b"\n".join(found)
+    found = next(chunks(lines, _MOST), [])
+    content = b"\n".join(found)
+    if len(content) >= _MOST:
+        raise InputError(
+            "expected at most 1 GiB of JSON in one object, found more; split the file",
+            source=source,
+            line=len(found),
+        )
+    return content
