@@ -71,9 +71,8 @@ def weights(options: WeightsOptions) -> None:
         if base is None:
             content = to_bytes(read, options.to, notices)
         else:
-            lines = read_base(base, notices)
-            new = merged(lines, read.dense, read.sparse, read.alpha, notices, source=display(base))
-            content = b"".join(line + b"\n" for line in new)
+            parts, lines = (read.dense, read.sparse, read.alpha), read_base(base, notices)
+            content = merged(lines, *parts, notices, source=display(base))
         inputs.check()
         with atomic(options.out) as file:
             file.write(content)

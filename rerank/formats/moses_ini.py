@@ -226,8 +226,8 @@ def merged(
     notices: Notices,
     *,
     source: str = "",
-) -> list[bytes]:
-    """Lines of a moses.ini in which weights are replaced, without loss of precision.
+) -> bytes:
+    """Content of a moses.ini of these lines with other weights, without loss of precision.
 
     All other bytes are kept, in `[weight]` too. A comment `# alpha: v` is replaced, or added before
     the section. A feature that the section lacks is appended to it, with a notice. InputError if
@@ -271,7 +271,7 @@ def merged(
         new[scales[0]] = comment
     elif alpha is not None:
         new.insert(inside[0], comment)
-    return new
+    return b"".join(line + b"\n" for line in new)
 
 
 def _scales(lines: Sequence[bytes], name: str = "alpha") -> list[int]:

@@ -394,11 +394,7 @@ def _note_mixed_references(
 ) -> None:
     """Add a notice for each reference file with Moses' escapes, if another one has none."""
     escapes = [
-        [
-            (n, found[0].decode())
-            for n, line in enumerate(lines, 1)
-            if (found := ESCAPE.findall(line))
-        ]
+        [(n, match[0]) for n, line in enumerate(lines, 1) if (match := ESCAPE.search(line))]
         for lines in files
     ]
     if all(escapes):
@@ -407,8 +403,8 @@ def _note_mixed_references(
         if found:
             line, escape = found[0]
             notices.add(
-                f"mixed escaping: this reference contains {escape} and similar, another one does "
-                f"not; unescape it with Moses' {UNESCAPE}",
+                f"mixed escaping: this reference contains {escape.decode()} and similar, another "
+                f"one does not; unescape it with Moses' {UNESCAPE}",
                 source=name,
                 line=line,
                 count=len(found),

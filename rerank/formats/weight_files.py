@@ -298,8 +298,7 @@ def write_weights(
     kind = kind_of(path, merged=base is not None)
     if base is not None:
         dense, sparse = weights.dense, weights.sparse
-        lines = merged(base, dense, sparse, weights.alpha, notices or Notices())
-        content = b"".join(line + b"\n" for line in lines)
+        content = merged(base, dense, sparse, weights.alpha, notices or Notices())
     else:
         content = to_json(weights) if kind == ".json" else to_ini(weights)
     with atomic(path) as file:
