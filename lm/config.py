@@ -56,12 +56,15 @@ def check_values(record: Any) -> None:
             raise ValueError(more["refusal"].format(value))
 
 
-# what is said of the size of a layer, and of that of a vocabulary of side information
+def _side_words(lacks: str) -> Any:
+    """A field that is the size of a vocabulary of side information; lacks: as of `setting`."""
+    refusal = f"side information has 3 to {MOST:,} words, not {{}}"
+    limits = {"range": (_SPECIAL, MOST), "refusal": refusal}
+    return field(default=None, metadata={**limits, "lacks": lacks})
+
+
+# what is said of the size of a layer
 _COLUMNS: dict[str, Any] = {"range": (1, WIDEST), "refusal": "a model has sizes of 1 to 65,536"}
-_WORDS: dict[str, Any] = {
-    "range": (_SPECIAL, MOST),
-    "refusal": f"side information has 3 to {MOST:,} words, not {{}}",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +175,8 @@ class Config:
         noun="recurrence",
         lacks="choice of a recurrence over sentences, found {!r}",
     )
-    source_words: int | None = field(
-        default=None,
-        metadata={**_WORDS, "lacks": "source sentences, found a vocabulary of {} words of theirs"},
+    source_words: int | None = _side_words(
+        "source sentences, found a vocabulary of {} words of theirs"
     )
     source_context: str | None = setting(
         None,
@@ -184,9 +186,7 @@ class Config:
         choices=tuple(SOURCE_CONTEXTS),
         lacks="source sentences, found the choice {!r} of them",
     )
-    relation_labels: int | None = field(
-        default=None, metadata={**_WORDS, "lacks": "discourse relations, found {} labels of them"}
-    )
+    relation_labels: int | None = _side_words("discourse relations, found {} labels of them")
     thought: int | None = setting(
         None,
         "Size of the thought vector of clstm-thought and hlstm [default: an eighth of --hidden].",
@@ -218,10 +218,7 @@ class Config:
         choices=tuple(RELATION_CLASSIFIERS),
         lacks="classifier of discourse relations, found {!r}",
     )
-    topic_labels: int | None = field(
-        default=None,
-        metadata={**_WORDS, "lacks": "topics given by a file, found {} labels of them"},
-    )
+    topic_labels: int | None = _side_words("topics given by a file, found {} labels of them")
 
     def __post_init__(self) -> None:
         units = self.hidden if self.attention is None else self.attention
