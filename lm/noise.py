@@ -109,6 +109,10 @@ class Noise:
             shape = len(positions.last), x.shape[1]
             mask = dropout_mask(shape, self.locked_dropout, self.generator)
             x = x * mask[positions.context]
+        return self.drop(x)
+
+    def drop(self, x: Tensor) -> Tensor:
+        """Values of any shape, with dropout of single numbers."""
         if self.dropout == 0.0:
             return x
         keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.dropout

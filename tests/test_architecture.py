@@ -105,6 +105,24 @@ def test_modules_import_each_other_in_no_circle() -> None:
     assert sorted(reached) == []
 
 
+DOORS = {"__init__.py", "__main__.py", "api.py"}
+ROOMS = ("commands", "report", "tuning", "scorers", "metrics", "formats", "corpus", "files")
+
+
+def test_a_room_imports_only_rooms_below_it() -> None:
+    """The order of rooms is that of CONTRIBUTING.md; modules beside the rooms know only `files`."""
+    order = {room: n for n, room in enumerate(ROOMS)}
+    above = [
+        f"{name}:{line} imports {module}"
+        for name, tree in TREES.items()
+        if name.startswith("rerank/") and name.split("/")[1] not in DOORS
+        for own in [order.get(name.split("/")[1], len(ROOMS) - 1)]
+        for module, line in imports(tree, inside_functions=True)
+        if module.startswith("rerank.") and order.get(module.split(".")[1], own) < own
+    ]
+    assert above == []
+
+
 def test_every_option_that_a_message_names_exists() -> None:
     options = {"--version", "--help"}
     for path in (ROOT / "tests" / "golden" / "help").iterdir():
