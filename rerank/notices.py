@@ -9,8 +9,9 @@ counted as well (`rerank.commands.findings`).
 from __future__ import annotations
 
 import logging
+import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,16 +21,37 @@ from rerank.text import printable
 NAMED = 5  # names in a warning
 Printer: TypeAlias = Callable[[str], None]  # prints a line about a run
 log = logging.getLogger("rerank")  # lines about a run, unless the caller prints them
+_NAME_WORDS = 4  # at most, in the name of a kind
+_NEVER_LAST = re.compile("(-(a|an|the|of|to|in|by|for|as|that|than|with|is|are|not|and|or))+$")
+
+
+def kind_name(kind: str) -> str:
+    """The name of a kind of warning, for `--allow`: the first words of its phrase.
+
+    >>> kind_name("feature without weight; 0.5 is used")
+    'feature-without-weight'
+    """
+    phrase = re.split(r"[;:,(]", kind.lower(), maxsplit=1)[0]
+    return _NEVER_LAST.sub("", "-".join(re.findall("[a-z]+", phrase)[:_NAME_WORDS]))
+
+
+def is_allowed(kind: str, allowed: Collection[str]) -> bool:
+    """Whether `--allow` names a kind, by its name or the first words of it."""
+    return any(f"{kind_name(kind)}-".startswith(f"{name}-") for name in allowed)
 
 
 @dataclass(slots=True)
 class Notice:
-    """One kind of warning: how often it occurred, where first, and the names that it is about."""
+    """One kind of warning: how often it occurred, where first, and the names that it is about.
+
+    asked: whether it is about what the user has asked for by an option.
+    """
 
     kind: str
     first: str
     count: int = 0
     names: list[str] = field(default_factory=list)
+    asked: bool = False
 
     def to_text(self) -> str:
         """What was found: `feature without weight, counted as 0: LM0, TM0, WP0, …`."""
@@ -38,10 +60,14 @@ class Notice:
 
 
 class Notices:
-    """Warnings of a run, counted by kind."""
+    """Warnings of a run, counted by kind.
 
-    def __init__(self, *, strict: bool = False) -> None:
-        self.strict = strict
+    strict: whether they are errors, but for those about what an option asks for, and for the kinds
+    that are `allowed`.
+    """
+
+    def __init__(self, *, strict: bool = False, allowed: Collection[str] = ()) -> None:
+        self.strict, self.allowed = strict, allowed
         self._by_kind: dict[str, Notice] = {}
 
     def add(
@@ -52,16 +78,22 @@ class Notices:
         line: int | None = None,
         count: int = 1,
         names: Sequence[str] = (),
+        asked: bool = False,
     ) -> None:
         """Count a warning; `kind` is a phrase: what was found and, where there is one, the cure.
 
         names: what the warning is about, such as features; each counts once, and `count` does not.
+        asked: whether an option asks for what is warned of, so that `strict` accepts it.
         """
-        if self.strict:
-            text = Notice(kind, "", names=list(names)).to_text()
-            raise InputError(f"{text} (an error under --strict)", source=source, line=line)
+        if self.strict and not asked and not is_allowed(kind, self.allowed):
+            text, name = Notice(kind, "", names=list(names)).to_text(), kind_name(kind)
+            raise InputError(
+                f"{text} (an error under --strict; --allow {name} accepts it)",
+                source=source,
+                line=line,
+            )
         where = source if line is None else f"{source}:{line}"
-        notice = self._by_kind.setdefault(kind, Notice(kind, where))
+        notice = self._by_kind.setdefault(kind, Notice(kind, where, asked=asked))
         new = [name for name in names if name not in notice.names]
         notice.count += len(new) if names else count
         notice.names += new
@@ -82,9 +114,10 @@ class Notices:
         return iter(self._by_kind.values())
 
     def lines(self) -> list[str]:
-        """One line per kind: `12 x CRLF line ends, first at dev.kbest:1`."""
+        """One line per kind: `12 x CRLF line ends, first at dev.kbest:1 [crlf-line-ends]`."""
         return [
-            f"{n.count} x {n.to_text()}" + (f", first at {n.first}" if n.first else "")
+            f"{n.count} x {n.to_text()}{f', first at {n.first}' * bool(n.first)} "
+            f"[{kind_name(n.kind)}]"
             for n in self
         ]
 
@@ -104,10 +137,11 @@ class PythonWarnings(Notices):
         line: int | None = None,
         count: int = 1,
         names: Sequence[str] = (),
+        asked: bool = False,
     ) -> None:
         """Count a warning, and issue it if it is the first of its kind."""
         known = kind in self._by_kind
-        super().add(kind, source=source, line=line, count=count, names=names)
+        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
         if not known:
             notice = self._by_kind[kind]
             text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()

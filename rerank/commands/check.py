@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rerank.commands.run import ListFiles, Messages, ReferenceFiles, form_option, print_result
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
 from rerank.errors import InputError, UsageError
+from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, FOLDER, TEXT, Pair
 
@@ -87,20 +88,27 @@ class CheckOptions:
 class CheckResult:
     """Findings about the files of a run, and a summary of its lists if they can be read.
 
-    strict: whether warnings fail as faults do; copies: clean ones, if any were asked for.
+    strict: whether warnings fail as faults do, but for those that options ask for and for kinds
+    that are `allowed`; copies: clean ones, if any were asked for.
     """
 
     findings: Findings
     summary: ListSurvey | None
     strict: bool = False
+    allowed: Sequence[str] = ()
     copies: CleanCopies | None = None
 
     @property
     def exit_code(self) -> int:
         """3 if the files, or else the clean copies asked for, have faults; otherwise 0."""
         findings = self.findings if self.copies is None else self.copies.findings
-        faults = any(findings.of_level(True))
-        return 3 if faults or (self.strict and findings.all) else 0
+        failures = [
+            found
+            for found in findings.all
+            if found.fault
+            or (self.strict and not found.asked and not is_allowed(found.kind, self.allowed))
+        ]
+        return 3 if failures else 0
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values, numbers unrounded."""
@@ -165,7 +173,7 @@ def check(options: CheckOptions) -> int:
     inputs = InputFiles(files)
     targets = options.copies(lists)
     check_outputs(targets.values(), files)
-    result = CheckResult(Findings(), None, options.messages.strict)
+    result = CheckResult(Findings(), None, options.messages.strict, options.messages.allow)
     with options.messages.warnings(), ExitStack() as opened:
         check_names({LM: others.lm})
         models = [
@@ -178,7 +186,8 @@ def check(options: CheckOptions) -> int:
             if lists.systems and references and lists.drop_unreferenced:
                 documents, _ = read_targets(lists, references, Findings(), lambda line: None)
                 if count := documents.n_left_out:
-                    result.findings.add(UNREFERENCED, source=display(references[0]), count=count)
+                    source = display(references[0])
+                    result.findings.add(UNREFERENCED, source=source, count=count, asked=True)
             elif lists.systems:
                 documents = own_documents(lists)
             made, *_ = made_lists(lists, result.findings, opened, documents)

@@ -26,7 +26,7 @@ from rerank.formats.decoder_lists import NamedFeatures
 from rerank.formats.moses import Moses
 from rerank.formats.table import opened
 from rerank.formats.tokens import BLANK
-from rerank.notices import Notice, Notices
+from rerank.notices import Notice, Notices, kind_name
 
 PLACES = 5  # lines named in a finding
 _KINDS = 50  # findings of a file that are listed one by one
@@ -86,7 +86,8 @@ class Finding:
     """One kind of fault or oddity in a file.
 
     fault: whether other commands refuse the file for it; message: what was found at the first
-    place, and the cure; lines: the first places, where they are known; count: of all places.
+    place, and the cure; lines: the first places, where they are known; count: of all places; kind:
+    of a warning, for --allow; asked: whether it is about what an option asks for.
     """
 
     fault: bool
@@ -94,18 +95,21 @@ class Finding:
     message: str
     lines: list[int] = field(default_factory=list)
     count: int = 0
+    kind: str = ""
+    asked: bool = False
 
     def to_text(self) -> str:
-        """`file:line: what; cure (3 times, next on lines 7, 9)`."""
+        """`file:line: what; cure (3 times, next on lines 7, 9) [kind]`."""
         where = self.source + (f":{self.lines[0]}" if self.lines else "")
         text = f"{where}: {self.message}" if where else self.message
+        kind = f" [{kind_name(self.kind)}]" if self.kind else ""
         if self.count == 1:
-            return text
+            return text + kind
         next_lines = ", ".join(map(str, self.lines[1:]))
         more = ", …" if self.count > len(self.lines) else ""
         plural = "s" if len(self.lines) > 2 or more else ""
         next_places = f", next on line{plural} {next_lines}{more}" if next_lines else ""
-        return f"{text} ({self.count:,} times{next_places})"
+        return f"{text} ({self.count:,} times{next_places}){kind}"
 
     def to_dict(self) -> dict[str, object]:
         """The finding as JSON values."""
@@ -139,13 +143,15 @@ class Findings(Notices):
         line: int | None = None,
         count: int = 1,
         names: Sequence[str] = (),
+        asked: bool = False,
     ) -> None:
         """Count a notice, with the cure for its kind; see `Notices.add`."""
-        super().add(kind, source=source, line=line, count=count, names=names)
+        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
         text = Notice(kind, "", names=list(names)).to_text()
         for start, cure in _CURES.items():
             text += f"; {cure}" if kind.startswith(start) else ""
-        self._count(False, source, text, line, len(names) or count)
+        found = self._count(False, source, text, line, len(names) or count)
+        found.kind, found.asked = kind, asked
 
     def refuse(self, fault: InputError, *, count: int = 1) -> None:
         """Count an error, and let the reader go on."""
@@ -169,12 +175,20 @@ class Findings(Notices):
     def merge(self, others: Findings) -> None:
         """Add the findings of another reading; what both have found in a file counts once."""
         for notice in others:
-            super().add(notice.kind, source=notice.first, count=notice.count, names=notice.names)
+            super().add(
+                notice.kind,
+                source=notice.first,
+                count=notice.count,
+                names=notice.names,
+                asked=notice.asked,
+            )
         for key, found in others._found.items():
             if key not in self._found or found.count > self._found[key].count:
                 self._found[key] = found
 
-    def _count(self, fault: bool, source: str, message: str, line: int | None, count: int) -> None:
+    def _count(
+        self, fault: bool, source: str, message: str, line: int | None, count: int
+    ) -> Finding:
         kind = _PARTICULARS.sub("…", message)
         if (fault, source, kind) not in self._found:
             self._kinds[fault, source] += 1
@@ -184,6 +198,7 @@ class Findings(Notices):
         found.count += count
         if line is not None and len(found.lines) < PLACES and line not in found.lines:
             found.lines.append(line)
+        return found
 
     def count_of(self, kind: str) -> int:
         """How often a notice of this kind was given."""

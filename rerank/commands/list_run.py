@@ -163,7 +163,7 @@ class ListRun(Run):
 
         Documents that fit into memory are held there, so that no other pass reads them again.
         """
-        notices = Notices(strict=self.notices.strict)
+        notices = Notices(strict=self.notices.strict, allowed=self.notices.allowed)
         candidates = words = size = 0
         held: list[NamedLists] | None = []
         for name, kbest in self.file.read(self.documents, notices, self.store):
@@ -177,7 +177,9 @@ class ListRun(Run):
         if held is not None:
             self._held = held
             for one in notices:
-                self.notices.add(one.kind, source=one.first, count=one.count, names=one.names)
+                self.notices.add(
+                    one.kind, source=one.first, count=one.count, names=one.names, asked=one.asked
+                )
         return candidates, words
 
     def read(self) -> Iterator[NamedLists]:

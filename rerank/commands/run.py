@@ -308,7 +308,20 @@ class RunOptions:
 class Messages:
     """What a command prints for its user, on standard error; the first process speaks for all."""
 
-    strict: bool = option("Treat every warning as an error (exit code 3).", default=False)
+    strict: bool = option(
+        "Treat every warning as an error (exit code 3), but for those about what another option "
+        "asks for, and those of --allow.",
+        default=False,
+    )
+    allow: tuple[str, ...] = option(
+        "Kind of warnings that --strict accepts: its name, as warnings end in it, or the first "
+        "words of the name; repeatable.",
+        type=TEXT,
+        default=(),
+        metavar="KIND",
+        rare=True,
+        needs={"strict": "without it every warning is accepted; add it"},
+    )
     quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
     verbose: bool = option(
         "Print counters of the scoring engine, too.", "-v", default=False, rare=True
@@ -335,7 +348,7 @@ class Messages:
 
         Progress of long work is shown in the block, unless the command is quiet.
         """
-        notices = Notices(strict=self.strict)
+        notices = Notices(strict=self.strict, allowed=self.allow)
         try:
             with progress_shown(not self.quiet):
                 yield notices

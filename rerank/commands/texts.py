@@ -230,6 +230,7 @@ def check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
             "blank line read as a sentence without words, as --documents equals says",
             source=display(path),
             count=empty,
+            asked=True,
         )
 
 

@@ -204,10 +204,10 @@ class _Grouping:
             )
             self.notices.refuse(fault, count=n)
             return
-        kind = "source line without hypotheses"
-        if self.options.missing == AS_SOURCE:
+        kind, asked = "source line without hypotheses", self.options.missing == AS_SOURCE
+        if asked:
             kind = "source line that is its own translation, for lack of hypotheses"
-        self.notices.add(f"{kind} (ids {named})", source=self.source, count=n)
+        self.notices.add(f"{kind} (ids {named})", source=self.source, count=n, asked=asked)
 
     def _of_source(self, rows: KBestRows) -> KBestRows:
         """The rows of sentences; `InputError` at an id outside the range of the source lines."""

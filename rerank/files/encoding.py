@@ -77,7 +77,7 @@ class Encoding:
         if self.replace:
             count = text.count(_REPLACEMENT) - block.count(_REPLACEMENT)
             kind = f"bytes that are not {self.name}, read as U+FFFD"
-            notices.add(kind, source=source, line=line, count=max(1, count))
+            notices.add(kind, source=source, line=line, count=max(1, count), asked=True)
         return text
 
 

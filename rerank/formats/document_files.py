@@ -128,7 +128,7 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
         if (one.kind, one.first) not in known:
             line = one.first.removeprefix(f"{source}:")
             place = int(line) if line.isdigit() else None
-            notices.add(one.kind, source=source, line=place, count=one.count)
+            notices.add(one.kind, source=source, line=place, count=one.count, asked=one.asked)
     return found
 
 

@@ -64,7 +64,9 @@ class _Reader(tokens.Place):
     ) -> None:
         super().__init__(source, notices, number)
         self._first = number
-        self._number = tokens.list_number(clip, partial(self.note, "infinite number, clipped"))
+        self._number = tokens.list_number(
+            clip, partial(self.note, "infinite number, clipped", asked=True)
+        )
         self._layout = grammar.layout(first)
         # lines without labels, as long as all of their numbers are positive
         self._costs = 0 if self._layout.unlabelled else None

@@ -208,7 +208,7 @@ class RowBuilder(Place):
             fault = f"expected a finite number for {name}, found {number}{cure}"
             self.notices.refuse(self.fault(fault))
             return 0.0
-        self.note(CLIPPED)
+        self.note(CLIPPED, asked=True)
         return -abs(self._clip) if number < 0 else abs(self._clip)
 
 

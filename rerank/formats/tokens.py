@@ -47,9 +47,11 @@ class Place:
         """The error about a line, by default the current one."""
         return InputError(message, source=self.source, line=line or self.line or None)
 
-    def note(self, kind: str, *, line: int | None = None, count: int = 1) -> None:
+    def note(
+        self, kind: str, *, line: int | None = None, count: int = 1, asked: bool = False
+    ) -> None:
         """Count a warning of a line, by default the current one."""
-        self.notices.add(kind, source=self.source, line=line or self.line, count=count)
+        self.notices.add(kind, source=self.source, line=line or self.line, count=count, asked=asked)
 
     def refuse(self, fault: InputError) -> None:
         """Refuse an entry, on the current line if the error has no place."""

@@ -292,7 +292,7 @@ def matched(
             )
         if not all(kept):
             lacking = next(text.name for text in texts if None in text.lines)
-            notices.add(UNREFERENCED, source=lacking, count=kept.count(False))
+            notices.add(UNREFERENCED, source=lacking, count=kept.count(False), asked=True)
             documents = documents.selected(kept)
             texts = [Translation(one.name, list(compress(one.lines, kept))) for one in texts]
     return documents, complete(texts, documents, notices, droppable=drop is not None)

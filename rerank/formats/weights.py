@@ -91,7 +91,7 @@ def vector(
     if default is not None:
         if lacking := [name for name in known if name not in dense]:
             kind = f"feature without weight; {default:g} is used"
-            notices.add(kind, source=source, names=lacking)
+            notices.add(kind, source=source, names=lacking, asked=True)
         dense = {**{label.name: (default,) * label.width for label in labels}, **dense}
     for label in labels:
         if label.name not in dense:

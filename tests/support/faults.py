@@ -47,6 +47,7 @@ class Fault:
     where the message advises nothing that a test can do.
     also: exit codes of other commands on these files; those that refuse give the same message.
     setup: what the folder needs beside files, such as a model.
+    asked: whether an option asks for what the command warns of, so that `--strict` accepts it.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Fault:
     environment: Mapping[str, str] = field(default_factory=dict)
     also: Mapping[str, int] = field(default_factory=dict)
     setup: Callable[[World], None] | None = None
+    asked: bool = False
 
     @property
     def messages(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ FAULTS = [
         {"scores.dat": line(5, "SCORES_TXT_BEGIN_0 1", "SCORES_TXT_BEGIN_0 2")}, cure={"scores.dat": RESTORED}),
     Fault("98-extracted-nan", MOSES, r"features\.dat:3: expected a decimal number for value 2, found 'nan'; correct the list",
         {"features.dat": line(3, "-8.25 -3", "-8.25 nan")}, cure={"features.dat": RESTORED}),
-    Fault("98-extracted-sparse", MOSES + " --strict", r"features\.dat:3: line with sparse features \(labels with '_'\) \(an error under --strict\)",
+    Fault("98-extracted-sparse", MOSES + " --strict", r"features\.dat:3: line with sparse features \(labels with '_'\) \(an error under --strict; ",
         {"features.dat": line(3, "-8.25 -3 -2.5 -3 ", "-8.25 -3 -2.5 -3 tag_np=1 ")}, cure=({"features.dat": RESTORED}, MOSES)),
     Fault("98-extracted-unequal-numbers-of-files", MOSES + " --scores scores.dat", "found 2 for 1; name both as often, in the same order", exit=2,
         cure=MOSES),

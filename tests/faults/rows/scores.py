@@ -43,7 +43,7 @@ FAULTS = [
         r"dev\.pairs:1: expected a finite number for pairs, found '-inf'; give --clip-inf",
         {"dev.pairs": line(1, "evening\t0\t-\t0\t0.25", "evening\t0\t-\t0\t-inf")}, cure=PAIRS + " --clip-inf 100"),
     Fault("96-pair-infinite-clipped", PAIRS + " --clip-inf 100",
-        r"1 x infinite number, clipped, first at dev\.pairs:1", {"dev.pairs": line(1, "evening\t0\t-\t0\t0.25", "evening\t0\t-\t0\t-inf")}, exit=0),
+        r"1 x infinite number, clipped, first at dev\.pairs:1", {"dev.pairs": line(1, "evening\t0\t-\t0\t0.25", "evening\t0\t-\t0\t-inf")}, exit=0, asked=True),
     Fault("96-pair-missing", PAIRS,
         (r"dev\.pairs:8: expected all 8 pairs of document 'evening' before this line, found 1 of them missing", "sentence 1, previous index 1, index 1; write a line for each pair, or cut the lists with --top"),
         {"dev.pairs": without(7)}, cure={"dev.pairs": RESTORED}),
