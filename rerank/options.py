@@ -29,6 +29,7 @@ from typing import Any, TypeVar, dataclass_transform
 import click
 
 from rerank.errors import InputError, UsageError
+from rerank.files.paths import CONFIGURATION
 from rerank.files.terminal import show as show_text
 from rerank.notices import Notices
 from rerank.values import FILE, type_of
@@ -374,6 +375,7 @@ def _configure(ctx: click.Context, path: str) -> None:
         except click.BadParameter as fault:
             raise InputError(f"{key}: {fault.message}", source=path) from None
     ctx.default_map = {**(ctx.default_map or {}), **found}
+    ctx.meta[CONFIGURATION] = path
 
 
 def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:

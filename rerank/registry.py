@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rerank.errors import UsageError
+from rerank.files.terminal import reserve_results
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from lm.composition import Composition
 
 Member = TypeVar("Member")
+_used: dict[str, dict[str, EntryPoint]] = {}  # members that were loaded, by module of their package
 
 
 class Registry(Mapping[str, Member], Generic[Member]):
@@ -79,9 +83,11 @@ class Registry(Mapping[str, Member], Generic[Member]):
             member = self.builtin[name]
             return attribute(member) if isinstance(member, str) else member  # type: ignore[no-any-return]
         point = self.plugins()[name]
+        reserve_results()
+        _used.setdefault(point.module.partition(".")[0], {})[f"{self.kind} {name!r}"] = point
         try:
             return point.load()  # type: ignore[no-any-return]
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             reason = " ".join(f"{type(fault).__name__}: {fault}".split())
             raise UsageError(
                 f"{self.kind} {name!r}, {point.value}, cannot be loaded: {reason}; repair or "
@@ -119,6 +125,22 @@ def attribute(address: str) -> Any:
     """What is at an address `module:attribute`."""
     module, _, name = address.partition(":")
     return getattr(import_module(module), name)
+
+
+def fault_of_plugin(fault: BaseException) -> str | None:
+    """What a member of another package did, if an exception went through its code; else None.
+
+    `metric 'mine' of the package somebody: ValueError at somebody.py:7: no such word`.
+    """
+    frames = list(walk_tb(fault.__traceback__))
+    for frame, _ in frames:
+        members = _used.get(frame.f_globals.get("__name__", "").partition(".")[0], {})
+        for point in members.values():
+            last, line = frames[-1]
+            raised = f"{type(fault).__name__} at {Path(last.f_code.co_filename).name}:{line}"
+            what = f"{' or '.join(members)} of the package {package(point)}: {raised}: {fault}"
+            return " ".join(what.split()).rstrip(": ")
+    return None
 
 
 def package(point: EntryPoint) -> str:

@@ -19,8 +19,15 @@ from typing import NoReturn
 import click
 
 from rerank.errors import RerankError, UsageError
-from rerank.files.terminal import Terminated, flush_messages, ignore_stopping, raise_terminated, say
-from rerank.registry import attribute
+from rerank.files.terminal import (
+    Terminated,
+    command_running,
+    flush_messages,
+    ignore_stopping,
+    raise_terminated,
+    say,
+)
+from rerank.registry import attribute, fault_of_plugin
 from rerank.signature import __version__
 from rerank.torchrun import number_of_processes, process_number
 
@@ -147,8 +154,11 @@ def exit_code_of(arguments: Sequence[str]) -> int:
         return _failed("interrupted; nothing was saved", 130)
     except Terminated:
         return _failed("terminated; nothing was saved", 143)
-    except SystemExit:  # raised by click for a BrokenPipeError: nobody reads the output any more
-        return 0
+    except SystemExit as leave:
+        if isinstance(leave.__context__, BrokenPipeError):
+            return 0  # raised by click: nobody reads the output any more
+        plugin = fault_of_plugin(leave) or "code of another package"
+        return _failed(f"{plugin}; it must not end the run, tell its authors")
     except OSError as fault:  # writing a report to standard output failed, or another system call
         name = f"{fault.filename}: " if fault.filename else ""
         return _failed(name + (fault.strerror or str(fault)).lower())
@@ -162,6 +172,8 @@ def exit_code_of(arguments: Sequence[str]) -> int:
             return _failed(f"out of memory{_cure(arguments)}")
         if os.environ.get("RERANK_TRACEBACK"):
             raise
+        if other := fault_of_plugin(bug):
+            return _failed(f"{other}; tell its authors, with the traceback of RERANK_TRACEBACK=1")
         return _failed(
             f"internal error: {type(bug).__name__}: {bug}; please report it, with the output of "
             "the same command under RERANK_TRACEBACK=1"
@@ -192,7 +204,8 @@ def main() -> NoReturn:
     os.environ.setdefault("KMP_BLOCKTIME", "0")
     raise_terminated()
     try:
-        exit_code = exit_code_of(sys.argv[1:])
+        with command_running():
+            exit_code = exit_code_of(sys.argv[1:])
         ignore_stopping()
     except Terminated:  # while the message about a fault was printed
         exit_code = 143

@@ -172,7 +172,7 @@ def check(options: CheckOptions) -> int:
     files = [*lists.files, *references, *([others.weights] if others.weights else [])]
     inputs = InputFiles(files)
     targets = options.copies(lists)
-    check_outputs(targets.values(), files)
+    check_outputs(targets.values(), [*files, *(folder for _, folder in others.lm)])
     result = CheckResult(Findings(), None, options.messages.strict, options.messages.allow)
     with options.messages.warnings(), ExitStack() as opened:
         check_names({LM: others.lm})

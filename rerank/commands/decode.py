@@ -121,7 +121,7 @@ def decode(options: DecodeOptions) -> None:
     with messages.warnings() as notices, ExitStack() as opened:
         paths, read = options.output.paths, [weights.weights, *options.run.files]
         inputs = InputFiles(read)
-        check_outputs(paths.values(), read)
+        check_outputs(paths.values(), [*read, *options.run.scorers.folders])
         model = LinearModel.read(weights.weights, weights.default_weight, notices)
         search = options.searching.chosen().listing(options.output.n_best).at(model.weights)
         run = opened.enter_context(ListRun.open(options.run.inputs(), notices, options.run))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from rerank.commands.run import Messages, ReferenceFiles, form_option, print_result
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
-from rerank.files.terminal import show
+from rerank.files.terminal import results, show
 from rerank.options import Command, argument, option, part, record
 from rerank.report.measures import MeasureOptions
 from rerank.values import FILE, SEED, TEXT, Whole
@@ -138,7 +137,10 @@ def evaluate(options: EvaluateOptions) -> None:
     else:
         if printed.per_document:
             show(result.documents_table().to_text() + "\n")
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        stdout = results()
+        width = (
+            shutil.get_terminal_size().columns if stdout is not None and stdout.isatty() else None
+        )
         show(result.to_text(width, tests=printed.tests).removesuffix("\n"))
 
 

@@ -188,7 +188,9 @@ def next_sentence(options: NextSentenceOptions) -> None:
     topics, labels = settings.topics, None
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
-        check_outputs((errors,) if errors else (), (given.text, *((topics,) if topics else ())))
+        folders = [folder for _, folder in given.lms]
+        read = (given.text, *((topics,) if topics else ()), *folders)
+        check_outputs((errors,) if errors else (), read)
         opened = given.opened(options.machine, open_forward_model)
         _check_topics(opened, settings)
         text = EvaluationText.read(given.text, given.parting, notices)

@@ -116,7 +116,7 @@ def label(options: RelationLabelOptions) -> None:
     text, docs = options.text, options.documents.file
     labels: list[bytes] = []
     with options.messages.warnings() as notices:
-        check_outputs([options.out], [text, *([docs] if docs else [])])
+        check_outputs([options.out], [text, *([docs] if docs else []), options.model])
         with valid_files():
             classifier = RelationClassifier.load(options.model)
         lines = [words_of(line) for line in read_lines(text, notices)]

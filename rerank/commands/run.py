@@ -176,6 +176,11 @@ class ScorerOptions:
         return named | {f"{one.name}pmi": one.option for one in self.lm if one.pmi}
 
     @property
+    def folders(self) -> list[Path]:
+        """The folders of language models."""
+        return [one.folder for one in self.lm]
+
+    @property
     def files(self) -> list[Path]:
         """The files of scores of other tools."""
         return [file for named in self.score_files.values() for _, file in named]

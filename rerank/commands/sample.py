@@ -72,7 +72,7 @@ def sample(options: SampleOptions) -> None:
     lm, start, sampling = options.lm, options.start, options.sampling
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
-        check_outputs((options.out,), () if start is None else (start,))
+        check_outputs((options.out,), (lm, *(() if start is None else (start,))))
         saved = open_model(lm, options.machine.device, options.machine.threads)
         _check(saved, lm)
         before = None if start is None else _document(start, saved, notices)

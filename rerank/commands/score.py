@@ -75,7 +75,7 @@ def score(options: ScoreOptions) -> None:
         search = path.searching.chosen()
         read = [*options.run.files, *([path.weights] if path.weights else [])]
         inputs = InputFiles(read)
-        check_outputs([options.out], read)
+        check_outputs([options.out], [*read, *options.run.scorers.folders])
         model = None
         if path.weights is not None:
             model = LinearModel.read(path.weights, path.default_weight, notices)

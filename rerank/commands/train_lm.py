@@ -197,7 +197,9 @@ def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
     read = (*train.all, *valid.all)
     inputs = InputFiles(read)
     rows = LearningCurve(files.curve) if files.curve else None
-    check_outputs((files.curve,) if files.curve else (), read)
+    own = [path for path in out.glob("*") if path.is_file()]
+    source_lm = [options.choice.source_lm] if options.choice.source_lm else []
+    check_outputs((files.curve,) if files.curve else (), [*read, *own, *source_lm])
     resume = files.resume and (state / "state.json").exists()
     if not resume:
         _check_packages(name, context)

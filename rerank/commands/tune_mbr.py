@@ -104,7 +104,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         metric = Bleu(options.objective.tokenize) if name == "bleu" else named_metric(name)
         files = [*options.run.files, *files_of(references.references, "reference"), weights]
         inputs = InputFiles(files)
-        check_outputs([out], files)
+        check_outputs([out], [*files, *options.run.scorers.folders])
         kind_of(out, merged=False)
         given, source = read_weights(weights, notices), display(weights)
         given.refuse_all_zero("mbr needs no scale for them, decode with them", source=source)

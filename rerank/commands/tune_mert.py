@@ -101,7 +101,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         measured = [path for _, path in plan.objective.files]
         files = [*files_of(references, "reference"), *weights.inputs, *measured]
         inputs = InputFiles([*options.run.files, *files])
-        weights.check_files([*options.run.files, *files])
+        weights.check_files([*options.run.files, *options.run.scorers.folders, *files])
         frame, start = weights.read(notices)
         bleu = Bleu(plan.objective.tokenize)
         search = tuning_search(options.searching.chosen(), plan)

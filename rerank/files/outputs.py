@@ -18,7 +18,6 @@ import re
 import secrets
 import shlex
 import stat
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -26,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rerank.errors import RerankError, UsageError
-from rerank.files.paths import FilePath, display, refuse_long
-from rerank.files.terminal import harmless
+from rerank.files.paths import CONFIGURATION, FilePath, display, refuse_long
+from rerank.files.terminal import harmless, results
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 _BUFFER_BYTES = 1 << 20
 _STALE_SECONDS = 3600
 _STARTED = time.time()  # no temporary file of this process is older
-_STDOUT = ("-", "/dev/stdout")
+_STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 _DESCRIPTORS = ("/dev", "/dev/fd", "/proc/self/fd")
 
 
@@ -84,13 +83,25 @@ def to_json(content: object) -> bytes:
 
 
 def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:
-    """UsageError for outputs that cannot be written, or would overwrite an input or each other."""
+    """UsageError for outputs that cannot be written, or would overwrite an input or each other.
+
+    inputs: files, and folders, in which nothing may be written; a file of options is one, too.
+    """
+    import click
+
     read: dict[object, str] = {}
-    for path in inputs:
+    folders: list[str] = []
+    context = click.get_current_context(silent=True)
+    options = None if context is None else context.meta.get(CONFIGURATION)
+    for path in [*inputs, *([options] if options else [])]:
         key = _identity(path)
         if key == "-" and key in read:
             raise UsageError("only one input can be - (standard input); name files for the others")
         read[key] = display(path)
+        if os.path.isdir(path):
+            folders.append(os.path.realpath(path))
+            with suppress(OSError):  # files of a folder may be links to files elsewhere
+                read |= {_identity(one): display(one.path) for one in os.scandir(path)}
     written: dict[object, str] = {}
     for path in outputs:
         key, name = _identity(path), display(path)
@@ -100,6 +111,8 @@ def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> No
             raise UsageError(f"outputs {written[key]} and {name} are the same file; name two")
         if key not in (None, "-") and key in read:
             raise UsageError(f"output {name} is also the input {read[key]}; name another file")
+        if any(Path(os.path.realpath(path)).is_relative_to(one) for one in folders):
+            raise UsageError(f"output {name} is in a folder that is an input; name another folder")
         written[key] = name
         if key != "-":
             _check_writable(path, name)
@@ -125,11 +138,12 @@ def _writing(path: FilePath, pending: list[_TemporaryFile]) -> Iterator[BinaryIO
 def _destination(path: FilePath, pending: list[_TemporaryFile]) -> AbstractContextManager[BinaryIO]:
     """Unbuffered file of an output."""
     if str(path) in _STDOUT:
-        if sys.stdout is None:
+        stream = results()
+        if stream is None:
             raise UsageError("standard output is closed; name a file instead of -")
-        sys.stdout.flush()
+        stream.flush()
         # unbuffered, because bytes left in the buffer after an error would raise again at exit
-        return nullcontext(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer))
+        return nullcontext(getattr(stream.buffer, "raw", stream.buffer))
     if _is_stream(path):
         return _open(str(path), "wb", path)
     file = _TemporaryFile(path)

@@ -13,6 +13,7 @@ from rerank.text import printable
 
 FilePath: TypeAlias = str | os.PathLike[str]
 STDIN = "<stdin>"
+CONFIGURATION = "rerank.config"  # key of click's context, for the file of options
 _SHOWN = 40  # characters of a long path in a message
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from rerank.text import printable
 
@@ -66,9 +66,49 @@ def show(result: str) -> None:
     """
     import click
 
-    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    stream = results()
+    on_terminal = stream is not None and stream.isatty()
     # `color`: click would remove some escape sequences
-    click.echo(harmless(result) if on_terminal else result, color=True)
+    click.echo(harmless(result) if on_terminal else result, stream, color=True)
+
+
+_results: TextIO | None = None  # standard output, once that of others is standard error
+_in_command = False
+
+
+def results() -> TextIO | None:
+    """Standard output for the results of the program, also after `reserve_results`."""
+    return sys.stdout if _results is None else _results
+
+
+@contextmanager
+def command_running() -> Iterator[None]:
+    """A block, the whole work of a process, in which `reserve_results` has an effect."""
+    global _results, _in_command
+    _results, _in_command = None, True
+    try:
+        yield
+    finally:
+        _in_command = False
+
+
+def reserve_results() -> None:
+    """Have all else that prints on standard output, such as code of other packages, use the error.
+
+    Descriptor 1, which libraries and child processes write to, is that of standard error, too, to
+    the end of the process. No effect where Python code of others calls this program's functions.
+    """
+    global _results
+    if not _in_command or _results is not None or sys.stdout is None:
+        return
+    sys.stdout.flush()
+    stream, others = sys.stdout, sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    with suppress(OSError, ValueError):  # a stream without a descriptor
+        if stream.fileno() == 1:
+            encoding, errors = stream.encoding, stream.errors
+            stream = open(os.dup(1), "w", encoding=encoding, errors=errors)  # noqa: SIM115
+            os.dup2(others.fileno(), 1)
+    _results, sys.stdout = stream, others
 
 
 @contextmanager

@@ -297,7 +297,7 @@ def open_scorer(name: str, entry: str, cache: Cache | None) -> FeatureSource:
         scorer = factory(argument) if given else factory()
     except RerankError:
         raise
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:
         reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         raise RerankError(
             f"--scorer {name}={entry}: the scorer cannot be made: {reason}; check the ARGUMENT "

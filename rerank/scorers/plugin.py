@@ -147,10 +147,10 @@ class PluginScorer(FeatureSource):
             invalid = "" if fault.candidate is None else "expected a number or -inf, but "
             message = invalid + fault.fault
             raise self.fault(message, document, fault.sentence, fault.candidate) from None
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             last = traceback.extract_tb(fault.__traceback__)[-1]
             raised = f"{type(fault).__name__} at {Path(last.filename).name}:{last.lineno}"
-            message = " ".join(f"expected scores, found {raised}: {fault}".split())
+            message = " ".join(f"expected scores, found {raised}: {fault}".split()).rstrip(": ")
             raise self.fault(message, document, s) from fault
         finally:
             self.seconds += time.perf_counter() - began

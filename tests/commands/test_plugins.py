@@ -1,6 +1,7 @@
 """Scorers, decoders and models of other people: their laws, and their use as ours are used."""
 
 import math
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from support.packages import install
 from support.problems import BothSides
-from support.world import World
+from support.world import ROOT, World
 
 from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem, Floats
@@ -325,6 +326,47 @@ def test_a_scorer_that_knows_whole_documents_only_is_estimated_with_zeros(here: 
     found = here.ok(f"{DECODE} --scorer whole=whole")
     assert found.lines == ["a"] * 14
     assert "whole: 1 documents scored" in found.err
+
+
+LOUD = """
+import os, sys
+
+print("loading")
+
+def scores(document):
+    print("scoring")
+    os.write(1, b"by descriptor\\n")
+    os.system("echo by a child")
+    return [[0] * len(own) for own in document.texts]
+
+def ends(document=None):
+    sys.exit(0)
+
+def quiet(): return scores
+def late(): return ends
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "exit", "said"),
+    [
+        ("loud", 0, ["loading", "scoring", "by descriptor", "by a child"]),
+        ("late", 1, ["rerank: scorer 's', document 'all': expected scores, found SystemExit at l"]),
+        ("early", 1, ["rerank: --scorer s=early: the scorer cannot be made: SystemExit: 0; check"]),
+    ],
+)
+def test_what_a_scorer_prints_is_no_translation_and_its_exit_is_a_fault(
+    entry: str, exit: int, said: Sequence[str], here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"loud": "quiet", "late": "late", "early": "ends"}
+    install(here.folder, monkeypatch, LOUD, {"scorers": own}, name="loud")
+    here.weights("w.json", {"LM0": 0.5, "s": 1})
+    path = {"PYTHONPATH": f"{ROOT}{os.pathsep}{here.folder}"}
+    found = here.process(
+        f"decode --kbest dev.kbest --no-docs one --weights w.json -q --scorer s={entry}", env=path
+    )
+    assert (found.exit, found.lines) == (exit, [] if exit else ["a lamp is lit", "it gives"])
+    assert not [line for line in said if line not in found.err]
 
 
 def test_decode_searches_with_the_decoder_of_a_package_unless_its_name_is_built_in(

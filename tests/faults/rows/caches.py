@@ -45,10 +45,13 @@ FAULTS += table(
 69-mbr-for-tuning | {TUNE} --search mbr --alpha 1 | --search mbr: tune-mert tunes the path of highest score.*viterbi, beam | {TUNE} --search viterbi
 69-no-scale | {DECODE} --search smc | smc works with p ∝ exp\(alpha · score\) and needs alpha.*--alpha A, or a weights file with an alpha | {DECODE} {SMC}
 69-option-of-another-decoder | {DECODE} --search beam:particles=8 | beam does not use particles; it is for smc, ffbs, mbr | {DECODE} {SMC}:particles=8
+82-output-is-the-model | {LM.replace("--out -", "--out model/config.json")} | output model/config.json is also the input model/config.json; name another | {LM}
+82-output-in-the-model | {LM} --trace model/new | output model/new is in a folder that is an input; name another | {LM} --trace t
+82-output-is-the-options | {DECODE} --config o --trace o | output o is also the input o; name another | {DECODE} --config o
 87-cache-and-no-cache | {LM} --cache scores --no-cache | --cache and --no-cache exclude each other; give one of them | {LM} --no-cache
 87-cache-empty | {DECODE} --cache '' | '--cache': expected a value, found an empty one; is a variable of the shell not set\? | {LM} --cache scores
 87-cache-is-a-file | {LM} --cache w.ini | --cache.*{GIVE} | {LM} --cache scores
 94-no-such-device | {LM} --device cuda:99 | --device cuda:99: (no CUDA device is usable here; use --device cpu|there are \d+ CUDA) | {LM} --device cpu
 """,
-    M,
+    {**M, "o": "top = 2\n"},
 )
