@@ -32,9 +32,9 @@ from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.spelling import nfc
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import read_lines, spool
+from rerank.files.lines import spool
 from rerank.files.paths import FilePath, display, file_and_name
-from rerank.formats.document_files import chosen_documents
+from rerank.formats.document_files import chosen_documents, text_lines
 from rerank.formats.table import lines_of
 from rerank.formats.translations import Translation, documents_in, read_systems, read_texts_of
 from rerank.notices import Notices
@@ -164,7 +164,7 @@ def read_outputs(
     Blanks around words are those of a k-best list: one between words, none at the ends.
     """
     sources: list[Iterator[bytes | None]] = [
-        iter(one.lines) if isinstance(one, Translation) else read_lines(one, notices)
+        iter(one.lines) if isinstance(one, Translation) else text_lines(one, notices, "system")
         for one in texts
     ]
     for start, stop in pairwise(documents.starts):

@@ -1,5 +1,8 @@
 """Formats of document files: what each states, how one is recognised, and reading in any of them.
 
+A plain text is what is in none of them: `text_lines` reads it, and refuses JSON, tables and XML,
+whose lines are not sentences.
+
 A new format is a `DocumentFormat`, a line in `rerank.registry.DOCUMENT_FORMATS` and a test; or, in
 another package, an entry point of the group `rerank.document_formats`. Test sets that sacrebleu has
 in its cache, `sacrebleu:wmt23/ru-en`, stand for their files; nothing is downloaded.
@@ -7,18 +10,22 @@ in its cache, `sacrebleu:wmt23/ru-en`, stand for their files; nothing is downloa
 
 from __future__ import annotations
 
+import csv
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Literal, Protocol
 
 from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet, Role
-from rerank.errors import UsageError
+from rerank.errors import InputError, UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.json_objects import read_json
 from rerank.formats.tokens import chunks
 from rerank.notices import Notice, Notices
 from rerank.registry import DOCUMENT_FORMATS
@@ -27,6 +34,20 @@ _HEAD_LINES = 2000  # from which a format is recognised
 _HEAD_BYTES = 1 << 20
 MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
 PREFIX = "sacrebleu:"
+_TEXT_KEYS: dict[Role | None, tuple[str, ...]] = {  # of texts in JSON and tables
+    "source": ("source", "src", "src_text", "source_text"),
+    "reference": ("reference", "ref", "target", "tgt", "ref_text", "tgt_text"),
+    "system": ("hypothesis", "hyp", "mt", "translation", "output", "prediction", "mt_text"),
+    None: ("text", "content", "sentence", "document"),
+}
+_HEADS = {"id", "domain", *(key for keys in _TEXT_KEYS.values() for key in keys)}
+_XML = re.compile(
+    rb"\s*<(?:\?xml|!DOCTYPE|!--|(?:tmx|tuv?|xliff|trans-unit|seg|dataset|mteval|srcset|refset|"
+    rb"tstset)\b)",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(rb"\s*[\[{]+\s*")  # first line of JSON that is on several
+_WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(rf"{PREFIX}(?P<set>.+)/(?P<pair>[A-Za-z-]+)")
 
 
@@ -160,6 +181,133 @@ def formats() -> list[DocumentFormat]:
 def _head_of(lines: Iterator[bytes]) -> list[bytes]:
     """The first lines of a file."""
     return next(chunks(islice(lines, _HEAD_LINES), _HEAD_BYTES), [])
+
+
+# Plain texts
+
+
+def text_lines(
+    path: FilePath, notices: Notices, role: Role | None = None, *, max_bytes: int | None = None
+) -> Iterator[bytes]:
+    """Lines of a plain text, a sentence a line; InputError if its first lines are JSON, CSV or XML.
+
+    role: of the text in a run; None for one that models are trained on. max_bytes: as of
+    `read_lines`.
+    """
+    lines = read_lines(path, notices, max_bytes=max_bytes)
+    head = _head_of(lines)
+    filled = [line for line in head if line.strip()]
+    source, file = display(path), shlex.quote(str(path))
+    for looks_like in (_json, _xml, _table):
+        if found := looks_like(filled, file, role):
+            what, command = found
+            raise InputError(
+                f"expected a sentence per line, found {what}; {command}", source=source
+            )
+    fields = {line.count(b"\t") + 1 for line in filled}
+    if len(filled) > 1 and len(fields) == 1 and (most := max(fields)) > 1:
+        cure = f"if one of them is the text, give what this prints: cut -f{most} {file}"
+        if role == "reference":
+            several = " ".join(f"--ref <(cut -f{n} {file})" for n in range(1, min(most, 4) + 1))
+            cure = f"if they are several references, give {several}"
+        kind = f"{most} fields parted by TABs on each line, read as one text; {cure}"
+        notices.add(kind, source=source, line=1)
+    yield from head
+    yield from lines
+
+
+def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, str] | None:
+    """What lines of JSON are, and how the texts in them are read; None for other lines."""
+    if not lines or lines[0].lstrip()[:1] not in (b"{", b"[", b'"'):
+        return None
+    if len(lines) > 1 and _OPEN.fullmatch(lines[0]) and lines[1].lstrip()[:1] in (b'"', b"{", b"["):
+        each = ".[]" if lines[0].lstrip().startswith(b"[") else "."
+        found = f"`jq -c '{each}' {file} > {file}.jsonl` writes an object a line"
+        return "JSON over several lines", found
+    values = []
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            values.append(read_json(line))
+    each, first = "", values[0] if values else None
+    if len(lines) == 1 and isinstance(first, list) and first:
+        each, first = ".[]", first[0]
+    alike = sum(isinstance(value, dict | list | str) for value in values)
+    paths = _paths(first)
+    if 10 * alike < 9 * len(lines) or not paths or (len(lines) == 1 and paths == [""] and not each):
+        return None
+    known = [path for path in paths if path.strip('."') in _TEXT_KEYS[role]]
+    path = shlex.quote(f"{each}{(known or paths[-1:])[0]}" or ".")
+    command = f"`jq -r {path} {file} > {file}.txt` writes one text a line"
+    if role is not None:
+        command += (
+            ", and JSON lines are read that have the key document, its id, beside source, "
+            "reference, references or hypothesis"
+        )
+    return f"JSON with {', '.join(paths[:10]).strip() or 'texts in quotes'}", command
+
+
+def _paths(value: object) -> list[str]:
+    """Where the texts in a value of JSON are, as jq names them."""
+    if isinstance(value, str):
+        return [""]
+    pairs: Iterable[tuple[str, object]] = ()
+    if isinstance(value, dict):
+        pairs = ((f".{k}" if _WORD.fullmatch(k) else f'."{k}"', one) for k, one in value.items())
+    elif isinstance(value, list):
+        pairs = ((f"[{n}]", one) for n, one in enumerate(value[:3]))
+    found = [f"{key}{path}" for key, one in pairs for path in _paths(one)]
+    return [path if path.startswith(".") else f".{path}" for path in found]
+
+
+def _xml(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, str] | None:
+    """What lines of XML are, and how the texts in them are read; None for other lines."""
+    if not lines or not _XML.match(lines[0]):
+        return None
+    text, path, what = b"\n".join(lines), "", "XML"
+    if found := re.findall(rb"<tuv\b[^>]*?\s(xml:)?lang=[\"']([\w-]+)", text):
+        space, language = found[0 if role == "source" else min(1, len(found) - 1)]
+        name = "{http://www.w3.org/XML/1998/namespace}lang" if space else "lang"
+        path, what = f'.//tuv[@{name}="{language.decode()}"]/seg', "TMX, a translation memory"
+    elif b"<xliff" in text or b"<trans-unit" in text:
+        path, what = f".//{{*}}{'source' if role == 'source' else 'target'}", "XLIFF"
+    if path:
+        program = (
+            'import sys; from xml.etree import ElementTree as E; [print(*"".join(x.itertext())'
+            ".split()) for x in E.parse(sys.argv[1]).iterfind(sys.argv[2])]"
+        )
+        command = f"python3 -c '{program}' {file} '{path}'"
+    elif b"<seg" in text:
+        command = f"sed -n 's/.*<seg[^>]*>\\(.*\\)<.seg>.*/\\1/p' {file}"
+    else:
+        return what, "write its sentences, a line each"
+    return what, f"`{command} > {file}.txt` writes its sentences, a line each"
+
+
+def _table(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, str] | None:
+    """What a table is that has a head or texts in quotes, and how to read it; None for others."""
+    for delimiter in (",", ";", "\t"):
+        rows: list[list[str]] = []
+        with suppress(csv.Error):
+            text = (line.decode(errors="replace") for line in lines)
+            rows = list(csv.reader(text, delimiter=delimiter, strict=True))
+        if len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
+            continue
+        head = [name.strip().lower() for name in rows[0]]
+        named = set(head) <= _HEADS
+        field = re.compile(rf'(?:^|{delimiter})"(?:[^"]|"")*"(?={delimiter}\S|$)'.encode())
+        if not named and not any(map(field.search, lines)):
+            continue
+        column = next((n for n, key in enumerate(head) if key in _TEXT_KEYS[role]), len(head) - 1)
+        program = (
+            "import csv, sys; [print(*row[int(sys.argv[2])].split()) for row in csv.reader("
+            f'open(sys.argv[1], newline="", encoding="utf-8"), delimiter="{delimiter}")]'
+        ).replace("\t", "\\t")
+        command = f"python3 -c '{program}' {file} {column}{' | tail -n +2' if named else ''}"
+        what = (
+            f"a table with the columns {', '.join(head)}" if named else "CSV with texts in quotes"
+        )
+        return what, f"`{command} > {file}.txt` writes a column of it"
+    return None
 
 
 # Test sets of sacrebleu

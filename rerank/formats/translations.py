@@ -30,7 +30,13 @@ from rerank.corpus.spelling import ESCAPE, UNESCAPE
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name, file_of
-from rerank.formats.document_files import PREFIX, cached_files, chosen_documents, read_texts
+from rerank.formats.document_files import (
+    PREFIX,
+    cached_files,
+    chosen_documents,
+    read_texts,
+    text_lines,
+)
 from rerank.formats.document_ids import without_separators
 from rerank.notices import Notices
 from rerank.registry import SIDE_INFORMATION
@@ -98,7 +104,7 @@ def read_texts_of(
     file, name = file_and_name(path)
     if str(file).startswith(PREFIX):
         files = cached_files(str(file), role, name)
-        return [_plain(one, target, notices, model=model) for one in files]
+        return [_plain(one, target, notices, role, model=model) for one in files]
     found = read_texts(file, notices)
     if found is None:
         if name is not None:
@@ -107,7 +113,7 @@ def read_texts_of(
                 f"{display(path)}: #{name} chooses a text of WMT XML, NIST SGML or JSON lines, but "
                 f"{display(file)} is a plain text; leave it out"
             )
-        return [_plain(path, target, notices, model=model)]
+        return [_plain(path, target, notices, role, model=model)]
     texts = found.text(role, name)
     several = len(texts) > 1 or name is not None
     fitted: list[Translation] = []
@@ -190,7 +196,7 @@ def check_length(
 
 
 def _plain(
-    path: FilePath, target: Documents | int | None, notices: Notices, *, model: str
+    path: FilePath, target: Documents | int | None, notices: Notices, role: Role, *, model: str
 ) -> Translation:
     """A plain text; one whose documents are parted as those of the target has its separators cut.
 
@@ -199,7 +205,7 @@ def _plain(
     documents = target if isinstance(target, Documents) else None
     n_lines = target.n_file_lines if isinstance(target, Documents) else target
     most = None if n_lines is None else MAX_LINE_BYTES + n_lines * MEAN_BYTES
-    reading = read_lines(path, notices, max_bytes=most)
+    reading = text_lines(path, notices, role, max_bytes=most)
     allowed = n_lines if documents is None else documents.n_file_lines + len(documents)
     lines = list(islice(reading, allowed))
     more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
@@ -457,7 +463,8 @@ def given_lines(
     name: of the file, in messages. InputError for another number of lines, or for a line of
     labels that is not one word, or of numbers not that of a sentence. Memory: the largest document.
     """
-    lines, done = read_lines(path, notices), 0
+    lines = text_lines(path, notices, "source") if kind == SOURCE else read_lines(path, notices)
+    done = 0
     if kind == SOURCE and not _line_by_line(path, documents):
         lines = iter(read_translation(path, documents, notices, role="source"))
     elif documents.lines is not None:
