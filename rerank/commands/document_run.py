@@ -113,6 +113,8 @@ class Run:
     they take half of what is available.
     """
 
+    form = ""  # format of the file of the lists, if they are in a file
+
     def __init__(
         self,
         documents: Sequence[NamedLists],

@@ -218,15 +218,13 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:
     """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
-    from rerank.corpus.spelling import note_detokenised, note_differences
+    from rerank.corpus.preparation import note_differences
     from rerank.formats.translations import note_identity
 
     flat = [line for sentence in texts.references for line in sentence]
     for text in texts.systems:
-        note_differences(text.lines, flat, notices, source=text.name)
+        note_differences(text.lines, flat, notices, source=text.name, tokenize=tokenize)
         note_identity(text.lines, texts.references, notices, source=text.name)
-        if tokenize == "none":
-            note_detokenised(text.lines, notices, source=text.name)
 
 
 def _lists(

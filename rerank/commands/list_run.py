@@ -92,6 +92,7 @@ class ListRun(Run):
         scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
         file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
         self.file, self.documents = file, documents or file.documents(notices)
+        self.form = "" if lists.systems else file.format.name
         self.info = ListInfo(
             self.documents, file.name, lambda: file.survey.last_line, lists.top, lists.clip_inf
         )

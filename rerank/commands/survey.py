@@ -22,6 +22,7 @@ from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.kbest import KBest
+from rerank.corpus.preparation import note_preparation, profile_of
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
 from rerank.corpus.spelling import Spelling, nfc_lines, note_spelling
 from rerank.errors import InputError
@@ -88,8 +89,9 @@ class ListSurvey:
     """Figures of k-best lists, to which documents are added; reports what it finds about them.
 
     name: of the lists; references: [sentence][file] of all sentences, or nothing; tokenize: for
-    BLEU. Of all lists, once they are finished: form: their format; lengths: of documents, in
-    sentences, None where nothing tells them; k: of each sentence (T,), 0 without candidates.
+    BLEU; of_systems: whether the lists are those of --systems, in no file of the user. Of all
+    lists, once they are finished: form: their format; lengths: of documents, in sentences, None
+    where nothing tells them; k: of each sentence (T,), 0 without candidates.
     """
 
     form: str
@@ -106,7 +108,9 @@ class ListSurvey:
         findings: Findings,
         *,
         tokenize: str,
+        of_systems: bool = False,
     ) -> None:
+        self._systems = of_systems
         self.name, self.models, self.sparse = name, models, set[str]()
         self.duplicates, self.empty = 0, 0
         self._references, self._findings, self._tokenize = references, findings, tokenize
@@ -177,7 +181,18 @@ class ListSurvey:
         targets = self._references[: len(self._firsts)]
         expected = Spelling()
         expected.add(line for sentence in targets for line in sentence)
-        note_spelling(self._spelling, expected, self._findings, source=self.name, of_lists=True)
+        found = note_spelling(
+            self._spelling, expected, self._findings, source=self.name, of_lists=not self._systems
+        )
+        flat = (line for sentence in targets for line in sentence)
+        note_preparation(
+            {"hypotheses": profile_of(self._firsts), "references": profile_of(flat)},
+            self._findings,
+            source=self.name,
+            tokenize=self._tokenize,
+            form="" if self._systems else self.form,
+            explained=found,
+        )
         note_identity(self._firsts, targets, self._findings, source=self.name)
         first, oracle = (
             float(corpus_bleu(np.concatenate(rows).sum(axis=0)))
@@ -342,7 +357,10 @@ def examine(
     if any(one.fault and one.source in names for one in findings.all):
         without_sources = replace(lists, missing=AS_EMPTY)
         file = KBestFile(lists.kbest, without_sources, unreported=Findings())
-    survey, form = ListSurvey(file.name, targets, models, findings, tokenize=tokenize), ""
+    of_systems, form = bool(lists.systems), ""
+    survey = ListSurvey(
+        file.name, targets, models, findings, tokenize=tokenize, of_systems=of_systems
+    )
     with findings.counting():
         form = file.format.name
         pieces = file.in_pieces(documents)

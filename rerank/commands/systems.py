@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from rerank.commands.lists import Lists, NamedSystem, documents_of_systems, numb
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.preparation import TextProfile, note_preparation
 from rerank.corpus.spelling import nfc
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import spool
@@ -76,6 +77,7 @@ def made_lists(
     # segments are matched by the names that the files have, whatever --no-docs makes of them
     outputs = open_outputs(systems, documents if own is None else own, notices)
     labels, texts = labels_of(outputs), outputs.values()
+    profiles = [TextProfile() for _ in labels]
     folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
     path = Path(folder, f"<outputs of {len(outputs)} systems>")
     read = read_outputs(texts, documents, Notices())
@@ -86,17 +88,31 @@ def made_lists(
         for sentences in read_outputs(texts, documents, notices):
             if lists.in_nfc:
                 sentences = [[text and nfc(text) for text in each] for each in sentences]
+            for m, profile in enumerate(profiles):
+                profile.add(each[m] or b"" for each in sentences)
             kbest = kbest_of(sentences, labels, first)
             nothing = np.zeros((kbest.n, 0))
             lines = lines_of(form, kbest, documents, (), nothing, None, first_id=lists.first_id)
             file.writelines(line + b"\n" for _, line in lines)
             first += len(sentences)
+    _compare(dict(zip(outputs, profiles, strict=True)), notices)
     if docs is None and no_docs is None:
         docs = path.with_name("<documents of the systems>")
         ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
         docs.write_text("".join(ids), encoding="utf-8")
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)
     return made, documents, dict(zip(labels, outputs, strict=True))
+
+
+def _compare(systems: Mapping[str, TextProfile], notices: Notices) -> None:
+    """Notices of what the outputs of one system have in many lines, and the others never."""
+    for name, own in systems.items():
+        others = {other: profile for other, profile in systems.items() if other != name}
+        called = next(iter(others)) if len(others) == 1 else "the other systems"
+        rest = reduce(TextProfile.merged, others.values())
+        note_preparation({f"outputs of {name}": own, f"those of {called}": rest}, notices)
+        if len(others) == 1:
+            return
 
 
 def kbest_of(

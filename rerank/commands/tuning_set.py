@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from rerank.commands.document_run import Run
 from rerank.commands.search import Search, search_documents
 from rerank.corpus.kbest import KBest
-from rerank.corpus.spelling import note_differences
+from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath
 from rerank.formats import tokens
 from rerank.metrics import Counted, MeanScore, Metric
+from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.scorers.score_files import HypothesisScores, ListInfo
@@ -81,6 +82,8 @@ def read_set(
         run.notices,
         source=run.name,
         numbers=numbers,
+        form=run.form,
+        tokenize=next((one.tokenize for one in metrics if isinstance(one, Bleu)), None),
     )
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))

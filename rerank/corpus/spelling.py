@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from html import unescape
 from itertools import repeat
 from pathlib import Path
+from shlex import quote
 from unicodedata import is_normalized, normalize
 
 import numpy as np
@@ -23,8 +25,10 @@ from rerank.corpus.kbest import KBest, KBestRows
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 
-UNESCAPE = "deescape-special-chars.perl"
-_CONVERT = "; or write the list with: rerank convert --escape"
+_UNESCAPE = "Moses' deescape-special-chars.perl"
+_UNESCAPE_ALL = (
+    """python3 -c 'import html, sys; sys.stdout.writelines(map(html.unescape, sys.stdin))'"""
+)
 _PART = 1 << 20  # bytes that are looked at together
 _ESCAPES = {  # & first, as Moses has it
     b"&": b"&amp;",
@@ -41,18 +45,14 @@ _CHARACTERS = {escape: character for character, escape in _ESCAPES.items()} | {
     b"&bra;": b"[",
     b"&ket;": b"]",
 }
-ESCAPE = re.compile(b"|".join(_ESCAPES.values()))
-_ANY_ESCAPE = re.compile(b"|".join(_CHARACTERS))
+_ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});")
 _SPECIAL = re.compile(rb"[&|<>'\"\[\]]")
 _BARE = {  # the character of each escape, as it stands in text without escapes
     escape: re.compile(re.escape(character) + (rb"(?![a-z#0-9]+;)" if character == b"&" else b""))
     for character, escape in _ESCAPES.items()
 }
 PREFIX = "moses-"  # of tokenizers of Moses, before a language
-FEW = 10  # lines that end a sentence: fewer do not tell how a text is written
 _REMEMBERED = 1 << 16  # lines, as many as sacrebleu's tokenizers remember
-_ATTACHED = re.compile(rb"[^\s.,!?;:\"')\]][.!?]$")  # `word.`
-_APART = re.compile(rb"(?:^|\s)[.!?]$")  # `word .`
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Spelling:
     def add(self, lines: Iterable[bytes], numbers: Iterable[int | None] = repeat(None)) -> None:
         """Add lines with these numbers in their file. O(bytes)."""
         for line, number in zip(lines, numbers, strict=False):
-            if b"&" in line and (found := tuple(dict.fromkeys(ESCAPE.findall(line)))):
+            if found := escapes_in(line):
                 self.escapes.setdefault(found, _Lines(number)).count += 1
             self.bare |= {e for e in _BARE.keys() - self.bare if _BARE[e].search(line)}
             if not line.isascii():
@@ -97,11 +97,13 @@ class Spelling:
         """
         shared = {escape for found in other.escapes for escape in found}
         own = {escape for found in self.escapes for escape in found} - shared
-        own = own & other.bare if shared else own
+        if shared:
+            own = {e for e in own if _ESCAPES.get(_character(e), b"") in {b"", *other.bare}}
         kinds = [(found, lines) for found, lines in self.escapes.items() if own.intersection(found)]
         if not kinds:
             return None
-        first = next(escape for escape in kinds[0][0] if escape in own)
+        of_html = sorted(own - _CHARACTERS.keys())
+        first = next(escape for escape in (*of_html, *kinds[0][0]) if escape in own)
         return first, _Lines(kinds[0][1].first, sum(lines.count for _, lines in kinds))
 
 
@@ -112,22 +114,31 @@ def note_spelling(
     *,
     source: str = "",
     of_lists: bool = False,
-) -> None:
+) -> bool:
     """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
 
     Where both sides have escapes, also for those of which the other side has the character alone.
-    of_lists: whether the hypotheses are those of k-best lists.
+    of_lists: whether the hypotheses are those of k-best lists. Whether there was any.
     """
+    any_found = False
     both = {"hypotheses": hypotheses, "references": references}
     for side, other in (("hypotheses", "references"), ("references", "hypotheses")):
         own, others = both[side], both[other]
         kinds = dict[str, _Lines]()
         if escaped := own.escaped_unlike(others):
-            form = "none" if side == "hypotheses" else "moses"
+            to, first = "none" if side == "hypotheses" else "moses", escaped[0].decode()
+            with_moses = escaped[0] in _CHARACTERS
+            cures = [unescaping(escaped[0], f"the {side}")]
+            if of_lists and not with_moses and to == "none":
+                cures = []
+            if of_lists and (with_moses or to == "none"):
+                list_to = (
+                    f"rerank convert --kbest {quote(source)} --escape {to} --to moses --out NEW"
+                )
+                cures.append(f"write the list with: {list_to}")
             kind = (
-                f"mixed escaping: {side} contain {escaped[0].decode()} and similar, {other} do "
-                f"not; unescape the {side} with Moses' {UNESCAPE}"
-                f"{f'{_CONVERT} {form}' if of_lists else ''}"
+                f"mixed escaping: {side} contain {first} and similar, {other} do not; "
+                f"{'; or '.join(cures)}"
             )
             kinds[kind] = escaped[1]
         if own.not_nfc and others.not_nfc is None and others.has_not_nfd:
@@ -139,35 +150,42 @@ def note_spelling(
         for kind, lines in kinds.items():
             line = lines.first if side == "hypotheses" else None
             notices.add(kind, source=source, line=line, count=lines.count)
-
-
-def note_differences(
-    hypotheses: Sequence[bytes],
-    references: Sequence[bytes],
-    notices: Notices,
-    *,
-    source: str = "",
-    numbers: Sequence[int | None] | None = None,
-) -> None:
-    """Add a notice where hypotheses and references spell characters otherwise (`note_spelling`).
-
-    numbers: line numbers of the hypotheses of k-best lists in their file `source` [default: 1, 2,
-    …, of a plain text].
-    """
-    own, others = Spelling(), Spelling()
-    own.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
-    others.add(references)
-    note_spelling(own, others, notices, source=source, of_lists=numbers is not None)
+            any_found = True
+    return any_found
 
 
 def escaped(text: bytes) -> bytes:
-    """The text with Moses' escapes; a text that already has some does not change them."""
+    """The text with Moses' escapes; those that the text already has are not escaped again."""
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], unescaped(text))
 
 
 def unescaped(text: bytes) -> bytes:
-    """The text with the characters that Moses' escapes stand for, each replaced once."""
-    return _ANY_ESCAPE.sub(lambda found: _CHARACTERS[found[0]], text) if b"&" in text else text
+    """The text with the characters that escapes of Moses and HTML stand for, replaced once."""
+    return (
+        _ENTITY.sub(lambda found: _character(found[0]) or found[0], text) if b"&" in text else text
+    )
+
+
+def unescaping(escape: bytes, text: str) -> str:
+    """What to do about an escape in a text, for messages."""
+    return f"unescape {text} with {_UNESCAPE if escape in _CHARACTERS else _UNESCAPE_ALL}"
+
+
+def escapes_in(line: bytes) -> tuple[bytes, ...]:
+    """The different escapes of Moses and HTML in a line, in order: `&apos;`, `&#39;`."""
+    if b"&" not in line:
+        return ()
+    return tuple(one for one in dict.fromkeys(_ENTITY.findall(line)) if _character(one))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _character(escape: bytes) -> bytes:
+    """The character of an escape; nothing for what is none, and for one that ends a line."""
+    if escape in _CHARACTERS:
+        return _CHARACTERS[escape]
+    found = unescape(escape.decode())
+    plain = found != escape.decode() and (found.isprintable() or found == "\xa0")
+    return found.encode() if plain else b""
 
 
 FORMS: dict[str, Callable[[bytes], bytes]] = {"moses": escaped, "none": unescaped}
@@ -286,23 +304,6 @@ def detokenised(lines: Iterable[bytes], language: str) -> list[bytes]:
         )
     join = MosesDetokenizer(lang=language).detokenize
     return [join(line.decode().split()).encode() for line in lines]
-
-
-def note_detokenised(lines: Sequence[bytes], notices: Notices, *, source: str) -> None:
-    """Add a notice if most lines end in punctuation that is attached to their last word.
-
-    BLEU of white-space words then counts `end.` and `end` as two words.
-    """
-    attached = [n for n, line in enumerate(lines, 1) if _ATTACHED.search(line.rstrip())]
-    apart = sum(_APART.search(line.rstrip()) is not None for line in lines)
-    if len(attached) >= FEW and len(attached) > apart:
-        notices.add(
-            "line that looks detokenised, while BLEU counts words between white space; "
-            "give --tokenize 13a",
-            source=source,
-            line=attached[0],
-            count=len(attached),
-        )
 
 
 def truecaser(model: str | Path) -> Callable[[Iterable[bytes]], list[bytes]]:

@@ -26,7 +26,7 @@ from rerank.corpus.documents import (
     shown_id,
     shown_name,
 )
-from rerank.corpus.spelling import ESCAPE, UNESCAPE
+from rerank.corpus.spelling import escapes_in, unescaping
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name, file_of
@@ -400,7 +400,7 @@ def _note_mixed_references(
 ) -> None:
     """Add a notice for each reference file with Moses' escapes, if another one has none."""
     escapes = [
-        [(n, match[0]) for n, line in enumerate(lines, 1) if (match := ESCAPE.search(line))]
+        [(n, found[0]) for n, found in enumerate(map(escapes_in, lines), 1) if found]
         for lines in files
     ]
     if all(escapes):
@@ -410,7 +410,7 @@ def _note_mixed_references(
             line, escape = found[0]
             notices.add(
                 f"mixed escaping: this reference contains {escape.decode()} and similar, another "
-                f"one does not; unescape it with Moses' {UNESCAPE}",
+                f"one does not; {unescaping(escape, 'it')}",
                 source=name,
                 line=line,
                 count=len(found),
