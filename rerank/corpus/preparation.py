@@ -316,7 +316,7 @@ def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterato
             value, n = signs[0]
             pattern = re.sub(r"([][\\/.*^$+?(){}|])", r"\\\1", value)
             filter = _without(pattern, at, of_list) if place else ""
-            yield Difference(f"{value!r}{place}", n, "are both texts prepared alike?", filter)
+            yield Difference(f"{value!r}{place}", n, "prepare both alike", filter)
             return
 
 

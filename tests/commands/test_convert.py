@@ -138,17 +138,17 @@ def test_json_lines_have_the_documents_and_come_back(here: World) -> None:
     assert convert(here, "--kbest m.jsonl --to jsonl") == here.lines("m.jsonl")
 
 
-def test_escapes_are_those_of_moses_and_change_the_text_alone(world: World) -> None:
+def test_escapes_are_those_of_moses_and_html_and_change_the_text_alone(world: World) -> None:
     from sacremoses import MosesTokenizer
 
-    texts = ["a & b | < > ' \" [ ]", "&amp;lt; &apos;s &bar; &nbsp;", "&#124; x"]
+    texts = ["a & b | < > ' \" [ ]", "&amp;lt; &apos;s &bar; &#39;&#x27; &no;", "&#124; x"]
     world.write("list", [f"0 |||  {text}  ||| A= 1 ||| 7 ||| 's" for text in texts[1:]])
     plain = convert(world, "--kbest list --to moses --escape none")
-    assert plain[0] == "0 |||  &lt; 's | &nbsp;  ||| A= 1 ||| 7 ||| 's"
+    assert plain[0] == "0 |||  &lt; 's | '' &no;  ||| A= 1 ||| 7 ||| 's"
     world.write("list", json.dumps({"candidates": texts}) + "\n")
     escaped = convert(world, "--kbest list --to moses --escape moses")
     assert escaped[0].split("|||")[1].strip() == MosesTokenizer().escape_xml(texts[0])
-    assert escaped[1].split("|||")[1].strip() == "&amp;lt; &apos;s &#124; &amp;nbsp;"
+    assert escaped[1].split("|||")[1].strip() == "&amp;lt; &apos;s &#124; &apos;&apos; &amp;no;"
 
 
 def test_lists_of_documents_have_a_separator_after_each_sentence_and_sums(here: World) -> None:

@@ -525,7 +525,7 @@ def test_characters_spelled_otherwise_on_one_side_are_named_with_the_cure(
         if side in sides:
             assert f"unescape the {side} with Moses' deescape-special-chars.perl" in said
         if side in sides and side == "hypotheses":
-            assert "or write the list with: rerank convert --escape none" in checked
+            assert "with: rerank convert --kbest list --escape none --to moses --out NEW" in checked
 
 
 def test_hypotheses_that_are_a_reference_are_named(world: World) -> None:
