@@ -154,8 +154,7 @@ def read_targets(
     lists.check()
     own, drop = own_documents(lists), lists.drop_unreferenced
     if own is not None:
-        target = own if lists.systems else own.n_sentences  # segments of XML have names
-        texts = read_reference_texts(references, target, notices, model=lists.name)
+        texts = read_reference_texts(references, own, notices, model=lists.name)
         documents, targets = matched(texts, own, notices, drop=drop)
     else:
         stated = None

@@ -21,6 +21,7 @@ Item = TypeVar("Item")
 ID_BYTES = 1 << 13  # of an id; all of them are in memory
 _MANY = 1 << 16  # lines of ids that are read before the lines that need them are counted
 _SIZE = re.compile("[0-9]{1,9}")
+_PARAGRAPH = re.compile("(.+_#_.+_#_.+)_#_([0-9]{1,9})")  # LANGUAGES_#_DOMAIN_#_DOCUMENT_#_NUMBER
 _ID_AND_SIZE = re.compile(r"\S+\s+[0-9]{1,9}")
 
 
@@ -60,12 +61,14 @@ class Documents:
         source: str = "",
         interleaved: bool | None = None,
         may_be_sizes: bool = False,
+        cure: str = "",
     ) -> Documents:
         """Documents of lines that are document ids, one per source line.
 
+        Ids of WMT25 that end in the number of a paragraph name a segment of a document.
         interleaved: whether lines of a document may stand apart; they are then put together. None
         where the command has no option for it. may_be_sizes: whether messages name the format
-        `sizes` where the ids look like it.
+        `sizes` where the ids look like it. cure: as of the class.
         """
         found: dict[str, list[int]] = {}  # lines of each document
         current = None
@@ -86,9 +89,13 @@ class Documents:
             current = name
         if not found:
             raise InputError("expected one document id per source line, found none", source=source)
-        cure = _sizes_cure(found) if may_be_sizes else ""
+        cure = _sizes_cure(found) if may_be_sizes else cure
         starts = (0, *accumulate(map(len, found.values())))
         order = tuple(chain.from_iterable(found.values()))
+        if len(found) == len(order) and (parts := _paragraphs(found)):
+            ends = (0, *accumulate(map(len, parts.values())))
+            segments = tuple(chain.from_iterable(parts.values()))
+            return cls(tuple(parts), ends, segments=segments)
         if order == tuple(range(len(order))):
             return cls(tuple(found), starts, cure=cure)
         return cls(tuple(found), starts, order, len(order), cure=cure)
@@ -197,6 +204,20 @@ def _id(line: bytes, source: str, number: int) -> str:
     return name
 
 
+def _paragraphs(ids: Iterable[str]) -> dict[str, list[str]]:
+    """Numbers of the paragraphs of each document, as WMT25 names them; empty for other ids."""
+    found: dict[str, list[str]] = {}
+    for one in ids:
+        parts = _PARAGRAPH.fullmatch(one)
+        if parts is None or (parts[1] in found and parts[1] != next(reversed(found))):
+            return {}
+        numbers = found.setdefault(parts[1], [])
+        if numbers and int(numbers[-1]) >= int(parts[2]):
+            return {}
+        numbers.append(parts[2])
+    return found
+
+
 def _sizes_cure(ids: Collection[str]) -> str:
     """What to do if these ids are sizes of documents; empty if they do not look like it."""
     if all(map(_SIZE.fullmatch, ids)):
@@ -265,12 +286,14 @@ class DocumentFile(os.PathLike[str]):
 class EvaluationSet:
     """What a file says of T segments: their documents and, by role and name, their texts.
 
-    file: name of the file in messages; texts: by role, each name with its lines (T,).
+    file: name of the file in messages; texts: by role, each name with its lines (T,); cure: where
+    the texts of each role must stand, for messages.
     """
 
     file: str
     documents: Documents
     texts: Mapping[Role, Mapping[str, Lines]] = field(default_factory=dict)
+    cure: str = ""
 
     def text(self, role: Role, name: str | None = None) -> dict[str, Lines]:
         """The texts of a role by name: all, or the one that is named.
@@ -285,6 +308,8 @@ class EvaluationSet:
         there = [f"{kind} {shown_name(one)}" for kind in self.texts for one in self.texts[kind]]
         wanted = f"a {role}" if name is None else f"the {role} {name!r}"
         cure = "name one of these as FILE#NAME" if found else "give the file that has it"
+        if self.cure and not found:
+            cure += f"; {self.cure}"
         raise InputError(
             f"expected {wanted}, found {', '.join(there[:30]) or 'no texts'}; {cure}",
             source=self.file,
@@ -370,8 +395,8 @@ def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes
             if sizes.get(name, len(own)) != len(own):
                 raise InputError(
                     f"expected {sizes[name]} segments of document {shown_id(name)} as the "
-                    f"documents have, found {len(own)}; give --docs a file with segment ids, "
-                    "or correct one",
+                    f"documents have, found {len(own)}; "
+                    f"{target.cure or 'give --docs a file with segment ids, or correct one'}",
                     source=found.file,
                 )
     names, wanted = (_names(one, numbered=not both) for one in (found.documents, target))

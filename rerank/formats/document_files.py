@@ -34,13 +34,13 @@ _HEAD_LINES = 2000  # from which a format is recognised
 _HEAD_BYTES = 1 << 20
 MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
 PREFIX = "sacrebleu:"
-_TEXT_KEYS: dict[Role | None, tuple[str, ...]] = {  # of texts in JSON and tables
+TEXT_KEYS: dict[Role | None, tuple[str, ...]] = {  # of texts in JSON and tables
     "source": ("source", "src", "src_text", "source_text"),
     "reference": ("reference", "ref", "target", "tgt", "ref_text", "tgt_text"),
     "system": ("hypothesis", "hyp", "mt", "translation", "output", "prediction", "mt_text"),
     None: ("text", "content", "sentence", "document"),
 }
-_HEADS = {"id", "domain", *(key for keys in _TEXT_KEYS.values() for key in keys)}
+_HEADS = {"id", "domain", *(key for keys in TEXT_KEYS.values() for key in keys)}
 _XML = re.compile(
     rb"\s*<(?:\?xml|!DOCTYPE|!--|(?:tmx|tuv?|xliff|trans-unit|seg|dataset|mteval|srcset|refset|"
     rb"tstset)\b)",
@@ -100,6 +100,13 @@ def documents_of_file(
         *others, known = formats()
         if any(line.strip() for line in head):
             known = next((one for one in others if one.detect(head)), known)
+        if known.name == "docids" and (found := _structure(head, file.path, None)):
+            raise InputError(
+                f"expected a document id on each line, found {found[0]}; of JSON lines name the "
+                "key of the id with --docs-field KEY, of other files write the ids, a line each",
+                source=source,
+                line=1,
+            )
     if file.field is not None and not known.takes_field:
         raise UsageError(
             f"--docs-field {file.field}: the format {known.name} has no fields to choose from; "
@@ -196,14 +203,10 @@ def text_lines(
     """
     lines = read_lines(path, notices, max_bytes=max_bytes)
     head = _head_of(lines)
-    filled = [line for line in head if line.strip()]
-    source, file = display(path), shlex.quote(str(path))
-    for looks_like in (_json, _xml, _table):
-        if found := looks_like(filled, file, role):
-            what, command = found
-            raise InputError(
-                f"expected a sentence per line, found {what}; {command}", source=source
-            )
+    filled, source, file = list(filter(bytes.strip, head)), display(path), shlex.quote(str(path))
+    if found := _structure(head, path, role):
+        text = f"expected a sentence per line, found {found[0]}; {found[1]}"
+        raise InputError(text, source=source, line=1)
     fields = {line.count(b"\t") + 1 for line in filled}
     if len(filled) > 1 and len(fields) == 1 and (most := max(fields)) > 1:
         cure = f"if one of them is the text, give what this prints: cut -f{most} {file}"
@@ -214,6 +217,13 @@ def text_lines(
         notices.add(kind, source=source, line=1)
     yield from head
     yield from lines
+
+
+def _structure(head: Sequence[bytes], path: FilePath, role: Role | None) -> tuple[str, str] | None:
+    """What a file is whose lines are not texts, and how its texts are read; None for a text."""
+    filled, file = list(filter(bytes.strip, head)), shlex.quote(str(path))
+    found = (looks_like(filled, file, role) for looks_like in (_json, _xml, _table))
+    return next(filter(None, found), None)
 
 
 def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, str] | None:
@@ -235,7 +245,7 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     paths = _paths(first)
     if 10 * alike < 9 * len(lines) or not paths or (len(lines) == 1 and paths == [""] and not each):
         return None
-    known = [path for path in paths if path.strip('."') in _TEXT_KEYS[role]]
+    known = [path for path in paths if path.strip('."') in TEXT_KEYS[role]]
     path = shlex.quote(f"{each}{(known or paths[-1:])[0]}" or ".")
     command = f"`jq -r {path} {file} > {file}.txt` writes one text a line"
     if role is not None:
@@ -297,7 +307,7 @@ def _table(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, s
         field = re.compile(rf'(?:^|{delimiter})"(?:[^"]|"")*"(?={delimiter}\S|$)'.encode())
         if not named and not any(map(field.search, lines)):
             continue
-        column = next((n for n, key in enumerate(head) if key in _TEXT_KEYS[role]), len(head) - 1)
+        column = next((n for n, key in enumerate(head) if key in TEXT_KEYS[role]), len(head) - 1)
         program = (
             "import csv, sys; [print(*row[int(sys.argv[2])].split()) for row in csv.reader("
             f'open(sys.argv[1], newline="", encoding="utf-8"), delimiter="{delimiter}")]'

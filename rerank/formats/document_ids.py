@@ -6,13 +6,16 @@
 
 `docids`: a document id per source line, alone on it or in one of its fields. A line of several
 fields is one id unless a field is chosen, since ids may have spaces. Fields are parted by TABs if a
-line has any, otherwise by white space. `numbered-docids`: the id of its document, `_` and a number
+line has any, otherwise by white space. Lines `DOMAIN<TAB>DOCID` of mt-metrics-eval, and those of
+OPUS, two files and two lists of sentence numbers, have their id in the second and first field.
+`numbered-docids`: the id of its document, `_` and a number
 for each sentence, as Z-MERT takes them (`-docInfo`; Zaidan 2009,
 https://cs.jhu.edu/~ozaidan/zmert/); such lines could be ids of documents of one sentence.
 
 `sizes`: the number of sentences of each document, alone or behind its id; numbers alone may be
 document ids, too. `spans`: ranges of consecutive sentences. If the first start is 0, sentences
-count from 0; from 1 if it is 1. The end belongs to the document unless the next one starts with
+count from 0; from 1 if it is 1. A field of a domain may stand between id and start, and a head
+above. The end belongs to the document unless the next one starts with
 it. Of a single document it does if sentences count from 1.
 
 `blank-lines` and `equals-lines`: text whose documents are parted by blank lines, as
@@ -25,7 +28,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, islice, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
 from rerank.errors import InputError, UsageError
@@ -34,8 +37,11 @@ from rerank.notices import Notices
 from rerank.text import shown
 
 _PLACE = re.compile("[1-9][0-9]{0,5}")
-_NUMBERED = re.compile(rb"(.+)_[0-9]{1,9}")
+_NUMBERED = re.compile(rb"(.+)[-_.:/#|][0-9]{1,9}")
+_OPUS = re.compile(rb"[^\t]+\.xml(?:\.gz)?\t[^\t]+\.xml(?:\.gz)?(?:\t[0-9s. :-]*){2}")
+_HEAD = re.compile(rb"\S+(?:\s+\S+)?\s+start\S*\s+end\S*", re.IGNORECASE)
 _SIZE = re.compile(rb"[0-9]{1,9}")
+_HEAD_LINES = 2000  # from which the field of an id is recognised
 _LARGEST = 10**9 - 1  # sentences of all documents
 
 
@@ -71,8 +77,10 @@ class Docids(DocumentIds):
     def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents of the ids; InputError for a blank line and for an id that resumes."""
         ids = choices.limited(_short(lines, place), place.source)
-        if choices.field is not None:
-            ids = _fields(ids, choices.field, place)
+        head = list(islice(ids, _HEAD_LINES)) if choices.field is None else []
+        ids, field = chain(head, ids), choices.field or _field_of_ids(head)
+        if field is not None:
+            ids = _fields(ids, field, place)
         documents = Documents.from_lines(
             ids,
             source=place.source,
@@ -81,14 +89,18 @@ class Docids(DocumentIds):
         )
         option = ""
         if len(documents) == documents.n_sentences:
-            if _count_on(documents.ids, "_"):
+            rows = [name.split("\t") for name in documents.ids]
+            columns = [*zip(*rows, strict=True)] if len({len(row) for row in rows}) == 1 else []
+            if _count_on(documents.ids, "_") or _count_on(documents.ids, "[-.:/#|]", restart=True):
                 option = "as Z-MERT has them, give --docs-format numbered-docids"
             elif choices.field is None and _count_on(documents.ids, r"\s+"):
                 option = "with their numbers, give --docs-field 1"
+            elif found := [n for n, one in enumerate(columns, 1) if 1 < _runs(one) < len(rows)]:
+                option = f"of which a field is the id, give --docs-field {found[0]}"
         if option:
+            counts = "" if "a field" in option else " whose id ends in a number that counts on"
             place.note(
-                "document of one sentence whose id ends in a number that counts on; if these "
-                f"are sentences of documents, {option}",
+                f"document of one sentence{counts}; if these are sentences of documents, {option}",
                 line=1,
                 count=len(documents),
             )
@@ -149,14 +161,35 @@ def _without_numbers(lines: Iterable[bytes], place: Place) -> Iterator[bytes]:
         yield numbered[1]
 
 
-def _count_on(ids: Sequence[str], separator: str) -> bool:
-    """Whether all ids are a name, the separator and 1, 2, …, and some names have two at least."""
+def _field_of_ids(lines: Sequence[bytes]) -> str | None:
+    """Field of the document id in lines of OPUS or of mt-metrics-eval; None for other lines."""
+    if lines and all(map(_OPUS.fullmatch, lines)):
+        return "1"
+    rows = [line.split(b"\t") for line in lines]
+    if any(len(row) != 2 or not all(map(bytes.strip, row)) for row in rows):
+        return None
+    ids, domains = [row[1] for row in rows], {row[1]: row[0] for row in rows}
+    alike = all(domains[document] == domain for domain, document in rows)
+    return "2" if alike and 1 < _runs(ids) < len(rows) else None
+
+
+def _runs(values: Sequence[object]) -> int:
+    """Number of runs of equal values; 0 if a value is in two of them."""
+    runs = 1 + sum(one != other for one, other in pairwise(values))
+    return runs if runs == len(set(values)) else 0
+
+
+def _count_on(ids: Sequence[str], separator: str, *, restart: bool = False) -> bool:
+    """Whether all ids are a name, the separator and 1, 2, …, and some names have two at least.
+
+    restart: whether two names at least must have two.
+    """
     pattern = re.compile(rf"(.+?){separator}([0-9]{{1,8}})")
     parts = [found.groups() for one in ids if (found := pattern.fullmatch(one))]
     if len(parts) < len(ids):
         return False
-    steps = {int(b) - int(a) for (one, a), (other, b) in pairwise(parts) if one == other}
-    return steps == {1}
+    steps = [(one, int(b) - int(a)) for (one, a), (other, b) in pairwise(parts) if one == other]
+    return {step for _, step in steps} == {1} and len({one for one, _ in steps}) > restart
 
 
 class Sizes(DocumentIds):
@@ -218,13 +251,18 @@ class Spans(DocumentIds):
     """Lines `DOCID START END`."""
 
     name = "spans"
-    description = "A table DOCID START END, in order; sentences count from the first START, 0 or 1."
+    description = (
+        "A table DOCID [DOMAIN] START END, in order; the first START, 0 or 1, is that of the count."
+    )
     example = b"talk-1 0 2\ntalk-2 2 3\n"
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether all lines are rows of such a table whose ranges follow each other."""
-        rows = [_span(line) for line in head if line.strip()]
-        if None in rows:
+        filled = [line for line in head if line.strip()]
+        rows = [_span(line) for line in filled[bool(_HEAD.fullmatch(filled[0].strip())) :]]
+        if all(map(_OPUS.fullmatch, filled)) or not rows:
+            return False
+        if None in rows or len({row[0] for row in rows if row}) < len(rows):
             return False
         spans = [row[1:] for row in rows if row]
         gaps = {start - end for (_, end), (start, _) in pairwise(spans)}
@@ -234,7 +272,7 @@ class Spans(DocumentIds):
         """The documents; InputError for a range that does not follow the one before."""
         rows: list[tuple[int, str, int, int]] = []
         for text in place.numbered(choices.limited(lines, place.source)):
-            if not text.strip():
+            if not text.strip() or (not rows and _HEAD.fullmatch(text.strip())):
                 continue
             if (row := _span(text)) is None:
                 raise place.fault(
@@ -275,10 +313,10 @@ class Spans(DocumentIds):
 
 def _span(line: bytes) -> tuple[str, int, int] | None:
     """Id, start and end of a line; None for another line."""
-    parts = line.split(b"\t") if line.count(b"\t") == 2 else line.split()
-    if len(parts) != 3:
+    parts = line.split(b"\t") if line.count(b"\t") in (2, 3) else line.split()
+    if len(parts) not in (3, 4):
         return None
-    name, start, end = (part.strip() for part in parts)
+    name, *_, start, end = (part.strip() for part in parts)
     if name and _SIZE.fullmatch(start) and _SIZE.fullmatch(end):
         return name.decode(), int(start), int(end)
     return None

@@ -1,4 +1,4 @@
-"""Document files with texts that are matched by name: WMT XML, NIST SGML, JSON lines.
+r"""Document files with texts that are matched by name: WMT XML, NIST SGML, JSON lines.
 
 WMT XML (2021 and later) has documents with source, references and outputs of several systems:
 
@@ -18,24 +18,32 @@ NIST SGML has source, reference and system sets of mteval, read with patterns as
     <doc docid="news-1" sysid="ref"><seg id="1"> AT&T rose . </seg></doc>
     </refset>
 
-It is no XML: `&` stands unescaped, names of tags and attributes are in any case, attributes in any
-order, and a segment may span lines. Several documents with one docid and different sysid are
-several references. `&amp; &lt; &gt; &quot; &apos;` are decoded, once; other text stays as it is.
-Source: scripts/ems/support/reference-from-sgm.perl of https://github.com/moses-smt/mosesdecoder.
+It is no XML, even where it begins as XML does, with a document type that is not fetched: `&` stands
+unescaped, names of tags and attributes are in any case, attributes in any order, and a segment may
+span lines. Several documents with one docid and different sysid are several references.
+`&amp; &lt; &gt; &quot; &apos;` are decoded, once; other text stays as it is. Source:
+scripts/ems/support/reference-from-sgm.perl of https://github.com/moses-smt/mosesdecoder.
 
 JSON lines have a key that says which document a sentence belongs to:
 
-    {"document": "talk-1", "source": "…", "reference": "the lamp is lit ."}
+    {"document": "talk-1", "segment_id": 1, "source": "…", "reference": "the lamp is lit ."}
+    {"doc_id": "talk-2", "src_text": "…\n\n…", "refs": {"A": {"ref": "it burns .\n\nhe left ."}}}
+    {"doc_id": "talk-2", "system": "X", "hypothesis": "it burns .\n\nshe left ."}
 
-The key is `document`, `doc_id`, `docid`, `doc` or `document_id`, or the one that is chosen. Of the
-texts, `source` (`src`) and `reference` (`ref`) or `references` (`refs`), a list, are read.
+The key is `document`, `doc_id`, `docid`, `doc` or `document_id`, or the one that is chosen; texts
+are at the keys of `TEXT_KEYS`, further references at `references` or `refs`, further systems at
+`tgt_text`, by name. Sentences with a number at `segment_id` are ordered by it within a document. As
+WMT distributes them since 2025, a line is a document if no id comes twice and texts have blank
+lines, or begin with `<p>`: its paragraphs are then its sentences. A line end is read as a space.
+Source: https://github.com/wmt-conference/wmt26-general-mt, and wmt25-general-mt.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from rerank.corpus.documents import (
@@ -48,8 +56,8 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError
-from rerank.formats.document_files import MAX_BYTES
-from rerank.formats.json_objects import encoded, first_key, read_json
+from rerank.formats.document_files import MAX_BYTES, TEXT_KEYS
+from rerank.formats.json_objects import encoded, first_key, read_json, text_of
 from rerank.formats.tokens import Place, chunks, similar
 from rerank.notices import Notices
 from rerank.text import shown
@@ -73,18 +81,25 @@ _ATTRIBUTE = re.compile(
 _ENTITY = re.compile(rb"&(amp|lt|gt|quot|apos);")
 _CHARACTERS = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _SGML = re.compile(
-    rb"\s*<(?:(?:srcset|refset|tstset|mteval)\b|!DOCTYPE\s+mteval|doc\s[^>]*docid\s*=)",
+    rb"(?:^|>)\s*<(?:(?:srcset|refset|tstset|mteval)\b|!DOCTYPE\s+mteval|doc\s[^>]*docid\s*=)",
     re.IGNORECASE,
 )
 _NO_TRANSLATION = b"NO BEST TRANSLATION"
 _KEYS = ("document", "doc_id", "docid", "doc", "document_id")
-_SINGLE: dict[str, Role] = {
-    "source": "source",
-    "src": "source",
-    "reference": "reference",
-    "ref": "reference",
-}
+_SEGMENT = ("segment_id", "seg_id", "segid", "segment", "seg", "sentence_id", "sent_id")
 _REFERENCES = ("references", "refs")
+_BY_NAME = ("tgt_text", "hypotheses", "systems")  # of references and systems
+_LIKE_A_TEXT = re.compile("text|ref|hyp|transl|target|tgt|sentence")
+_KNOWN = re.compile("original_target|.*lang.*|.*text")  # of WMT24++, …
+_READ_KEYS = "; ".join(
+    f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
+)
+_PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
+_MARK = re.compile("</?p>|<br ?/?>")
+_JOIN = (
+    'join the paragraphs of each document in all files with `jq -c \'walk(if type == "string" '
+    'then gsub("(\\\\s|</?p>)+"; " ") else . end)\'`'
+)
 
 
 class WmtXml:
@@ -104,7 +119,8 @@ class WmtXml:
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the file begins as XML, and has a data set or declarations."""
         first = next(line for line in head if line.strip())
-        return bool(_XML.match(first)) and any(map(_DATASET.search, head))
+        is_nist = any(map(_SGML.search, head)) and not any(b"<!ENTITY" in line for line in head)
+        return bool(_XML.match(first)) and not is_nist and any(map(_DATASET.search, head))
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
@@ -240,7 +256,7 @@ class Sgml:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether a set, or a document with docid, begins at the beginning of a line."""
-        return any(map(_SGML.match, head))
+        return any(map(_SGML.search, head))
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
@@ -346,8 +362,7 @@ class DocumentJson:
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The documents and texts; InputError for what is no object, or lacks the key."""
-        ids, place = list[bytes](), Place(source, notices)
-        texts: dict[Role, dict[str, dict[int, bytes]]] = {}
+        place, rows = Place(source, notices), list[_Row]()
         for line in place.numbered(choices.limited(_bounded(lines, source), source)):
             try:
                 found = read_json(line)
@@ -359,18 +374,117 @@ class DocumentJson:
                     "one per sentence"
                 )
             try:
-                ids.append(_id(found, choices.field))
-                for role, name, text in _texts(found):
-                    texts.setdefault(role, {}).setdefault(name, {})[place.line - 1] = text
+                texts = {(role, name): text for role, name, text in _texts(found)}
+                rows.append(_Row(place.line, _id(found, choices.field), _segment_id(found), texts))
             except InputError as fault:
                 raise place.fault(str(fault)) from None
-        documents = Documents.from_lines(ids, source=source, interleaved=choices.interleaved)
-        places = documents.lines or range(len(ids))
-        ordered: dict[Role, dict[str, Lines]] = {
-            role: {name: [column.get(place) for place in places] for name, column in named.items()}
-            for role, named in texts.items()
-        }
-        return EvaluationSet(source, documents, ordered)
+            unread = [
+                key
+                for key, value in found.items()
+                if _LIKE_A_TEXT.search(key) and value not in texts.values()
+                if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
+            ]
+            if unread:
+                kind = "key that is not read, though it looks like that of a text"
+                notices.add(kind, source=source, line=place.line, names=unread)
+        given = [text for row in rows for text in row.texts.values()]
+        are_documents = len({row.document for row in rows}) == len(rows) and any(
+            _PARAGRAPH.search(text.strip()) or text.startswith("<p>") for text in given
+        )
+        if are_documents and not any(row.segment for row in rows):
+            rows = [one for row in rows for one in row.paragraphs(place)]
+        elif any(row.segment for row in rows):
+            rows = _by_segment(rows, place)
+        documents = Documents.from_lines(
+            [row.document for row in rows],
+            source=source,
+            interleaved=choices.interleaved,
+            cure=_JOIN if are_documents else "",
+        )
+        ordered = documents.in_order(rows)
+        if any(row.segment for row in rows):
+            documents = replace(documents, segments=tuple(row.segment or "" for row in ordered))
+        columns: dict[Role, dict[str, Lines]] = {}
+        for role, name in dict.fromkeys(text for row in rows for text in row.texts):
+            columns.setdefault(role, {})[name] = [
+                None if text is None else text_of(text, role, Place(source, notices, row.line))
+                for row in ordered
+                for text in [row.texts.get((role, name))]
+            ]
+        return EvaluationSet(source, documents, columns, cure=_READ_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An object of JSON lines: its line, document and segment, and texts by role and name."""
+
+    line: int
+    document: bytes
+    segment: str | None
+    texts: Mapping[tuple[Role, str], str]
+
+    def paragraphs(self, place: Place) -> list[_Row]:
+        """A row for each paragraph; InputError if the texts have different numbers of them."""
+        parts: dict[tuple[Role, str], list[str]] = {}
+        for key, text in self.texts.items():
+            if text.strip():
+                found = _PARAGRAPH.split(text.strip())
+                marked = text.startswith("<p>")
+                parts[key] = [_MARK.sub(" ", one).strip() if marked else one for one in found]
+        sizes = {f"{role} {name}".strip(): len(part) for (role, name), part in parts.items()}
+        if len(set(sizes.values())) > 1:
+            found_sizes = ", ".join(f"{size} in the {name}" for name, size in sizes.items())
+            raise place.fault(
+                f"expected as many paragraphs in all texts of a document, found {found_sizes}; "
+                f"correct them, or {_JOIN}",
+                self.line,
+            )
+        n = max(sizes.values(), default=1)
+        return [
+            _Row(self.line, self.document, None, {key: part[i] for key, part in parts.items()})
+            for i in range(n)
+        ]
+
+
+def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
+    """The rows in the order of the numbers of their segments; InputError for one that comes twice.
+
+    Documents stay in the order of the file if each of them is in one run of lines.
+    """
+    first: dict[bytes, int] = {}
+    seen: set[tuple[bytes, str]] = set()
+    for n, row in enumerate(rows):
+        if row.segment is None or (row.document, row.segment) in seen:
+            found = "no id" if row.segment is None else f"{row.segment!r:.40} again"
+            document = shown_id(row.document.decode())
+            raise place.fault(
+                f"expected an id of each segment of document {document}, found {found}; number "
+                "the segments of each document",
+                row.line,
+            )
+        seen.add((row.document, row.segment))
+        first.setdefault(row.document, n)
+    if not all((row.segment or "").isdecimal() for row in rows):
+        return rows
+    numbers = {(row.document, row.segment): int(row.segment or 0) for row in rows}
+
+    def by_document(row: _Row) -> tuple[int, int]:
+        return first[row.document], numbers[row.document, row.segment]
+
+    runs = 1 + sum(a.document != b.document for a, b in pairwise(rows))
+    if runs == len(first):
+        found_order = sorted(rows, key=by_document)
+    elif len(set(numbers.values())) == len(rows):  # numbered through all documents, as WMT24++
+        found_order = sorted(rows, key=lambda row: numbers[row.document, row.segment])
+    else:
+        return rows
+    if found_order != rows:
+        place.note(
+            "segments not in the order of their ids, put in it; line i of a plain text must be "
+            "segment i in this order",
+            line=rows[0].line,
+        )
+    return found_order
 
 
 def _id(found: dict[str, Any], field: str | None) -> bytes:
@@ -387,27 +501,37 @@ def _id(found: dict[str, Any], field: str | None) -> bytes:
         raise InputError(
             f"expected a text or whole number as {key!r}, found {type(value).__name__}"
         )
-    return _encoded(str(value), key)
-
-
-def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, bytes]]:
-    """Role, name and text of those of an object."""
-    for key, role in _SINGLE.items():
-        if isinstance(found.get(key), str):
-            yield role, "", _encoded(found[key], key)
-    for key in _REFERENCES:
-        if isinstance(found.get(key), list):
-            for n, text in enumerate(found[key], 1):
-                if not isinstance(text, str):
-                    raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
-                yield "reference", str(n), _encoded(text, key)
-
-
-def _encoded(text: str, key: str) -> bytes:
-    """UTF-8 of a text of one line."""
-    if "\n" in text or "\0" in text:
+    if isinstance(value, str) and ("\n" in value or "\0" in value):
         raise InputError(f"expected one line as {key!r}, found a line end or NUL; remove it")
-    return encoded(text, key)
+    return encoded(str(value), key)
+
+
+def _segment_id(found: dict[str, Any]) -> str | None:
+    """The segment id of an object within its document; None if it has none."""
+    key = first_key(found, _SEGMENT)
+    value = None if key is None else found[key]
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
+    """Role, name and text of those of an object."""
+    system = found.get("system")
+    for role, keys in TEXT_KEYS.items():
+        key = next((key for key in keys if isinstance(found.get(key), str)), None)
+        if role is not None and key is not None:
+            name = system if role == "system" and isinstance(system, str) else ""
+            yield role, name, found[key]
+    for key in (*_REFERENCES, *_BY_NAME):
+        several = found.get(key)
+        if isinstance(several, list) and key in _REFERENCES:
+            several = {str(n): text for n, text in enumerate(several, 1)}
+        for name, text in several.items() if isinstance(several, dict) else ():
+            if isinstance(text, dict):
+                text = text.get("ref", text.get("text"))
+            if not isinstance(text, str):
+                raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
+            of_reference = key in _REFERENCES or name.lower().startswith("ref")
+            yield "reference" if of_reference else "system", name, text
 
 
 def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:

@@ -114,7 +114,13 @@ def read_texts_of(
                 f"{display(file)} is a plain text; leave it out"
             )
         return [_plain(path, target, notices, role, model=model)]
-    texts = found.text(role, name)
+    references = found.texts.get("reference", {})
+    if role == "system" and name is None and not found.texts.get(role) and len(references) == 1:
+        kind = "file without outputs of a system, its reference read as the translation"
+        notices.add(kind, source=found.file)
+        texts = dict(references)
+    else:
+        texts = found.text(role, name)
     several = len(texts) > 1 or name is not None
     fitted: list[Translation] = []
     for one, lines in texts.items():
@@ -140,8 +146,8 @@ def read_systems(
     if found is None:
         next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
         raise InputError(
-            "expected outputs of systems in WMT XML or NIST SGML, found a plain text; give "
-            "NAME=FILE for each system",
+            "expected outputs of systems in WMT XML, NIST SGML or JSON lines, found a plain text; "
+            "give NAME=FILE for each system",
             source=display(file),
         )
     target = found.documents if documents is None else documents

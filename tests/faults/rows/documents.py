@@ -74,7 +74,7 @@ FAULTS = [
             ('{"document": null}', "expected a text or whole number as 'document', found N"),
             ('{"document": "\\ud800"}', "found half a surrogate pair in 'document'"),
             ('{"document": "a", "refs": [1]}', "expected texts in 'refs', found int"),
-            (r'{"document": "a", "ref": "x\ny"}', "expected one line as 'ref', found a line end or NUL; remove it"),
+            (r'{"document": "a\nb"}', "expected one line as 'document', found a line end or NUL; remove it"),
         ))
     ),
     # Numbered ids, sizes, ranges
