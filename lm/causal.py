@@ -1,7 +1,4 @@
-"""Causal language models of Hugging Face: read from folders, and how they score candidates.
-
-Of a folder only safetensors are read, no code from it is run, and nothing is looked up on the
-network. The package `transformers` (extra `hf`) is imported when a folder is opened.
+"""Causal language models of Hugging Face: how they score candidates.
 
 Each context is read once and its key–value pairs are kept (least recently used ones are dropped),
 so that longer contexts are read from where they differ; candidates are read as prefix trees, many
@@ -12,13 +9,11 @@ section 4.2). Last tokens of candidates are predicted but never read.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,14 +22,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.backend import Backend
+from lm.causal_folder import NOTHING, CausalModel
 from lm.scoring import EngineCounts
 from lm.trie import Candidates, Forest, Indices, build
 
-UNLIMITED = 1 << 30  # positions of a model that states no number of them
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-DIGESTED = ("*.safetensors", "*.json", "*.model", "*.txt", "*.jinja")  # weights, tokenizer, shape
 MOST_NODES = 1536  # of a tree: attention within it is quadratic, smaller ones share less
-VERSION = 1  # of scores: to be raised whenever they change
+VERSION = 2  # of scores: to be raised whenever they change
 STORED = 4  # times the floats of a batch that stored key–value pairs may have
 PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
 FEW = {"cpu": 256, "cuda": 16_384}
@@ -43,119 +36,6 @@ BLOCK = 64  # tokens of a context that are read together if the backend is deter
 CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
 KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
 Result = TypeVar("Result")
-
-
-class CausalFolderError(ValueError):
-    """A folder that is not a usable model, or a missing package; the message says what to do."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CausalModel:
-    """A causal language model that was read back.
-
-    model: of transformers, in evaluation mode; digest: SHA-256 of its files; positions: most
-    tokens of a text with its context; begin: id of the token that texts begin with.
-    """
-
-    model: Any
-    tokenizer: Any
-    digest: str
-    positions: int
-    begin: int
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of the tokens of texts, without special tokens; what looks like one is text."""
-        if not texts:
-            return []
-        found: list[list[int]] = self.tokenizer(
-            list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
-        )["input_ids"]
-        return found
-
-
-def open_causal_model(
-    folder: Path, device: torch.device | str = "cpu", dtype: str = "float32"
-) -> CausalModel:
-    """The causal language model of a folder; CausalFolderError if there is none.
-
-    dtype: `float32` or `bfloat16`, of weights and of all that is computed.
-    """
-    _check_files(folder)
-    try:
-        import transformers
-        from transformers.utils import logging
-    except ImportError as fault:
-        raise CausalFolderError(
-            f"{folder}: Hugging Face models need the package transformers ({fault}); install it: "
-            "pip install 'rerank-mt[hf]'"
-        ) from None
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    safe = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, use_safetensors=True, dtype=getattr(torch, dtype), **safe
-        )
-    except Exception as fault:  # of any kind: transformers documents none
-        reason = " ".join(f"{type(fault).__name__}: {fault}".split())
-        raise CausalFolderError(
-            f"{folder}: transformers {transformers.__version__} cannot load it as a causal "
-            f"language model: {reason:.300}; give a folder written by save_pretrained, with its "
-            "tokenizer"
-        ) from None
-    begin = tokenizer.bos_token_id
-    begin = tokenizer.eos_token_id if begin is None else begin
-    if begin is None:
-        raise CausalFolderError(
-            f"{folder}: expected a tokenizer with a bos or an eos token, which texts begin with, "
-            "found neither; name one in tokenizer_config.json"
-        )
-    config = model.config.get_text_config()  # tokens that have positions and may be attended to
-    limits = (getattr(config, name, None) for name in ("max_position_embeddings", "sliding_window"))
-    positions = min([UNLIMITED, *(n for n in limits if isinstance(n, int) and n > 0)])
-    return CausalModel(model.to(device).eval(), tokenizer, _digest(folder), positions, begin)
-
-
-def _check_files(folder: Path) -> None:
-    """CausalFolderError unless a folder has a configuration and safetensors, and needs no code."""
-    if not folder.is_dir():
-        raise CausalFolderError(
-            f"{folder}: expected a folder written by save_pretrained, found "
-            f"{'a file' if folder.exists() else 'none'}; models are not downloaded: give the path "
-            "of a folder on this machine"
-        )
-    if not (folder / "config.json").is_file():
-        raise CausalFolderError(
-            f"{folder}: expected config.json of a Hugging Face model, found none; a model made by "
-            "train-lm is given without hf:"
-        )
-    if not any(folder.glob("*.safetensors")):
-        pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(suffix))
-        found = f"only {pickles[0]}, a pickle, which may run code" if pickles else "none"
-        raise CausalFolderError(
-            f"{folder}: expected weights in *.safetensors, found {found}; write the model again "
-            "with model.save_pretrained(DIR, safe_serialization=True)"
-        )
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except ValueError as fault:
-        raise CausalFolderError(f"{folder}/config.json: expected JSON ({fault})") from None
-    if isinstance(config, dict) and "auto_map" in config:
-        raise CausalFolderError(
-            f"{folder}: this model comes with code of its own (auto_map in config.json), which is "
-            "never run; give a model of an architecture that is in transformers"
-        )
-
-
-def _digest(folder: Path) -> str:
-    """SHA-256 of the names and contents of all files that scores may depend on."""
-    whole = hashlib.sha256()
-    for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
-        with path.open("rb") as file:
-            own = hashlib.file_digest(file, "sha256").hexdigest()
-        whole.update(f"{path.name}\0{own}\n".encode())
-    return whole.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +109,7 @@ def path_of(tokens: Sequence[int]) -> tuple[Indices, Indices, NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class CausalContext:
-    """Tokens before a sentence: `begin`, then those of earlier sentences.
+    """Tokens before a sentence: the token that texts begin with, then those of earlier sentences.
 
     ends: number of tokens after which each sentence ends, rising.
     """
@@ -246,6 +126,22 @@ class CausalContext:
     def key(self) -> bytes:
         """The tokens in bytes."""
         return np.array(self.ids, np.int32).tobytes()
+
+
+def windows(
+    begin: int, tokens: Sequence[int], positions: int
+) -> list[tuple[CausalContext, Sequence[int]]]:
+    """Contexts and parts of a text that is longer than a model's positions.
+
+    The first part fills them after the token that texts begin with; each further one is predicted
+    after the last tokens before it, half of the positions.
+    """
+    half = max(1, positions // 2)
+    starts = [0, *range(positions, len(tokens), max(1, positions - half))]
+    return [
+        (CausalContext(tuple(tokens[a - half : a]) if a else (begin,)), tokens[a:b])
+        for a, b in pairwise([*starts, len(tokens)])
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,13 +195,22 @@ class CausalEngine:
 
     def plain_score(self, context: Sequence[int], sentence: Sequence[int]) -> float:
         """Log p(sentence | context) by one forward pass over both, without any of the engine."""
-        if not sentence:
+        whole = [token for token in (*context, *sentence) if token != NOTHING]
+        first = max(1, len(whole) - len(sentence))
+        if first >= len(whole):
             return 0.0
         with torch.no_grad():
-            ids = torch.tensor([[*context, *sentence]], device=self.backend.device)
-            logits = self.model.model(input_ids=ids).logits[0, len(context) - 1 : -1].float()
-            own = logits.log_softmax(dim=1).gather(1, ids[0, len(context) :, None])
+            ids = torch.tensor([whole], device=self.backend.device)
+            logits = self.model.model(input_ids=ids).logits[0, first - 1 : -1].float()
+            own = logits.log_softmax(dim=1).gather(1, ids[0, first:, None])
         return float(own.double().sum())
+
+    def perplexities(self, begins: Sequence[int], texts: Sequence[Sequence[int]]) -> list[float]:
+        """Perplexity of texts, each of which begins with a token, for each of these tokens."""
+        trees = trees_of(Candidates.of([texts]))
+        scores = self.scores([(CausalContext((begin,)), trees) for begin in begins])
+        n_tokens = sum(map(len, texts))
+        return [float(np.exp(-own.sum() / n_tokens)) for own in scores]
 
     def scores(
         self, requests: Sequence[tuple[CausalContext, Sequence[Tree]]]
@@ -334,6 +239,8 @@ class CausalEngine:
             hidden, _ = self._read(rows, keep=False)
             log_probs = self._log_probs(hidden, [tree for _, tree in batch])
             for (n, tree), own in zip(batch, log_probs, strict=True):
+                if requests[n][0].ids == (NOTHING,):
+                    own = own.masked_fill(torch.from_numpy(tree.parents == 0).to(own.device), 0.0)
                 found[n][tree.rows] = tree.sums(own)
                 self.counts.tokens += tree.n_tokens
         return found
@@ -419,9 +326,13 @@ class CausalEngine:
         seen[:, 0, np.arange(new), past + np.arange(new)] = True  # padding sees itself
         for i, row in enumerate(rows):
             p, q = len(row.past), len(row.tokens)
-            tokens[i, :q], positions[i, :q] = row.tokens, p + row.depths
+            bare = (row.past[0] if p else row.tokens[0]) == NOTHING
+            tokens[i, :q] = np.maximum(row.tokens, 0)
+            positions[i, :q] = np.maximum(p + row.depths - bare, 0)
             seen[i, 0, :q, :p] = True
             seen[i, 0, :q, past : past + q] = row.ancestors
+            if bare:  # what stands in place of a first token sees itself, and nothing sees it
+                seen[i, 0, 0 if p else 1 : q, 0 if p else past] = False
         dtype = next(self.model.model.parameters()).dtype
         mask = torch.zeros(seen.shape, dtype=dtype, device=device)
         mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)

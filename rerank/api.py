@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import accumulate, chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
@@ -79,7 +80,7 @@ class Reranker:
         found = _weights(weights, sparse or {}, notices)
         self.model = LinearModel(found, name, given.default_weight)
         self.search = given.search.at(found)
-        self.scorers = given.open(scorers or {}, lm or {}, notices)
+        self.scorers = given.open(scorers or {}, lm or {}, notices, found.provenance)
 
     def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:
         """The result for each document, in order; documents are read as they are needed.
@@ -158,7 +159,11 @@ def tune(
         features=tuned,
         plan=plan,
     )
-    return result.written({"BLEU": bleu_of(result.statistics)})
+    made: dict[str, object] = {"BLEU": bleu_of(result.statistics)}
+    models = dict(zip(lm or {}, source.scorers, strict=False))  # they come first
+    if chosen_of := {name: dict(one.chosen) for name, one in models.items() if one.chosen}:
+        made["models"] = chosen_of
+    return result.written(made)
 
 
 def evaluate(
@@ -240,12 +245,17 @@ class _Options:
         scorers: Mapping[str, Scorer | PlainScorer],
         lm: Mapping[str, LanguageModel],
         notices: Notices,
+        provenance: Mapping[str, object] = MappingProxyType({}),
     ) -> list[FeatureSource]:
-        """Language models, then the other scorers, in the order of their features."""
+        """Language models, then the other scorers, in the order of their features.
+
+        provenance: of weights, which say what was chosen for the models when they were tuned.
+        """
         named = [
             one if isinstance(one, LanguageModelOption) else LanguageModelOption.of(name, one)
             for name, one in lm.items()
         ]
+        named = [one.as_tuned(provenance) for one in named]
         added = [(name, Path(name)) for name in scorers]
         names = {LM: [(one.name, one.value) for one in named], SCORER: added}
         check_names(names, [one.name for one in named if one.pmi])

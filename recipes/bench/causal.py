@@ -25,13 +25,8 @@ import torch
 from numpy.typing import NDArray
 
 from lm.backend import Backend
-from lm.causal import (
-    CausalContext,
-    CausalEngine,
-    cache_argument,
-    open_causal_model,
-    trees_of,
-)
+from lm.causal import CausalContext, CausalEngine, cache_argument, trees_of
+from lm.causal_folder import open_causal_model
 from lm.trie import Candidates
 
 Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids

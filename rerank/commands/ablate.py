@@ -100,7 +100,15 @@ def ablate(options: AblateOptions) -> None:
         if lists.kbest:  # its own documents are read before the lists
             lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
         documents, targets = read_targets(lists, references, notices, messages.announce)
-        run = opened.enter_context(ListRun.open(lists, notices, options.run, documents=documents))
+        run = opened.enter_context(
+            ListRun.open(
+                lists,
+                notices,
+                options.run.as_tuned(model.weights.provenance),
+                documents=documents,
+                announce=messages.announce,
+            )
+        )
         if not have_contexts(run.scorers):
             raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
         if names := without_null(run.scorers):

@@ -124,7 +124,10 @@ def decode(options: DecodeOptions) -> None:
         check_outputs(paths.values(), [*read, *options.run.scorers.folders])
         model = LinearModel.read(weights.weights, weights.default_weight, notices)
         search = options.searching.chosen().listing(options.output.n_best).at(model.weights)
-        run = opened.enter_context(ListRun.open(options.run.inputs(), notices, options.run))
+        given = options.run.as_tuned(model.weights.provenance)
+        run = opened.enter_context(
+            ListRun.open(given.inputs(), notices, given, announce=messages.announce)
+        )
         search = run.choose_search(search, messages.announce)
         explained, sentence = _explained(run, options.output.explain)
         if options.output.dry_run or (run.scorers and run.sharded is None):

@@ -119,11 +119,13 @@ class ListRun(Run):
         options: RunOptions | None = None,
         *,
         documents: Documents | None = None,
+        announce: Printer = lambda line: None,
     ) -> Iterator[ListRun]:
         """A run; standard input is copied for as long as it is open.
 
         lists: of the options, or what became of them; without options there are no scorers.
-        When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
+        What models choose by the first lists is announced. When the run is stopped, scores that
+        were computed go to the cache (`StoppedEarly`).
         """
         with InputCopies() as copies:
             run = cls(lists, notices, options or settings_of(RunOptions), documents, copies)
@@ -131,6 +133,10 @@ class ListRun(Run):
                 with run.watch.lap("lists"):  # before anything is scored
                     deque(run.read_unreported(), maxlen=0)
             try:
+                with run.watch.lap("models"):
+                    for model in run.models:
+                        if line := model.choose(kbest for _, kbest in run.read_unreported()):
+                            announce(line)
                 yield run
             except InputError:
                 for file in copies.files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -138,7 +138,9 @@ class ScorerOptions:
         f"document-cache=SHARE, for example {DOCUMENT_CACHE}, interpolates the model with the "
         "unigram of the document so far, its order is then unbounded. Behind hf:DIR: sentences=2 "
         "or tokens=512 (whole sentences) give less, join=space joins sentences by spaces in place "
-        "of newlines, detokenize=en undoes the tokenisation of the lists. Example: --lm "
+        "of newlines, detokenize=en undoes the tokenisation of the lists, begin=TOKEN or "
+        "begin=none is what texts begin with, long=window scores candidates beyond the model's "
+        "positions by parts. Example: --lm "
         "codclm=DIR,pmi=yes.",
         type=LanguageModelValue(),
         default=(),
@@ -289,6 +291,11 @@ class RunOptions:
     def with_threads(self, threads: int | None) -> RunOptions:
         """These options with another number of threads for language models."""
         return replace(self, machine=replace(self.machine, threads=threads))
+
+    def as_tuned(self, provenance: Mapping[str, object]) -> RunOptions:
+        """These options with what was chosen for the models of weights, by their provenance."""
+        models = tuple(one.as_tuned(provenance) for one in self.scorers.lm)
+        return replace(self, scorers=replace(self.scorers, lm=models))
 
     def check(self) -> None:
         """UsageError for pairs of candidates that the lists do not have."""

@@ -85,7 +85,8 @@ def score(options: ScoreOptions) -> None:
             messages.announce(
                 f"candidates are scored after the {context} of their document's earlier sentences"
             )
-        with ListRun.open(options.run.inputs(), notices, options.run) as run:
+        given = options.run.as_tuned(model.weights.provenance) if model else options.run
+        with ListRun.open(given.inputs(), notices, given, announce=messages.announce) as run:
             for scorer in run.scorers:
                 if scorer.given_later:
                     messages.announce(

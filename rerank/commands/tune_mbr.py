@@ -109,7 +109,13 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         given, source = read_weights(weights, notices), display(weights)
         given.refuse_all_zero("mbr needs no scale for them, decode with them", source=source)
         documents, lines = read_targets(lists, references.references, notices, messages.announce)
-        with ListRun.open(lists, notices, options.run, documents=documents) as run:
+        with ListRun.open(
+            lists,
+            notices,
+            options.run.as_tuned(given.provenance),
+            documents=documents,
+            announce=messages.announce,
+        ) as run:
             if _tuned_on(given, lists.kbest):
                 notices.add(_SEEN, source=source)
             plain = run.choose_search(AUTO, messages.announce)

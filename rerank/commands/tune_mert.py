@@ -107,7 +107,9 @@ def tune_mert(options: TuneMertOptions) -> None:
         search = tuning_search(options.searching.chosen(), plan)
         search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)
-        with ListRun.open(lists, notices, options.run, documents=documents) as run:
+        with ListRun.open(
+            lists, notices, options.run, documents=documents, announce=announce
+        ) as run:
             saved = SavedSearches(run.opened_cache())
             features = _features(options.weights, start, run, plan)
             search = run.choose_search(search, announce)
@@ -249,7 +251,12 @@ def _provenance(
         **({"normalize": AS_NFC} if lists.in_nfc else {}),
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
-            one.name: {"folder": one.value.name, "digest": scorer.digest, **one.provenance}
+            one.name: {
+                "folder": one.value.name,
+                "digest": scorer.digest,
+                **one.provenance,
+                **scorer.chosen,
+            }
             for scorer, one in zip(run.models, run.options.scorers.lm, strict=True)
         },
         "scores": {

@@ -7,7 +7,7 @@ is the candidates chosen in the window; histories whose contexts are equal texts
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -19,18 +19,13 @@ from numpy.typing import NDArray
 
 from decoders.problem import Answer, Indices
 from lm.backend import Backend
-from lm.causal import (
-    UNLIMITED,
-    VERSION,
-    CausalContext,
-    CausalEngine,
-    CausalModel,
-    Tree,
-    trees_of,
-)
+from lm.causal import VERSION, CausalContext, CausalEngine, Tree, trees_of, windows
+from lm.causal_folder import NOTHING, UNLIMITED, CausalModel
+from lm.scoring import EngineCounts
 from lm.trie import Candidates
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.spelling import detokenised
-from rerank.errors import RerankError
+from rerank.errors import InputError, RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import (
@@ -45,11 +40,15 @@ from rerank.scorers.cached_scores import (
     flat,
     unscored,
 )
+from rerank.scorers.features import ScoredDocument
 from rerank.scorers.language_model import ModelSource
 from rerank.scorers.models import Window
 
 ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
 Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
+NO_TOKEN = "none"  # in place of a token that texts begin with
+BEGINS, LINES = 6, 12  # tokens and first candidates by which texts' first token is chosen
+CLEARLY = 0.9  # share of the perplexity that another token must save
 _REMEMBERED = 1 << 12  # contexts of a document
 
 
@@ -58,7 +57,7 @@ class CausalProblem(HistoryProblem):
 
     lines: texts of the candidates of the S lists; label: scorer and document in messages; cut: is
     called for each context that the model's positions cut; order: that of the window, or None to
-    have pairs scored as they are asked for.
+    have pairs scored as they are asked for; kbest: the lists, for the lines of candidates.
     """
 
     def __init__(
@@ -72,10 +71,12 @@ class CausalProblem(HistoryProblem):
         order: int | None,
         label: str,
         cut: Callable[[], None],
+        kbest: KBest | None = None,
     ) -> None:
         super().__init__(engine, known, cache, order=order)
         self.model, self.window, self.label = engine.model, window, label
-        self._lines, self._cut = lines, cut
+        self._lines, self._cut, self._kbest = lines, cut, kbest
+        self._long: dict[tuple[int, int], list[int]] = {}  # candidates that are scored by parts
         self._single: dict[tuple[int, bytes, int], float] = {}
         self._contexts: dict[tuple[int, Choices], tuple[CausalContext, bytes]] = {}
         self._trees: dict[tuple[int, bool], list[Tree]] = {}
@@ -85,7 +86,14 @@ class CausalProblem(HistoryProblem):
     def _encoded(self, before: str, after: str) -> Candidates:
         texts = [before + one + after if one or after else "" for own in self._lines for one in own]
         tokens = iter(self.model.encode(texts))
-        return Candidates.of([[next(tokens) for _ in own] for own in self._lines])
+        lists = [[next(tokens) for _ in own] for own in self._lines]
+        if self.window.long == "window":
+            for t, own in enumerate(lists):
+                for k, one in enumerate(own):
+                    if len(one) > self.model.positions:
+                        self._long.setdefault((t, k), one)
+                        own[k] = []
+        return Candidates.of(lists)
 
     @cached_property
     def _forms(self) -> tuple[Candidates, Candidates]:
@@ -98,7 +106,29 @@ class CausalProblem(HistoryProblem):
     def _sizes(self) -> list[NDArray[np.int64]]:
         """(K_t,) tokens of the candidates of each list, in the longer of the two forms."""
         both = [np.diff(own.offsets) for own in self._forms]
-        return np.split(np.maximum(*both), self._forms[0].lists[1:-1])
+        sizes = np.split(np.maximum(*both), self._forms[0].lists[1:-1])
+        for t, k in self._long:
+            sizes[t][k] = UNLIMITED  # in no context
+        return sizes
+
+    @cached_property
+    def _of_long(self) -> dict[int, NDArray[np.float64]]:
+        """(K_t,) log-probabilities of candidates that are scored by parts, 0 of others, by list."""
+        found: dict[int, NDArray[np.float64]] = {}
+        requests, owners = [], []
+        for (t, k), tokens in self._long.items():
+            found.setdefault(t, np.zeros(len(self._lines[t])))
+            for context, part in windows(self.model.begin, tokens, self.model.positions):
+                requests.append((context, trees_of(Candidates.of([[part]]))))
+                owners.append((t, k))
+        for (t, k), own in zip(owners, self.engine.scores(requests), strict=True):
+            found[t][k] += float(own[0])
+        return found
+
+    def long_scores(self, t: int) -> NDArray[np.float64]:
+        """(K_t,) what candidates of list t that are scored by parts add to their scores of 0."""
+        none = np.zeros(self.lengths[t])
+        return self._of_long.get(t, none)[: self.lengths[t]] if self._long else none
 
     def trees(self, t: int, context: CausalContext) -> list[Tree]:
         """Prefix trees of list t, as it stands after a context."""
@@ -122,14 +152,11 @@ class CausalProblem(HistoryProblem):
         Of these the last ones that are within the window and, with the longest candidate of list
         t, within the model's positions: whole sentences. O(tokens).
         """
-        longest = int(self._sizes[t].max(initial=0))
+        own = self._sizes[t]
+        longest = int(own[own < UNLIMITED].max(initial=0))
         room = self.model.positions - longest  # the last token of a candidate is never read
         if room < 0:
-            raise RerankError(
-                f"{self.label}, sentence {t} (counted from 0 among those with candidates): a "
-                f"candidate has {longest:,} tokens, the model has positions for "
-                f"{self.model.positions:,}; leave it out, or give a model with more"
-            )
+            raise self._too_long(t, int(np.argmax(own > self.model.positions)))
         window = UNLIMITED if self.window.tokens is None else self.window.tokens
         sizes = [int(self._sizes[t - 1 - i][k]) for i, k in enumerate(reversed(choices))]
         wanted, fitting = np.searchsorted(
@@ -142,6 +169,21 @@ class CausalProblem(HistoryProblem):
             forms = self._forms[len(found.ids) > 1]
             found = found.after(forms.one(s, choices[s - t]).tokens.tolist())
         return found
+
+    def _too_long(self, t: int, k: int) -> RerankError:
+        """An error about candidate k of list t, with its line if that is known."""
+        source, line, where = "", None, f"{self.label}, sentence {t}, candidate {k} (from 0): "
+        if self._kbest is not None:
+            row = self._kbest.rows(int(np.flatnonzero(self._kbest.counts)[t]))[k]
+            source, line = self._kbest.source, self._kbest.line_number(row)
+            where = "" if line else where
+        return InputError(
+            f"{where}expected candidates of at most {self.model.positions:,} tokens, for which the "
+            f"model of {self.label} has positions, found one of {int(self._sizes[t][k]):,}; add "
+            ",long=window behind the folder of --lm, which scores it by parts, or leave it out",
+            source=source,
+            line=line,
+        )
 
     def score_key(self, t: int, history: Choices) -> bytes:
         """Digest of the context."""
@@ -170,7 +212,7 @@ class CausalProblem(HistoryProblem):
         ]
         scores = _scored([(p, context, p.trees(t, context)) for p, t, _, context in wanted])
         for (problem, t, key, _), own in zip(wanted, scores, strict=True):
-            problem.enter(t, [key], own.astype(np.float32)[None])
+            problem.enter(t, [key], (own + problem.long_scores(t)).astype(np.float32)[None])
         return [
             (problem.scores_after(t, (problem.score_key(t, one) for one in states)), states)
             for problem, states, t in requests
@@ -237,6 +279,7 @@ def _complete_single(wanted: Sequence[tuple[CausalProblem, int, Choices, int]]) 
     scores = _scored(requests)
     for ((_, t, key), (problem, _, chosen)), own in zip(places.items(), scores, strict=True):
         names = [(t, key, k) for k in sorted(chosen)]
+        own = own + problem.long_scores(t)[sorted(chosen)]
         problem._single.update(zip(names, own.astype(np.float32).tolist(), strict=True))
 
 
@@ -246,6 +289,34 @@ def _scored(requests: Sequence[tuple[CausalProblem, CausalContext, list[Tree]]])
         [problem.engine for problem, *_ in requests],
         lambda engine, own: engine.scores([requests[n][1:] for n in own]),
     )
+
+
+def begins_of(model: CausalModel) -> tuple[int, ...]:
+    """Ids of tokens that texts may begin with: first the tokenizer's bos or eos, some others."""
+    tokenizer = model.tokenizer
+    others = [tokenizer.eos_token_id, tokenizer.pad_token_id, *sorted(tokenizer.all_special_ids)]
+    known = [one for one in others if one not in (None, tokenizer.unk_token_id)]
+    rows = model.model.get_input_embeddings().weight.shape[0]
+    return tuple(dict.fromkeys(one for one in [model.begin, *known] if 0 <= one < rows))[:BEGINS]
+
+
+def token_of(model: CausalModel, name: str) -> int:
+    """Id of a token by its name, `NOTHING` of none; ValueError for a name of no token."""
+    if name == NO_TOKEN:
+        return NOTHING
+    found = model.tokenizer.get_vocab().get(name)
+    if found is None:
+        names = ", ".join(name_of(model, one) for one in begins_of(model))
+        raise ValueError(
+            f"begin={name}: its tokenizer has no such token; give another, such as "
+            f"{', '.join(filter(None, [names, NO_TOKEN]))}"
+        )
+    return int(found)
+
+
+def name_of(model: CausalModel, token: int) -> str:
+    """Name of a token, by which an option gives it."""
+    return NO_TOKEN if token == NOTHING else str(model.tokenizer.convert_ids_to_tokens(token))
 
 
 class CausalLM(ModelSource[CausalEngine]):
@@ -270,12 +341,66 @@ class CausalLM(ModelSource[CausalEngine]):
     ) -> None:
         super().__init__(name, CausalEngine(model, backend), cache, ERRORS, pmi=pmi)
         self.model, self.window, self.order = model, window, window.order
-        self.digest = hashlib.sha256(repr((model.digest, window.identity)).encode()).hexdigest()
         self._null = replace(window, sentences=0, tokens=None)
         self._cut = 0
+        self._lists: Mapping[str, KBest] = {}
+        self._begins = begins_of(model) if window.begin is None else ()
+        self._begin_with(model.begin if window.begin is None else token_of(model, window.begin))
+
+    def _begin_with(self, token: int) -> None:
+        """Have texts begin with a token."""
+        self.model = self._engine.model = replace(self.model, begin=token)
+        identity = repr((self.model.digest, self.window.identity, token))
+        self.digest = hashlib.sha256(identity.encode()).hexdigest()
+        self.chosen = {"begin": name_of(self.model, token)}
+
+    def choose(self, lists: Iterable[KBest]) -> str:
+        """Choose the token that texts begin with, unless it is given.
+
+        Another one than the tokenizer's own if the first candidates of the first sentences are
+        clearly less perplexing after it: for models of chats that is the mark of a turn.
+        """
+        begins, self._begins = self._begins, ()
+        if len(begins) < 2:
+            return ""
+        end = "\n" * (self.window.join == "newline")
+        firsts = (
+            one + end
+            for kbest in lists
+            for t in np.flatnonzero(kbest.counts).tolist()
+            for one in self._read_by_people(kbest.texts[kbest.rows(t)[0]] + b"\n")
+        )
+        encoded = (tokens for one in firsts for tokens in self.model.encode([one]))
+        texts = [*islice((one for one in encoded if 0 < len(one) < self.model.positions), LINES)]
+        if not texts:
+            return ""
+        found = self._engine.perplexities(begins, texts)
+        self._engine.counts = EngineCounts()
+        best = int(np.argmin(found))
+        if not found[best] < CLEARLY * found[0]:
+            best = 0
+        self._begin_with(begins[best])
+        names = [name_of(self.model, token) for token in begins]
+        others = [f"{found[n]:.1f} after {name}" for n, name in enumerate(names) if n != best]
+        return (
+            f"{self.label}: texts begin with {names[best]}, perplexity of the first {len(texts)} "
+            f"candidates {found[best]:.1f} ({', '.join(others)}); begin=TOKEN behind the folder "
+            "chooses another"
+        )
+
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """Features of each document (name, lists)."""
+        self.choose(kbest for _, kbest in documents)
+        self._lists = dict(documents)
+        return super().score(documents)
 
     def check(self) -> None:
         """ValueError for an architecture or a tokenizer that scores cannot be computed with."""
+        if self.window.begin is None and self.model.begin == NOTHING:
+            raise ValueError(
+                "its tokenizer has neither a bos nor an eos token, which texts would begin with; "
+                "add ,begin=TOKEN, a token of its vocabulary, or ,begin=none"
+            )
         if self.window.join == "newline":
             plain, ended = self.model.encode(["a", "a\n"])
             if plain == ended or self.model.tokenizer.unk_token_id in ended[len(plain) :]:
@@ -287,7 +412,8 @@ class CausalLM(ModelSource[CausalEngine]):
     def _identity(self, *, null: bool) -> tuple[object, ...]:
         """Model, window and arithmetic; null scores are of an empty window."""
         backend, window = self._engine.backend, self._null if null else self.window
-        found = "causal", VERSION, self.model.digest, window.identity, backend.dtype
+        model = self.model.digest, self.model.begin
+        found = "causal", VERSION, *model, window.identity, backend.dtype
         lazy = ("lazy",) if self._lazy and not null else ()
         return (*found, backend.deterministic, *lazy)
 
@@ -314,6 +440,7 @@ class CausalLM(ModelSource[CausalEngine]):
             order=self.order,
             label=self._place(name),
             cut=cut,
+            kbest=self._lists.get(name),
         )
 
     def _read_by_people(self, lines: bytes) -> list[str]:

@@ -9,8 +9,9 @@ the lists for each scorer that is not of order 0, or none from a cache.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,8 @@ class FeatureSource:
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; contextless: whether it has scores without context; cacheable: whether its scores go
-    to the score cache, if there is one; digest: hexadecimal digest of what the scores come from.
+    to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
+    chosen: settings that `choose` found, for weights files.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -66,6 +68,7 @@ class FeatureSource:
     contextless: bool = True
     cacheable: bool = False
     digest: str = ""
+    chosen: Mapping[str, object] = MappingProxyType({})
 
     def __init__(self, name: str, columns: Sequence[str] = (), order: int | None = 0) -> None:
         self.name, self.columns, self.order = name, columns, order
@@ -98,6 +101,10 @@ class FeatureSource:
         """
         alone = [(name, kbest.sentence(int(t))) for t in np.flatnonzero(kbest.counts)]
         return np.concatenate([own_scores(one.problem, (0,))[0] for one in self.score(alone)])
+
+    def choose(self, lists: Iterable[KBest]) -> str:
+        """Choose by the first of the lists what no option says; a line about it, if anything is."""
+        return ""
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over lists of k candidates."""

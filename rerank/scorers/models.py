@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.registry import MODELS, SCORE_FILES, SCORERS, SIDE_INFORMATION
 from rerank.scorers import TOTAL
 from rerank.torchrun import local_number, local_processes
-from rerank.values import FOLDER, PART, Key, Whole, split, text_of
+from rerank.values import FOLDER, PART, TEXT, Key, Whole, split, text_of
 
 if TYPE_CHECKING:
     import torch
@@ -46,13 +46,17 @@ class Window:
     sentences: most sentences before it; tokens: most tokens of these, whole sentences; None for
     all of the document so far. join: `newline`, which ends every sentence and is predicted with
     it, or `space`, which is between two sentences and begins the second one. detokenize: language
-    of tokenised lists, whose texts are given to the model detokenised, escapes undone.
+    of tokenised lists, whose texts are given to the model detokenised, escapes undone. begin: token
+    that texts begin with, `none` for none; None to choose one. long: what becomes of candidates
+    longer than the model's positions, `error` or `window` (`lm.causal.windows`).
     """
 
     sentences: int | None = None
     tokens: int | None = None
     join: str = "newline"
     detokenize: str | None = None
+    begin: str | None = None
+    long: str = "error"
 
     @property
     def order(self) -> int | None:
@@ -62,7 +66,7 @@ class Window:
     @property
     def identity(self) -> tuple[object, ...]:
         """What scores depend on."""
-        return self.order, self.tokens, self.join, self.detokenize
+        return self.order, self.tokens, self.join, self.detokenize, self.long
 
 
 class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
@@ -82,6 +86,8 @@ WINDOW_KEYS = {
     "tokens": Key("tokens", Whole(0), "most tokens of context, whole sentences"),
     "join": Key("join", click.Choice(["newline", "space"]), "what is between two sentences"),
     "detokenize": Key("detokenize", _Language(), "language of lists whose tokenisation is undone"),
+    "begin": Key("begin", TEXT, "token that texts begin with, or none"),
+    "long": Key("long", click.Choice(["error", "window"]), "candidates beyond its positions"),
 }
 KEYS = {
     "pmi": Key("pmi", click.BOOL, "features NAMEnull and NAMEpmi in place of NAME"),
@@ -126,6 +132,18 @@ class LanguageModelOption:
         found: dict[str, object] = {"pmi": True} if self.pmi else {}
         share = self.document_cache
         return found if share is None else {**found, "document_cache": share}
+
+    def as_tuned(self, provenance: Mapping[str, object]) -> LanguageModelOption:
+        """The option with what was chosen for the model when weights were tuned, if anything was.
+
+        provenance: of the weights.
+        """
+        models = provenance.get("models")
+        stored = models.get(self.name) if isinstance(models, dict) else None
+        begin = stored.get("begin") if isinstance(stored, dict) else None
+        if self.window is None or self.window.begin is not None or not isinstance(begin, str):
+            return self
+        return replace(self, window=replace(self.window, begin=begin))
 
 
 def _parsed(name: str, text: str) -> LanguageModelOption:
@@ -270,7 +288,7 @@ def _open_causal(
     threads: int | None,
 ) -> FeatureSource:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
-    from lm.causal import CausalFolderError, open_causal_model
+    from lm.causal_folder import CausalFolderError, open_causal_model
     from lm.model import n_parameters
     from rerank.scorers.causal_lm import CausalLM
 

@@ -1,8 +1,10 @@
 """Causal transformers of Hugging Face against one forward pass in float64 for each candidate."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +13,8 @@ import torch
 from support import causal
 
 from lm.backend import Backend
-from lm.causal import (
-    CausalContext,
-    CausalEngine,
-    CausalFolderError,
-    CausalModel,
-    Tree,
-    open_causal_model,
-    path_of,
-    trees_of,
-)
+from lm.causal import CausalContext, CausalEngine, Tree, path_of, trees_of, windows
+from lm.causal_folder import NOTHING, CausalFolderError, CausalModel, open_causal_model
 from lm.trie import Candidates
 
 
@@ -89,6 +83,36 @@ def test_a_context_that_grows_is_read_from_where_it_ended(models: dict[str, Caus
     assert engine._size == sum(t.numel() for pairs in engine._stored.values() for t in pairs)
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_texts_that_begin_with_no_token_are_scored_from_their_second_one(
+    models: dict[str, CausalModel], kind: str
+) -> None:
+    model = replace(models[kind], begin=NOTHING)
+    engine, lists = CausalEngine(model, Backend()), [*sentences(7), []]
+    engine.check()
+    trees = trees_of(Candidates.of([lists]), most=8)
+    bare = [replace(one, ids=(NOTHING, *one.ids[1:])) for one in contexts()]
+    for context, found in zip(bare, engine.scores([(one, trees) for one in bare]), strict=True):
+        whole = [[*context.ids[1:], *own] for own in lists]
+        starts = [max(1, len(one) - len(own)) for one, own in zip(whole, lists, strict=True)]
+        expected = [
+            causal.obvious(model, one[:n], one[n:]) if one else 0.0
+            for one, n in zip(whole, starts, strict=True)
+        ]
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_text_longer_than_the_positions_is_predicted_by_parts_that_fill_them() -> None:
+    tokens = list(range(50, 73))
+    parts = windows(0, tokens, 8)
+    assert [token for _, part in parts for token in part] == tokens
+    assert parts[:2] == [
+        (CausalContext((0,)), tokens[:8]),
+        (CausalContext(tuple(tokens[4:8])), tokens[8:12]),
+    ]
+    assert all(len(context.ids) + len(part) - 1 <= 8 for context, part in parts)
+
+
 @pytest.mark.parametrize("kind", ["gemma2", "mamba"])
 def test_architectures_that_read_a_tree_otherwise_are_refused(
     models: dict[str, CausalModel], kind: str
@@ -125,6 +149,62 @@ def of_own_code(folder: Path) -> None:
     (folder / "own.py").write_text("raise SystemExit('it was run')")
 
 
+def of_causal(change: Callable[[Path], object], kind: str = "llama") -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        causal.save(folder, kind)
+        change(folder)
+
+    return make
+
+
+def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        from safetensors.torch import load, save
+
+        found = load((folder / "model.safetensors").read_bytes())
+        change(found)
+        (folder / "model.safetensors").write_bytes(save(found, {"format": "pt"}))
+
+    return of_causal(edit)
+
+
+def config(kind: str = "llama", **changes: object) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        found = json.loads((folder / "config.json").read_bytes()) | changes
+        (folder / "config.json").write_text(json.dumps(found))
+
+    return of_causal(edit, kind)
+
+
+def saved_as(kind: str) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        import transformers
+
+        shape = transformers.AutoConfig.from_pretrained(folder)
+        getattr(transformers, kind)(shape).save_pretrained(folder)
+
+    return of_causal(edit)
+
+
+def in_parts(name: str) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        (folder / "sub").mkdir()
+        index = {"weight_map": {"model.norm.weight": name}}
+        (folder / "model.safetensors").rename(folder / "a.safetensors")
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    return of_causal(edit)
+
+
+def instead(name: str, put: Callable[[Path], object]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).unlink(missing_ok=True)
+        put(folder / name)
+
+    return of_causal(edit)
+
+
 def of_files(**files: bytes) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         folder.mkdir()
@@ -147,14 +227,34 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
         "cannot load it as a causal language model",
     ),
     (of_own_code, "code of its own"),
+    (saved_as("LlamaModel"), "expected .* LlamaForCausalLM, found LlamaModel"),
+    (saved_as("LlamaForSequenceClassification"), "found LlamaForSequenceClassification"),
+    (tensors(lambda found: found.pop("lm_head.weight")), "without lm_head.weight; give"),
+    (tensors(lambda found: found.pop("model.norm.weight")), "without model.norm.weight"),
+    (tensors(lambda found: found.update(v=torch.ones(1))), "which it does not use: v;"),
+    (config(num_hidden_layers=1), "which it does not use: model.layers.1.* and 6 more"),
+    (config(num_hidden_layers=3), "without model.layers.2.* and 6 more"),
+    (config(num_hidden_layers=10**9), "tensors of 1,000,000,000 layers .* found 21 tensors"),
+    (config(vocab_size=10**9), r"embed_tokens.weight \(280 × 16 for 1000000000 × 16\)"),
+    (config(intermediate_size=12), r"down_proj.weight \(16 × 24 for 16 × 12\)"),
+    (config("gpt2", n_positions=10**9), r"wpe.weight \(64 × 16 for 1000000000 × 16\)"),
+    (config(configuration_files=["../config.4.0.json"]), "names of files beside it, found '../c"),
+    (in_parts("sub/a.safetensors"), "names of files beside it, found 'sub/a.safetensors'"),
+    (in_parts("../a.safetensors"), "names of files beside it, found '../a.safetensors'"),
+    (in_parts("a.bin"), "found the name of 'a.bin', which is none"),
+    (instead("config.json", lambda path: path.write_text('{"a":' * 10**5)), "expected JSON"),
+    (instead("tokenizer_config.json", os.mkfifo), "a regular file.* found a pipe"),
+    (instead("vocab.json", lambda path: path.symlink_to("/dev/zero")), "a regular file"),
+    (instead("additional_chat_templates/a.jinja", os.mkfifo), "a regular file"),
+    (instead("added_tokens.json", Path.mkdir), "a regular file.* found a folder"),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=range(len(REFUSED)))
 def test_what_is_no_folder_of_a_model_is_refused_in_a_line(
     tmp_path: Path, make: Callable[[Path], object], message: str
 ) -> None:
-    if message.startswith("cannot load"):
+    if message != "code of its own":
         pytest.importorskip("transformers")
     make(tmp_path / "m")
     with pytest.raises(CausalFolderError, match=message) as fault:

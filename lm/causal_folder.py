@@ -1,0 +1,324 @@
+"""Folders of causal language models of Hugging Face: what they must hold, and how they are opened.
+
+Only regular files whose names stand in the folder itself are read, of weights only safetensors; no
+code from it is run, and nothing is looked up on the network. The tensors of the files must be those
+of the model: `transformers` would draw missing ones at random, and leave out others. Links to
+regular files are followed, as in the cache of Hugging Face. The package `transformers` (extra `hf`)
+is imported when a folder is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+UNLIMITED = 1 << 30  # positions of a model that states no number of them
+NOTHING = -1  # in place of the token that texts begin with: their first token is not predicted
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+DIGESTED = ("*.safetensors", "*.json", "*.model", "*.txt", "*.jinja")  # weights, tokenizer, shape
+CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
+# keys of JSON files that name files, which transformers then opens
+NAMING = {CONFIG: "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
+MOST_JSON = 1 << 28  # bytes of a configuration or an index
+PACKED = 16  # weights that a number of quantised weights may hold
+_LAYERS = re.compile(r"(.*_)?layers?")
+Shapes: TypeAlias = Mapping[str, Sequence[int]]
+
+
+class CausalFolderError(ValueError):
+    """A folder that is not a usable model, or a missing package; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CausalModel:
+    """A causal language model that was read back.
+
+    model: of transformers, in evaluation mode; digest: SHA-256 of its files; positions: most
+    tokens of a text with its context; begin: id of the token that texts begin with, or `NOTHING`.
+    """
+
+    model: Any
+    tokenizer: Any
+    digest: str
+    positions: int
+    begin: int
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of the tokens of texts, without special tokens; what looks like one is text."""
+        if not texts:
+            return []
+        found: list[list[int]] = self.tokenizer(
+            list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
+        )["input_ids"]
+        return found
+
+
+def open_causal_model(
+    folder: Path, device: torch.device | str = "cpu", dtype: str = "float32"
+) -> CausalModel:
+    """The causal language model of a folder; CausalFolderError if there is none.
+
+    dtype: `float32` or `bfloat16`, of weights and of all that is computed.
+    """
+    files = _weight_files(folder)
+    try:
+        import transformers
+        from transformers.utils import logging
+    except ImportError as fault:
+        raise CausalFolderError(
+            f"{folder}: Hugging Face models need the package transformers ({fault}); install it: "
+            "pip install 'rerank-mt[hf]'"
+        ) from None
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    safe = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
+        model = _loaded(folder, files, getattr(torch, dtype))
+    except CausalFolderError:
+        raise
+    except Exception as fault:  # of any kind: transformers documents none
+        reason = " ".join(f"{type(fault).__name__}: {fault}".split())
+        raise CausalFolderError(
+            f"{folder}: transformers {transformers.__version__} cannot load it as a causal "
+            f"language model: {reason:.300}; give a folder written by save_pretrained, with its "
+            "tokenizer"
+        ) from None
+    rows = model.get_input_embeddings().weight.shape[0]
+    begin = tokenizer.bos_token_id
+    begin = tokenizer.eos_token_id if begin is None else begin
+    begin = NOTHING if begin is None else begin
+    words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {begin}
+    if (highest := max(words)) >= rows:
+        raise CausalFolderError(
+            f"{folder}: the tokenizer has tokens up to number {highest:,}, the model knows "
+            f"{rows:,}: they are not of one model; copy the tokenizer from the model's own folder"
+        )
+    config = model.config.get_text_config()  # tokens that have positions and may be attended to
+    limits = (getattr(config, name, None) for name in ("max_position_embeddings", "sliding_window"))
+    positions = min([UNLIMITED, *(n for n in limits if isinstance(n, int) and n > 0)])
+    return CausalModel(model.to(device).eval(), tokenizer, _digest(folder), positions, begin)
+
+
+# Files
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """The files of weights of a folder that holds what a model needs, and needs no code."""
+    if not folder.is_dir():
+        raise CausalFolderError(
+            f"{folder}: expected a folder written by save_pretrained, found "
+            f"{'a file' if folder.exists() else 'none'}; models are not downloaded: give the path "
+            "of a folder on this machine"
+        )
+    for path in sorted({*folder.iterdir(), *folder.glob("*chat_template*/*")}):
+        if not path.is_file() and not (path.is_dir() and not _digested(path)):
+            raise CausalFolderError(
+                f"{path}: expected a regular file, as every file of a model must be, found "
+                f"{'a folder' if path.is_dir() else 'a pipe, a device or a broken link'}; remove it"
+            )
+    if not (folder / CONFIG).is_file():
+        raise CausalFolderError(
+            f"{folder}: expected config.json of a Hugging Face model, found none; a model made by "
+            "train-lm is given without hf:"
+        )
+    if not any(folder.glob("*.safetensors")):
+        pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(suffix))
+        found = f"only {pickles[0]}, a pickle, which may run code" if pickles else "none"
+        raise CausalFolderError(
+            f"{folder}: expected weights in *.safetensors, found {found}; write the model again "
+            "with model.save_pretrained(DIR, safe_serialization=True)"
+        )
+    if "auto_map" in _json(folder / CONFIG):
+        raise CausalFolderError(
+            f"{folder}: this model comes with code of its own (auto_map in config.json), which is "
+            "never run; give a model of an architecture that is in transformers"
+        )
+    for name, key in NAMING.items():
+        if (folder / name).is_file():
+            _check_names(folder / name, _json(folder / name).get(key) or ())
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if not (folder / INDEX).is_file():
+        raise CausalFolderError(
+            f"{folder}: expected {WEIGHTS}, or {INDEX} that names the files of its parts, found "
+            "neither; write the model again with model.save_pretrained(DIR)"
+        )
+    parts = _json(folder / INDEX).get("weight_map")
+    if not isinstance(parts, dict) or not parts:
+        raise CausalFolderError(
+            f"{folder / INDEX}: expected a weight_map, found none; copy it again"
+        )
+    names = sorted(map(str, {*map(str, parts.values())}))
+    _check_names(folder / INDEX, names)
+    for name in names:
+        if not name.endswith(".safetensors") or not (folder / name).is_file():
+            raise CausalFolderError(
+                f"{folder / INDEX}: expected files in safetensors beside it, found the name of "
+                f"{name!r:.80}, which is none; copy the model again, with all its parts"
+            )
+    return [folder / name for name in names]
+
+
+def _digested(path: Path) -> bool:
+    return any(path.match(suffix) for suffix in DIGESTED)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The object of a JSON file, of bounded size."""
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(MOST_JSON))
+    except (ValueError, RecursionError) as fault:
+        raise CausalFolderError(f"{path}: expected JSON ({fault}); copy the file again") from None
+    if not isinstance(found, dict):
+        raise CausalFolderError(
+            f"{path}: expected an object of JSON, found a {type(found).__name__}; copy it again"
+        )
+    return found
+
+
+def _check_names(path: Path, names: Iterable[object]) -> None:
+    """CausalFolderError for a name that leads out of the folder, beyond what is digested."""
+    for name in names:
+        if not isinstance(name, str) or name != Path(name).name:
+            raise CausalFolderError(
+                f"{path}: expected names of files beside it, found {name!r:.80}; put the file "
+                "there, and name it without a folder"
+            )
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of the names and contents of all files that scores may depend on."""
+    whole = hashlib.sha256()
+    for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
+        with path.open("rb") as file:
+            own = hashlib.file_digest(file, "sha256").hexdigest()
+        whole.update(f"{path.name}\0{own}\n".encode())
+    return whole.hexdigest()
+
+
+# Tensors
+
+
+def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
+    """The model of a folder, with each of its tensors from the files and none left over.
+
+    The configuration is compared with the headers of the files before memory is taken, on the meta
+    device: a small folder may ask for any amount.
+    """
+    import transformers
+    from safetensors import safe_open
+
+    stated = _json(folder / CONFIG)
+    with ExitStack() as opened:
+        parts = [opened.enter_context(safe_open(path, "pt")) for path in files]
+        place = {name: part for part in parts for name in part.offset_keys()}
+        held = {name: part.get_slice(name).get_shape() for name, part in place.items()}
+        _check_layers(folder, stated, len(held))
+        config = transformers.AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(config)
+        kind, named = type(model), stated.get("architectures") or [type(model).__name__]
+        if kind.__name__.casefold() not in str(named).casefold():
+            raise CausalFolderError(
+                f"{folder}: expected a causal language model, {kind.__name__}, found "
+                f"{', '.join(map(str, named)):.80} (architectures in config.json), which predicts "
+                "no next words; give the folder of the causal model"
+            )
+        needed = sum(tensor.numel() for tensor in model.parameters())
+        there = sum(map(math.prod, held.values()))
+        if needed > there * (PACKED if "quantization_config" in stated else 1):
+            _refuse(folder, kind.__name__, *_differences(model, held))
+        tensors = {name: part.get_tensor(name) for name, part in place.items()}
+        loaded, found = kind.from_pretrained(
+            None,
+            config=config,
+            state_dict=tensors,
+            dtype=dtype,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
+    wrong = [f"{name} ({_product(a)} for {_product(b)})" for name, a, b in found["mismatched_keys"]]
+    if found["missing_keys"] or found["unexpected_keys"] or wrong:
+        _refuse(folder, kind.__name__, found["missing_keys"], found["unexpected_keys"], wrong)
+    return loaded
+
+
+def _check_layers(folder: Path, stated: Mapping[str, Any], n_tensors: int) -> None:
+    """CausalFolderError for more layers than there are tensors: each layer takes time to build."""
+    for part in (stated, *(own for own in stated.values() if isinstance(own, dict))):
+        for key, value in part.items():
+            if _LAYERS.fullmatch(key) and isinstance(value, int) and value > n_tensors:
+                raise CausalFolderError(
+                    f"{folder}: expected tensors of {value:,} layers ({key} in config.json), found "
+                    f"{n_tensors:,} tensors; copy the model again"
+                )
+
+
+def _differences(model: Any, held: Shapes) -> tuple[list[str], list[str], list[str]]:
+    """Names of tensors that are missing, left over, or of another shape, as far as they are equal.
+
+    Tensors that the model shares are there if one of them is. The name of the base model may stand
+    before a name or not.
+    """
+    prefix = f"{model.base_model_prefix}."
+    bare = {name.removeprefix(prefix): list(shape) for name, shape in held.items()}
+    shared: dict[int, list[str]] = {}
+    for name, tensor in model.named_parameters(remove_duplicate=False):
+        shared.setdefault(id(tensor), []).append(name)
+    shapes = {
+        name.removeprefix(prefix): list(tensor.shape) for name, tensor in model.state_dict().items()
+    }
+    missing = [
+        names[0]
+        for names in shared.values()
+        if not any(name.removeprefix(prefix) in bare for name in names)
+    ]
+    unused = [name for name in held if name.removeprefix(prefix) not in shapes]
+    wrong = [
+        f"{name} ({_product(own)} for {_product(shapes[name])})"
+        for name, own in bare.items()
+        if own != shapes.get(name, own)
+    ]
+    return missing, unused, wrong
+
+
+def _product(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape))
+
+
+def _refuse(
+    folder: Path,
+    kind: str,
+    missing: Iterable[str],
+    unused: Iterable[str],
+    wrong: Iterable[str] = (),
+) -> None:
+    """CausalFolderError with the first names of tensors that are amiss."""
+    lists = {
+        "without": sorted(missing),
+        "with more, which it does not use:": sorted(unused),
+        "with others than its configuration states:": sorted(wrong),
+    }
+    found = "; ".join(
+        f"{what} {', '.join(names[:3])}{f' and {len(names) - 3:,} more' * (len(names) > 3)}"
+        for what, names in lists.items()
+        if names
+    )
+    raise CausalFolderError(
+        f"{folder}: expected the tensors of {kind} in its files, found them "
+        f"{found or 'smaller than config.json states'}; give the folder of a causal language "
+        "model, complete, as its save_pretrained writes it"
+    )
