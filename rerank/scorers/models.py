@@ -87,7 +87,7 @@ WINDOW_KEYS = {
     "join": Key("join", click.Choice(["newline", "space"]), "what is between two sentences"),
     "detokenize": Key("detokenize", _Language(), "language of lists whose tokenisation is undone"),
     "begin": Key("begin", TEXT, "token that texts begin with, or none"),
-    "long": Key("long", click.Choice(["error", "window"]), "candidates beyond its positions"),
+    "long": Key("long", click.Choice(["error", "window"]), "candidates beyond the positions"),
 }
 KEYS = {
     "pmi": Key("pmi", click.BOOL, "features NAMEnull and NAMEpmi in place of NAME"),
