@@ -257,12 +257,13 @@ class Fairseq(ReadOnlyFormat):
     ) -> Iterator[KBestRows]:
         """The hypotheses by sentence id, each sentence's in the order of the file."""
         chunks = super().read(lines, notices, source=source, clip=clip)
-        return _by_sentence(chunks, notices, source)
+        return by_sentence(chunks, notices, source)
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses in the order of the file."""
         last: _Hypothesis | None = None
         broken = False  # whether the current hypothesis has an error
+        sources = dict[bytes, bytes]()  # by id
         counted = -1  # sentence of lines without ids, of old versions of fairseq-interactive
         for line in found.numbered(lines):
             tag = _TAG.match(line)
@@ -271,6 +272,13 @@ class Fairseq(ReadOnlyFormat):
                     found.note(LOG_LINE)
                 continue
             kind, fields = tag[1], line[tag.end() :].split(b"\t")
+            if (
+                kind == b"S"
+                and tag[2]
+                and sources.setdefault(tag[2], line[tag.end() :]) != line[tag.end() :]
+            ):
+                what = f"expected one source of S-{tag[2].decode()}, found another one than above"
+                found.refuse(found.fault(f"{what}; give each run of fairseq a file of its own"))
             if kind in b"SO" and not tag[2]:
                 counted += 1
             if kind not in b"HDP":
@@ -351,7 +359,7 @@ def _add(found: RowBuilder, one: _Hypothesis) -> None:
     found.add(one.sentence, one.text, names, values, total=one.score)
 
 
-def _by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> Iterator[KBestRows]:
+def by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> Iterator[KBestRows]:
     """The rows sorted by sentence id.
 
     All of them are in memory, at most 1 GiB of texts: `InputError` for more.

@@ -20,7 +20,8 @@ A score is a negative log-probability in nats, normalised by length as Sockeye w
 read with its sign changed, as feature `logprob`. Further numbers of `scores` are those of target
 factors, features `factor1`, `factor2`, …, likewise; of a single translation, without `scores`,
 they are at `factor1_score`, `factor2_score`, …. Objects are sentences in the order of the
-file; `sentence_id`, which counts from 1 or is a text, is not read.
+file; `sentence_id`, which counts from 1 or is a text, is not read. An empty translation with an
+infinite score, as of a blank source line, is no hypothesis: its sentence has an empty list.
 
 mlm-scoring (src/mlm/loaders.py of https://github.com/awslabs/mlm-scoring) has one object of
 utterances, each with its hypotheses, and the whole file in memory:
@@ -33,6 +34,7 @@ Utterances are sentences in the order of the file; hypotheses are in that of the
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -46,8 +48,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import MAX_ID, KBest
+from rerank.corpus.kbest import KBest, KBestRows
 from rerank.errors import InputError, RerankError
+from rerank.formats.decoder_lists import by_sentence
+from rerank.formats.json_candidates import (
+    CANDIDATES,
+    NO_TEXT,
+    SCORE,
+    SCORES,
+    TEXT,
+    Unread,
+    is_list,
+    plain_number,
+    plain_text,
+    scores_beside,
+    taken_candidates,
+    text_and_score,
+)
+from rerank.formats.json_ids import DOCUMENT, SOURCE, SentenceIds, sentence_ids
 from rerank.formats.json_objects import (
     counts,
     first_key,
@@ -62,28 +80,14 @@ from rerank.formats.tokens import Place, chunks, plain_name
 from rerank.notices import Notices
 from rerank.text import LARGEST
 
-CANDIDATES = (
-    *("candidates", "hypotheses", "translations", "outputs", "nbest", "predictions", "choices"),
-    *("generations", "samples"),
-)
-_SCORES = ("scores", "sequences_scores", "log_probs", "logprobs")
-_TEXT = (
-    *("text", "translation_text", "generated_text", "hypothesis", "translation", "hyp", "output"),
-    *("sequence", "message", "content"),
-)
-_SCORE = (
-    *("score", "cumulative_logprob", "sequences_score", "logprob", "log_prob", "log_probability"),
-    "total",
-)
-_IDS = ("id", "sentence_id", "index")
-_DOCUMENT = ("document", "document_id", "doc_id", "docid", "doc")
-_SOURCE = ("source", "src", "prompt", "input", "source_text")
 _SOCKEYE_SOURCE = ("source", "src", "source_text", "text")
-_SIDE = {"document": _DOCUMENT, "source": _SOURCE}  # what is written of `KBest.side`
+_SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.side`
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
-_NO_CANDIDATES = re.compile(rb"\[[ \t]*\]")
 _HYPOTHESIS = re.compile("hyp_([0-9]{1,9})")
-_FIRST_HYPOTHESIS = re.compile(rb'"hyp_[0-9]+"\s*:')
+_FIRST_HYPOTHESIS = re.compile(rb'"hyp_[0-9]+"\s*:\s*\{')
+_OF_BATCH = re.compile(r'\."(?:response|result|modelOutput)"\.')
+FAILED = "answer without candidates, as of a request that failed, read as an empty list"
+UNSORTED = "answer of a batch without an id, in the order of the file, which servers may change"
 _MOST = 1 << 30  # bytes of a file of mlm-scoring
 
 Sentence: TypeAlias = tuple[int, bytes | None, bytes | None]
@@ -101,43 +105,77 @@ class JsonLines(CollectedFormat):
         b'[{"text": "the text", "score": -1.5, "features": {"logprob": -6.5}}]}'
     )
 
+    def __init__(self, ids: SentenceIds | None = None) -> None:
+        self._ids = ids
+
     def detect(self, head: Sequence[bytes]) -> bool:
-        """Whether the first object has a list of candidates."""
-        found = first_object(head)
-        return isinstance(found.get(first_key(found, CANDIDATES) or ""), list)
+        """Whether one of the objects has candidates; the first ones may be of requests that failed.
+
+        Plain lines and objects on several lines are none.
+        """
+        first = next(line for line in head if line.strip())
+        objects = (first_object([line]) for line in head if line.strip())
+        return bool(first_object([first])) and any(one and is_list(one) for one in objects)
+
+    def prepared(self, lines: Iterable[bytes], *, source: str) -> JsonLines:
+        """The format with the sentence of each object of the file."""
+        return JsonLines(sentence_ids(lines))
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[KBestRows]:
+        """The hypotheses in the order of the file; by sentence, where its ids fall."""
+        if self._ids is None:
+            lines = list(lines)
+            self = JsonLines(sentence_ids(lines))
+        chunks = super().read(lines, notices, source=source, clip=clip)
+        rising = self._ids is None or self._ids.rising
+        yield from chunks if rising else by_sentence(chunks, notices, source)
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the candidates of one line after the other."""
         layout: _Layout | None = None
+        unread = Unread()
+        ids = self._ids or sentence_ids(())
         for place, line in enumerate(found.filled(lines)):
             try:
-                if layout is None or not layout.add(found, line, place):
-                    layout = _add_sentence(found, read_object(line, found), place)
+                if layout is None or not layout.add(found, line, ids.numbers[place], unread):
+                    one = read_object(line, found)
+                    layout = _add_sentence(found, one, _checked(ids, place, found), unread)
+                    if ids.key is None and _OF_BATCH.match(unread.path):
+                        found.note(UNSORTED)
             except InputError as fault:
                 found.refuse(fault)
             yield
+        for key in ids.unread:
+            unread.note("id", key, 1)
+        unread.warn(found)
 
     def beside(
         self, lines: Iterable[bytes], notices: Notices, *, source: str
     ) -> Iterator[Sentence]:
         """(sentence, its document, its source) of each sentence, None where there is none."""
         place = Place(source, notices)
-        for n, one in enumerate(read_objects(lines, place)):
-            number = _id_of(one, n, place)
-            document, text = _side_of(one, _SOURCE, place)
+        lines = list(lines) if self._ids is None else lines
+        ids = self._ids or sentence_ids(lines)
+        for n, line in enumerate(place.filled(lines)):
+            try:
+                one = read_object(line, place)
+                number = _checked(ids, n, place)
+            except InputError as fault:
+                place.refuse(fault)
+                continue
+            document, text = _side_of(one, SOURCE, place)
             yield number, document, text
+        numbers = {*ids.numbers}
+        for name, span in ids.documents:
+            for number in span:
+                if number not in numbers and name is not None:
+                    yield number, str(name).encode(), None
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
-        """The highest id of a sentence whose list of candidates is empty; -1 if there is none."""
-        last, place = -1, Place("", Notices())
-        for n, line in enumerate(place.filled(lines)):
-            if _NO_CANDIDATES.search(line) is None:
-                continue
-            with suppress(InputError):
-                one = read_object(line)
-                if one.get(first_key(one, CANDIDATES) or "") == []:
-                    last = max(last, _id_of(one, n, place))
-        return last
+        """The highest id of a sentence; -1 if there is none."""
+        return (self._ids or sentence_ids(lines)).last
 
     def write(
         self,
@@ -212,11 +250,13 @@ class _Layout:
     keys: int
     candidates: Any
 
-    def add(self, found: RowBuilder, line: bytes, place: int) -> bool:
+    def add(self, found: RowBuilder, line: bytes, sentence: int | str, unread: Unread) -> bool:
         """Add the candidates of a line at once; False, with none added, if it has another layout.
 
         A line with a fault has none.
         """
+        if isinstance(sentence, str):
+            return False
         with suppress(LookupError, TypeError, ValueError, RecursionError):
             head = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             key = first_key(head, CANDIDATES)
@@ -230,14 +270,15 @@ class _Layout:
             dense = np.array(list(chain.from_iterable(blocks)), np.float64).reshape(-1, n).T
             if (
                 n
+                and not (first_key(head, SCORES) and not self.dense)
                 and dense.shape == (n, len(found.names or ()))
                 and not ("\n" in text or "\0" in text)
                 and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
             ):
-                number = _id_of(head, place, found)
-                head.pop("id", None)
+                _without_number(head)
+                unread.note_sentence(head, n, found.line)
                 found.extend(
-                    number,
+                    sentence,
                     [text.strip(" ").encode() for text in texts],
                     dense,
                     [one.total for one in candidates] if self.with_total else [None] * n,
@@ -250,7 +291,7 @@ class _Layout:
 @lru_cache(maxsize=4)
 def _layout(keys: tuple[str, ...], names: tuple[str, ...]) -> _Layout | None:
     """The layout of candidates with these keys and names of values; None with any other key."""
-    text, total, features = first_key(keys, _TEXT), first_key(keys, _SCORE), "features" in keys
+    text, total, features = first_key(keys, TEXT), first_key(keys, SCORE), "features" in keys
     if text is None or len(keys) != 1 + (total is not None) + features:
         return None
     fields: dict[str, tuple[str, Any]] = {"text": (text, str)}
@@ -283,66 +324,89 @@ def _object_of(fields: Mapping[str, tuple[str, Any]]) -> Any:
     )
 
 
-def _add_sentence(found: RowBuilder, one: dict[str, Any], place: int) -> _Layout | None:
+def _add_sentence(
+    found: RowBuilder, one: dict[str, Any], sentence: int, unread: Unread
+) -> _Layout | None:
     """Add the candidates of a sentence one by one; the layout of the first one, if it has any."""
-    key = first_key(one, CANDIDATES)
-    candidates = one.pop(key) if key else None
-    if not isinstance(candidates, list):
+    taken = taken_candidates(one)
+    if taken is None:
+        key = first_key(one, CANDIDATES)
         raise found.fault(
-            f"expected a list at 'candidates', found {candidates!r:.60}"
+            f"expected a list at 'candidates', found {one[key]!r:.60}"
             if key
             else f"expected a key 'candidates', found {', '.join(one) or 'none':.60}"
         )
-    number = _id_of(one, place, found)
+    candidates, path = taken
+    unread.path = unread.path or path
+    if not candidates and not path:
+        found.note(FAILED)
     scores = _scores_of(found, one, candidates)
-    one.pop("id", None)
+    _without_number(one)
+    unread.note_sentence(one, len(candidates), found.line)
     keys = tuple(candidates[0]) if candidates and isinstance(candidates[0], dict) else ()
-    for candidate, score in zip(candidates, scores, strict=True):
-        _add_candidate(found, number, candidate, score, one)
+    for candidate, score in zip(candidates, scores or repeat(None), strict=False):
+        _add_candidate(found, sentence, candidate, score, one, unread)
         one = {}
-    return _layout(keys, found.names or ())
+    return None if scores else _layout(keys, found.names or ())
 
 
-def _scores_of(
-    found: RowBuilder, one: dict[str, Any], candidates: Sequence[object]
-) -> Iterable[object]:
-    """The numbers of candidates that are plain texts, which are beside them."""
-    key = first_key(one, _SCORES)
-    if key is None or not candidates or not isinstance(candidates[0], str):
-        return repeat(None, len(candidates))
-    scores = one.pop(key)
-    if not isinstance(scores, list) or len(scores) != len(candidates):
+def _without_number(head: dict[str, Any]) -> None:
+    """Remove the id of a sentence that is a number, since its number is written in its place."""
+    if type(head.get("id")) is int:
+        del head["id"]
+
+
+def _scores_of(found: RowBuilder, one: dict[str, Any], candidates: Sequence[object]) -> list[Any]:
+    """The numbers of candidates that are beside them; none if they have their own."""
+    beside = scores_beside(one, candidates)
+    if beside is None:
+        return []
+    key, scores = beside
+    lists = [*scores.values()] if isinstance(scores, dict) else [scores]
+    if not all(isinstance(own, list) and len(own) == len(candidates) for own in lists):
         raise found.fault(
             f"expected a list of {len(candidates)} numbers at {key!r}, found {scores!r:.60}"
         )
-    return scores
+    if isinstance(scores, dict):
+        return [dict(zip(scores, own, strict=True)) for own in zip(*lists, strict=True)]
+    return list(scores)
 
 
 def _add_candidate(
-    found: RowBuilder, sentence: int, one: object, score: Any, head: Mapping[str, Any]
+    found: RowBuilder,
+    sentence: int,
+    one: Any,
+    score: Any,
+    head: Mapping[str, Any],
+    unread: Unread,
 ) -> None:
-    """Add a candidate: an object with a text, or a text alone."""
+    """Add a candidate: an object with a text, a text alone or with a number, or its subwords."""
     sparse = features = None
-    others: Mapping[str, Any] = {}
-    text: object = one
+    others: dict[str, Any] = {}
     if isinstance(one, dict):
-        key, of_score = first_key(one, _TEXT), first_key(one, _SCORE)
-        if key is None:
+        if first_key(one, (*TEXT, *NO_TEXT)) is None:
             raise found.fault(f"expected a candidate's key 'text', found {one!r:.60}")
-        text = one.pop(key)
-        if isinstance(text, dict):  # of a chat: {"message": {"role": …, "content": …}}
-            text = text.get("content")
-        score = one.pop(of_score) if of_score else None
         features, sparse, others = one.pop("features", None), one.pop("sparse", None), one
-    elif not isinstance(one, str):
+        unread.score = first_key(one, SCORE) if features is None else None
+        text, own = text_and_score(one)
+        score = own if score is None else score
+    elif isinstance(one, list) and len(one) == 2 and not isinstance(one[1], str):
+        text, score = one
+    elif isinstance(one, str | list):
+        text = plain_text(one)
+    else:
         raise found.fault(f"expected a candidate with a text, found {one!r:.60}")
     if features is not None and not isinstance(features, dict):
         raise found.fault(f"expected an object at 'features', found {features!r:.60}")
+    score = plain_number(score)
     if features is None:
         features = {} if score is None else {"score": score}
+    if isinstance(score, list | dict):
+        features, score = score if isinstance(score, dict) else {"score": score}, None
+    unread.note_candidate(others, found.line, scored=bool(features))
     names, values = list[str](), list[Any]()
     for name, value in features.items():
-        numbers = value if isinstance(value, list) else [value]
+        numbers = list(map(plain_number, value if isinstance(value, list) else [value]))
         names += [name] * len(numbers)
         values += numbers
     if sparse is not None and not isinstance(sparse, dict):
@@ -361,22 +425,19 @@ def _add_candidate(
     found.add(sentence, encoded, found.names or (), values, total=total, sparse=sparse, kept=kept)
 
 
-def _id_of(one: Mapping[str, Any], n: int, place: Place) -> int:
-    """The id of a sentence: its own, if that is a number, or its number in the file."""
-    key = first_key(one, _IDS)
-    if key is None or isinstance(one[key], str):
-        return n
-    value = one[key]
-    if type(value) is not int or not 0 <= value <= MAX_ID:
-        raise place.fault(f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}")
-    return value
+def _checked(ids: SentenceIds, n: int, place: Place) -> int:
+    """The sentence of object n; InputError if it has none."""
+    number = ids.numbers[n]
+    if isinstance(number, str):
+        raise place.fault(number)
+    return number
 
 
 def _side_of(
     one: Mapping[str, Any], sources: Sequence[str], place: Place
 ) -> Iterator[bytes | None]:
     """The document of a sentence, and its source at the first of some keys; None for neither."""
-    for what, keys in (("the document", _DOCUMENT), ("the source", sources)):
+    for what, keys in (("the document", DOCUMENT), ("the source", sources)):
         key = first_key(one, keys)
         if key is None:
             yield None
@@ -448,8 +509,11 @@ class Sockeye(ReadOnlyFormat):
                 raise found.fault("expected a score of each translation, found an empty list")
             if not all(isinstance(cost, float | int) and cost is not True for cost in costs):
                 raise found.fault(f"expected numbers for the score, found {score!r:.60}")
-            try:
-                values = [0.0 - float(cost) for cost in costs]
+            infinite = any(math.isinf(cost) for cost in costs)
+            if infinite and text == "":
+                continue  # what Sockeye writes for a source that it does not translate
+            try:  # the score of such a filler is -inf, though scores are costs
+                values = [-abs(cost) if math.isinf(cost) else 0.0 - float(cost) for cost in costs]
             except OverflowError:
                 raise found.fault(
                     "expected a finite number for the score, found a larger one"

@@ -28,7 +28,7 @@ from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats import moses_grammar as grammar
-from rerank.formats.json_lists import CANDIDATES
+from rerank.formats.json_candidates import CANDIDATES
 from rerank.formats.json_objects import read_object
 from rerank.notices import Notices
 from rerank.registry import FORMATS
@@ -241,10 +241,9 @@ def annotations_of(
     None for those that the list does not have for every sentence.
     """
     notices = notices or Notices()
-    known = format_of(path, options, notices)
+    known, lines = opened(path, notices, options)
     if not isinstance(known, AnnotatedFormat):
         return None, None
-    lines = read_lines(path, notices, encoded=options.encoded)
     columns: tuple[dict[int, bytes], ...] = {}, {}
     n = 0
     for sentence, *texts in known.beside(lines, notices, source=display(path)):

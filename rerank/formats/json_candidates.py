@@ -1,0 +1,242 @@
+"""Candidates in the JSON of servers, libraries and scripts: found, and brought into one shape.
+
+Candidates are a list at one of the usual keys, texts in columns (`hyp_0`, `hyp_1`, …), or the
+object itself, which then has the text of one. An answer of a server lies in further objects
+(`response`, `body`, `result`, …), and its text in parts; where only the log-probabilities of tokens
+are given, their sum is the score. A number that is not read is counted, so that it can be named.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rerank.formats.json_ids import DOCUMENT, IDS, REFERENCE, SOURCE
+from rerank.formats.json_objects import first_key
+from rerank.formats.tokens import Place
+from rerank.text import NUMBER
+
+CANDIDATES = (
+    *("candidates", "hypotheses", "translations", "outputs", "nbest", "predictions", "choices"),
+    *("generations", "samples", "hyps", "n_best", "kbest", "beams", "responses", "completions"),
+    *("sequences", "texts"),
+)
+SCORES = ("scores", "sequences_scores", "log_probs", "logprobs")
+TEXT = (
+    *("text", "translation_text", "generated_text", "hypothesis", "translation", "hyp", "output"),
+    *("sequence", "message", "content", "prediction", "response", "completion"),
+)
+SCORE = (
+    *("score", "cumulative_logprob", "sequences_score", "logprob", "log_prob", "log_probability"),
+    *("total", "sequences_scores", "avgLogprobs", "avg_logprobs"),
+)
+_ALONE = {*TEXT, "role"} - {"text", "message", "content", "sequence"}  # keys of one hypothesis
+_ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
+_COLUMN = re.compile(
+    r"(?i)(?:hyp|hypothesis|candidate|translation|output|pred|prediction|mt)_?(\d+)"
+)
+NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
+_SCORE_NAME = re.compile(
+    r"(?i)score|prob|logp|nll|ppl|perplexity|comet|bleu|chrf|\bter\b|metric|qe$|reward|cost|loss"
+)
+_SETTING = re.compile(
+    r"(?i)time|temperature|top_?[pk]|latency|duration|seed|penalty|features|sparse"
+)
+_KINDS = {  # of keys that are not read
+    "number": "number of candidates that is not read",
+    "numbers": "list of numbers beside the candidates that is not read",
+    "texts": "further text of candidates that is not read",
+    "reference": "reference in a list, which is not read; give --ref a file of references",
+    "id": "id that is not read, though it counts otherwise than the one that is",
+}
+
+
+def taken_candidates(one: dict[str, Any]) -> tuple[list[Any], str] | None:
+    """The candidates of an object, which are removed, and jq's path of them; None if it has none.
+
+    An answer without candidates, as of a request that failed, has an empty list, and no path.
+    """
+    key = first_key(one, CANDIDATES)
+    if key is not None and isinstance(one[key], list):
+        return _in_order(one.pop(key)), f'."{key}"[]'
+    for name in _ENVELOPES:
+        inner = taken_candidates(one[name]) if isinstance(one.get(name), dict) else None
+        if inner is not None:
+            return inner[0], f'."{name}"{inner[1].rstrip(".")}' if inner[1] else ""
+    details = one.get("details")
+    if isinstance(details, dict) and isinstance(details.get("best_of_sequences"), list):
+        others = details.pop("best_of_sequences")
+        return [_alone(one), *others], ""
+    columns = [(int(n[1]), key) for key in one if (n := _COLUMN.fullmatch(key))]
+    if len(columns) > 1 and all(isinstance(one[key], str) for _, key in columns):
+        return [one.pop(key) for _, key in sorted(columns)], ""
+    text = first_key(one, TEXT)
+    if text is not None:
+        value = one[text]
+        parts = isinstance(value, list) and any(isinstance(v, dict) and "type" in v for v in value)
+        if isinstance(value, list) and not parts:
+            return _in_order(one.pop(text)), f'."{text}"[]'
+        if isinstance(value, str | list):
+            return [_alone(one)], "."
+    failed = any(name in one for name in ("response", "result", "modelOutput"))
+    return ([], "") if key is None and failed else None
+
+
+def is_list(one: dict[str, Any]) -> bool:
+    """Whether an object, which is changed, has candidates, or surely a hypothesis."""
+    found = taken_candidates(one)
+    if found is None:
+        return False
+    candidates, path = found
+    return any(key in candidates[0] for key in _ALONE) if path == "." else bool(candidates or path)
+
+
+def _alone(one: dict[str, Any]) -> dict[str, Any]:
+    """The keys of an object that is a candidate, which are removed; those of the sentence stay."""
+    of_sentence = {*IDS, *DOCUMENT, *SOURCE, *REFERENCE}
+    return {key: one.pop(key) for key in [*one] if key not in of_sentence}
+
+
+def _in_order(candidates: list[Any]) -> list[Any]:
+    """Candidates by their `index`, if each has another one."""
+    places = [one.get("index") for one in candidates if isinstance(one, dict)]
+    numbers = [place for place in places if type(place) is int]
+    if len({*numbers}) < len(candidates):
+        return candidates
+    return sorted(candidates, key=lambda one: one["index"])
+
+
+def plain_text(value: Any) -> Any:
+    """The text of a candidate, of its parts or of its subwords; another value as it is."""
+    if isinstance(value, dict):
+        inner = first_key(value, ("parts", *TEXT))
+        if inner is None:
+            return "" if "role" in value else value
+        return "" if value[inner] is None else plain_text(value[inner])
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        if any("▁" in one for one in value):  # as SentencePiece decodes
+            return "".join(value).replace("▁", " ").strip(" ")
+        return " ".join(value)
+    if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        kinds = (None, "text", "output_text", "message")
+        parts = [one for one in value if one.get("type") in kinds and not one.get("thought")]
+        return "".join(str(plain_text(one)) for one in parts)
+    return value
+
+
+def text_and_score(one: dict[str, Any]) -> tuple[Any, Any]:
+    """The text and the score of a candidate, whose keys are removed; None where there is none."""
+    key, of_score = first_key(one, TEXT), first_key(one, SCORE)
+    text = plain_text(one.pop(key)) if key is not None else None
+    if key is None and any(name in one for name in NO_TEXT):
+        text = ""
+    score = plain_number(one.pop(of_score)) if of_score else None
+    return text, _sum_of_tokens(one) if score is None else score
+
+
+def plain_number(value: Any) -> Any:
+    """A number that is written as a text, or stands alone in a list or an object."""
+    if isinstance(value, str) and NUMBER.fullmatch(value.strip().encode("utf-8", "replace")):
+        return float(value)
+    if isinstance(value, list | dict) and len(value) == 1:
+        (alone,) = value.values() if isinstance(value, dict) else value
+        return plain_number(alone)
+    return value
+
+
+def _sum_of_tokens(one: Mapping[str, Any]) -> float | None:
+    """The sum of the log-probabilities of a candidate's tokens; None where it has none."""
+    for where in (one, one.get("logprobs"), one.get("details")):
+        inner = where if isinstance(where, dict) else {}
+        for tokens in (where, *map(inner.get, ("token_logprobs", "content", "tokens"))):
+            if isinstance(tokens, list):
+                values = [t.get("logprob") if isinstance(t, dict) else t for t in tokens]
+                numbers = [value for value in values if isinstance(value, float | int)]
+                if numbers and len(numbers) + values.count(None) == len(values):
+                    return math.fsum(numbers)
+    return None
+
+
+def scores_beside(one: dict[str, Any], candidates: Sequence[Any]) -> tuple[str, Any] | None:
+    """The key of the scores beside candidates that have none of their own, and what is there."""
+    first = candidates[0] if candidates else None
+    if first is None or (isinstance(first, dict) and first_key(first, (*SCORE, "features"))):
+        return None
+    keys = (*SCORES, *SCORE)
+    key = next((key for key in keys if isinstance(one.get(key), list | dict)), None)
+    return None if key is None else (key, one.pop(key))
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+# What is not read
+
+
+@dataclass(slots=True)
+class Unread:
+    """Keys of a list that are not read, but look like scores, texts or references.
+
+    keys: by kind, with the line where each is first; path: of the candidates, for jq; score: key of
+    the score that is read.
+    """
+
+    keys: dict[str, dict[str, int]] = field(default_factory=dict)
+    path: str = ""
+    score: str | None = None
+
+    def note(self, kind: str, key: str, line: int) -> None:
+        """Note a key."""
+        self.keys.setdefault(kind, {}).setdefault(key, line)
+
+    def note_sentence(self, one: Mapping[str, Any], n: int, line: int) -> None:
+        """Note those of a sentence of n candidates."""
+        for key, value in one.items():
+            if key in REFERENCE and isinstance(value, str | list):
+                self.note("reference", key, line)
+            elif isinstance(value, list) and len(value) == n > 1:
+                if all(_is_number(plain_number(v)) for v in value):
+                    self.note("numbers", key, line)
+                elif all(isinstance(v, str) for v in value):
+                    self.note("texts", key, line)
+
+    def note_candidate(self, one: Mapping[str, Any], line: int, *, scored: bool) -> None:
+        """Note those of a candidate; scored: whether it has a score or features."""
+        for key, value in one.items():
+            if key in TEXT and isinstance(value, str):
+                self.note("texts", key, line)
+                continue
+            given = [value]
+            if isinstance(value, dict):
+                given = [*value.values()]
+            elif isinstance(value, list) and not scored:
+                given = value
+            given = [plain_number(one) for one in given]
+            if given and all(map(_is_number, given)) and not _SETTING.search(key):
+                fraction = any(one < 0 or one != math.floor(one) for one in given)
+                if fraction or _SCORE_NAME.search(key):
+                    self.note("number", key, line)
+
+    def warn(self, place: Place) -> None:
+        """Add a warning of each kind, with the command that makes features of its keys."""
+        for kind, lines in self.keys.items():
+            names = [name for name in [self.score, *lines] if name is not None]
+            program = ""
+            if kind == "number" and self.path:
+                values = ", ".join(f"{json.dumps(one)}: .{json.dumps(one)}" for one in names)
+                program = f"{self.path} |= (.features += {{{values}}})"
+            elif kind == "numbers" and self.path.endswith("[]"):
+                values = ", ".join(f"{json.dumps(one)}: $s.{json.dumps(one)}[$k]" for one in lines)
+                program = (
+                    f". as $s | {self.path[:-2]} |= [to_entries[] | .key as $k | .value | "
+                    f'if type == "string" then {{text: .}} else . end | .features += {{{values}}}]'
+                )
+            cure = f"; to make a feature of it: `jq -c '{program}' FILE`" if program else ""
+            place.notices.add(
+                _KINDS[kind] + cure, source=place.source, line=min(lines.values()), names=[*lines]
+            )
