@@ -83,14 +83,16 @@ COMMAND = Command("weights", WeightsOptions, weights)
 
 def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
     """The weights under the names of a list's features."""
+    from rerank.files.lines import spool
     from rerank.files.paths import display
     from rerank.formats.table import opened
     from rerank.formats.weights import fitted_to
     from rerank.notices import Notices
 
     notices = Notices()
-    known, lines = opened(kbest, notices)
-    rows = next(known.read(lines, notices, source=display(kbest), clip=1.0), None)
+    with spool(kbest) as file:
+        known, lines = opened(file, notices)
+        rows = next(known.read(lines, notices, source=display(kbest), clip=1.0), None)
     if rows is None:
         raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))
     named = fitted_to(weights, rows.labels, source=source)

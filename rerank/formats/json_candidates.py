@@ -39,6 +39,7 @@ _ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
 _COLUMN = re.compile(
     r"(?i)(?:hyp|hypothesis|candidate|translation|output|pred|prediction|mt)_?(\d+)"
 )
+ANSWERS = ("custom_id", "response", "message", "parts", "best_of_sequences")  # keys of answers
 NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
 _SCORE_NAME = re.compile(
     r"(?i)score|prob|logp|nll|ppl|perplexity|comet|bleu|chrf|\bter\b|metric|qe$|reward|cost|loss"
@@ -93,6 +94,26 @@ def is_list(one: dict[str, Any]) -> bool:
         return False
     candidates, path = found
     return any(key in candidates[0] for key in _ALONE) if path == "." else bool(candidates or path)
+
+
+def guessed_candidates(one: Mapping[str, Any]) -> str | None:
+    """A program of jq that makes candidates of what may be texts and scores; None for neither."""
+    lists = {key: value for key, value in one.items() if isinstance(value, list) and value}
+    texts = [k for k, v in lists.items() if all(isinstance(e, str | dict) for e in v)]
+    beside = {*IDS, *DOCUMENT, *SOURCE, *REFERENCE}
+    alone = [k for k, v in one.items() if isinstance(v, str) and " " in v and k not in beside]
+    if not texts:
+        name = json.dumps(next(iter(alone), None))
+        return f".candidates = [{{text: .{name}}}] | del(.{name})" if alone else None
+    numbers = [
+        key
+        for key, value in lists.items()
+        if len(value) == len(one[texts[0]]) and all(_is_number(plain_number(e)) for e in value)
+    ]
+    moved = [json.dumps(key) for key in (texts[0], *numbers[:1])]
+    scores = f" | .scores = .{moved[1]}" if numbers else ""
+    removed = ", ".join(f".{key}" for key in moved)
+    return f".candidates = .{moved[0]}{scores} | del({removed})"
 
 
 def _alone(one: dict[str, Any]) -> dict[str, Any]:
@@ -236,7 +257,11 @@ class Unread:
                     f". as $s | {self.path[:-2]} |= [to_entries[] | .key as $k | .value | "
                     f'if type == "string" then {{text: .}} else . end | .features += {{{values}}}]'
                 )
-            cure = f"; to make a feature of it: `jq -c '{program}' FILE`" if program else ""
+            cure = (
+                f"; to make a feature of it: `jq -c '{program}' {place.argument} > lists.jsonl`"
+                if program
+                else ""
+            )
             place.notices.add(
                 _KINDS[kind] + cure, source=place.source, line=min(lines.values()), names=[*lines]
             )

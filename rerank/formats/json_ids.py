@@ -185,7 +185,8 @@ def _without_conflicts(
                 found[n] = (
                     f"expected one {what} for each id, found another one than object {before + 1} "
                     f"of the file has, with the same {key!r}; number the sentences anew, or, if "
-                    f"each object is a sentence, remove the ids: `jq -c 'del(.{key})' FILE`"
+                    f"each object is a sentence, remove the ids: `jq -c 'del(.{key})' FILE > "
+                    "lists.jsonl`"
                 )
                 break
     return found

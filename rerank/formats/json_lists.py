@@ -87,6 +87,10 @@ _HYPOTHESIS = re.compile("hyp_([0-9]{1,9})")
 _FIRST_HYPOTHESIS = re.compile(rb'"hyp_[0-9]+"\s*:\s*\{')
 _OF_BATCH = re.compile(r'\."(?:response|result|modelOutput)"\.')
 FAILED = "answer without candidates, as of a request that failed, read as an empty list"
+UNGROUPED = (
+    "object of one candidate without an id, read as a sentence; if 2 of them in a row are of one "
+    "sentence: `jq -sc 'range(0; length; 2) as $i | {candidates: .[$i:$i + 2]}' %s > lists.jsonl`"
+)
 UNSORTED = "answer of a batch without an id, in the order of the file, which servers may change"
 _MOST = 1 << 30  # bytes of a file of mlm-scoring
 
@@ -142,7 +146,9 @@ class JsonLines(CollectedFormat):
                 if layout is None or not layout.add(found, line, ids.numbers[place], unread):
                     one = read_object(line, found)
                     layout = _add_sentence(found, one, _checked(ids, place, found), unread)
-                    if ids.key is None and _OF_BATCH.match(unread.path):
+                    if ids.key is None and unread.path == ".":
+                        found.note(UNGROUPED % found.argument)
+                    elif ids.key is None and _OF_BATCH.match(unread.path):
                         found.note(UNSORTED)
             except InputError as fault:
                 found.refuse(fault)
@@ -429,7 +435,7 @@ def _checked(ids: SentenceIds, n: int, place: Place) -> int:
     """The sentence of object n; InputError if it has none."""
     number = ids.numbers[n]
     if isinstance(number, str):
-        raise place.fault(number)
+        raise place.fault(number.replace(" FILE ", f" {place.argument} "))
     return number
 
 
@@ -509,11 +515,13 @@ class Sockeye(ReadOnlyFormat):
                 raise found.fault("expected a score of each translation, found an empty list")
             if not all(isinstance(cost, float | int) and cost is not True for cost in costs):
                 raise found.fault(f"expected numbers for the score, found {score!r:.60}")
-            infinite = any(math.isinf(cost) for cost in costs)
+            infinite = any(abs(cost) == math.inf for cost in costs)
             if infinite and text == "":
                 continue  # what Sockeye writes for a source that it does not translate
             try:  # the score of such a filler is -inf, though scores are costs
-                values = [-abs(cost) if math.isinf(cost) else 0.0 - float(cost) for cost in costs]
+                values = [
+                    -math.inf if abs(cost) == math.inf else 0.0 - float(cost) for cost in costs
+                ]
             except OverflowError:
                 raise found.fault(
                     "expected a finite number for the score, found a larger one"

@@ -78,7 +78,7 @@ def read_object(content: bytes, place: Place | None = None) -> dict[str, Any]:
     except json.JSONDecodeError as fault:
         raise place.fault(
             f"expected one JSON object, found {shown(content)}: {fault.msg} at column "
-            f"{fault.colno}{_cure(content, fault)}",
+            f"{fault.colno}{_cure(content, fault, place.argument)}",
             place.line and place.line + fault.lineno - 1,
         ) from None
     except (_Fault, UnicodeDecodeError) as fault:
@@ -90,12 +90,12 @@ def read_object(content: bytes, place: Place | None = None) -> dict[str, Any]:
     return found
 
 
-def _cure(content: bytes, fault: json.JSONDecodeError) -> str:
+def _cure(content: bytes, fault: json.JSONDecodeError, file: str) -> str:
     """What to do about a line that is no JSON."""
     if fault.msg == "Extra data":
-        return "; `jq -c . FILE` writes an object a line"
+        return f"; `jq -c . {file}` writes an object a line"
     if fault.pos >= len(fault.doc.rstrip()):
-        return "; the file is cut off, or has objects on several lines: try `jq -c . FILE`"
+        return f"; the file is cut off, or has objects on several lines: try `jq -c . {file}`"
     if re.match(rb"\s*\{\s*'", content):
         return "; JSON has double quotes: write it with json.dumps"
     return "; correct the line, or write it again with json.dumps or `jq -c`"

@@ -28,8 +28,9 @@ from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats import moses_grammar as grammar
-from rerank.formats.json_candidates import CANDIDATES
+from rerank.formats.json_candidates import ANSWERS, CANDIDATES, guessed_candidates
 from rerank.formats.json_objects import read_object
+from rerank.formats.tokens import Place
 from rerank.notices import Notices
 from rerank.registry import FORMATS
 from rerank.text import NUMBER, shown
@@ -44,16 +45,8 @@ _OTHERS = {  # how files begin that are no k-best lists, and what to do with the
     "`rerank tune-moses --features FILE` reads it",
     rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
 }
-_SHAPE = (
-    'expected for each sentence a line {"candidates": [{"text": "…", "score": -1.5}, …]}, which '
-    "`jq -c '%s' FILE > lists.jsonl` makes"
-)
-_OPENAI = (
-    'sort_by(.custom_id | [scan("[0-9]+") | tonumber])[] | '
-    "{custom_id, candidates: (.response.body.choices // [])}"
-)
-_KEY = re.compile(rb'"(?:%s)"\s*:' % b"|".join(one.encode() for one in CANDIDATES))
-_BATCH = re.compile(rb'"custom_id"\s*:')
+_SHAPE = 'expected for each sentence a line {"candidates": [{"text": "…", "score": -1.5}, …]}'
+_KEY = re.compile(rb'"(?:%s)"\s*:' % b"|".join(one.encode() for one in (*CANDIDATES, *ANSWERS)))
 
 
 class KBestFormat(Protocol):
@@ -161,7 +154,7 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
         if known.detect(head):
             return known, chain(head, lines)
     rest = head[content[0] - 1 :]
-    meaning = _looks_like(rest)
+    meaning = _looks_like(rest, Place(source, Notices()))
     meaning += "; " if meaning else ""
     raise InputError(
         f"expected a k-best list, found {shown(rest[0])}; {meaning}formats tried: "
@@ -347,14 +340,14 @@ def lines_of(
 # What a file may be that is no list
 
 
-def _looks_like(head: Sequence[bytes]) -> str:
+def _looks_like(head: Sequence[bytes], place: Place) -> str:
     """What a file may be that begins with these lines, the first not blank; empty if not known."""
     line = head[0]
     for pattern, meaning in _OTHERS.items():
         if re.match(pattern, line):
             return meaning
     if re.match(rb"\s*[\[{]", line):
-        return _json(head)
+        return _json(head, place)
     if grammar.SEPARATOR in line:
         return ""
     if all(map(NUMBER.fullmatch, line.split())):
@@ -374,7 +367,7 @@ def _looks_like(head: Sequence[bytes]) -> str:
     )
 
 
-def _json(head: Sequence[bytes]) -> str:
+def _json(head: Sequence[bytes], place: Place) -> str:
     """What JSON may be that has no object with candidates on its first line."""
     line, start = head[0], b"\n".join(head).lstrip()
     try:
@@ -382,31 +375,31 @@ def _json(head: Sequence[bytes]) -> str:
         lines = "on each line"
     except (ValueError, RecursionError):
         lines = "on several lines"
-    if _BATCH.search(start):
-        return f"it looks like responses of a batch of OpenAI: {_shape(_OPENAI, '-sc')}"
     if start.startswith(b"[") and _KEY.search(start):
-        return f"it looks like a JSON array of sentences: {_shape('.[]')}"
+        return f"it looks like a JSON array of sentences: {_shape('.[]', place)}"
     if re.match(rb"\[\s*\[", start):
         return (
             "it looks like a JSON array with an array of candidates for each sentence: "
-            f"{_shape('.[] | {candidates: .}')}"
+            f"{_shape('.[] | {candidates: .}', place)}"
         )
     if start.startswith(b"["):
         return (
             f"it looks like JSON with an array of candidates {lines}: "
-            f"{_shape('{candidates: .}')}, if an array is a sentence"
+            f"{_shape('{candidates: .}', place)}, if an array is a sentence"
         )
     try:
         found = read_object(line)
     except InputError as fault:
         if lines == "on each line" or not _KEY.search(start):
-            return f"it looks like JSON: {fault}"
-        return f"it looks like JSON with an object on several lines: {_shape('.')}"
-    name = next((name for name, value in found.items() if isinstance(value, list)), "LIST")
-    program = f"{{candidates: .{json.dumps(name)}}}"
-    return f"it looks like JSON, but has no list of candidates: {_shape(program)}"
+            return f"it looks like JSON: {fault}".replace(" FILE`", f" {place.argument}`")
+        return f"it looks like JSON with an object on several lines: {_shape('.', place)}"
+    keys = f"it looks like JSON, but has no list of candidates at its keys {', '.join(found)}"
+    program = guessed_candidates(found)
+    if program is None:
+        return f"{keys:.200}: {_SHAPE}"
+    return f"{keys:.200}: {_shape(program, place)}"
 
 
-def _shape(program: str, options: str = "-c") -> str:
+def _shape(program: str, place: Place) -> str:
     """What is expected, and the command that makes it."""
-    return (_SHAPE % program).replace("jq -c", f"jq {options}")
+    return f"{_SHAPE}, which `jq -c '{program}' {place.argument} > lists.jsonl` makes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from rerank.text import LARGEST, NUMBER, shown
 
 BLANK = "blank line, skipped"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
+_UNPACKED = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 
 Number: TypeAlias = Callable[[bytes, str], float]
@@ -29,6 +31,15 @@ class Place:
 
     def __init__(self, source: str, notices: Notices, line: int = 1) -> None:
         self.source, self.notices, self.line = source, notices, line
+
+    @property
+    def argument(self) -> str:
+        """The file as a word of the shell, unpacked; FILE where it has no name."""
+        if not self.source or self.source.startswith("<"):
+            return "FILE"
+        name = shlex.quote(self.source)
+        tool = next((tool for end, tool in _UNPACKED.items() if self.source.endswith(end)), None)
+        return name if tool is None else f"<({tool} {name})"
 
     def numbered(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines, each of which is the current one until the next one is taken."""

@@ -13,7 +13,7 @@ import pytest
 from support.world import World
 
 LN2 = log(2)
-Candidate = tuple[int, str, dict[str, Any], float | None]  # sentence, text, features, total
+Candidate = tuple[int | str, str, dict[str, Any], float | None]  # sentence, text, features, total
 
 GENERATE = """2026-11-23 10:00:00 | INFO | fairseq.tasks | [de] dictionary
 S-1\tdie lampe
@@ -161,7 +161,37 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         [(1, "a", {}, None), (3, "b", {}, None)], ["1 x blank line, skipped, first at list:2"]),
     "jsonl with names for ids": (
         '{"id": "x", "candidates": ["a"]}\n{"id": "y", "candidates": ["b"]}\n', "",
-        [(0, "a", {}, None), (1, "b", {}, None)], []),
+        [("x", "a", {}, None), ("y", "b", {}, None)], []),
+    "jsonl with texts that end in numbers for ids": (
+        '{"custom_id": "s-2", "id": "b", "hyps": ["c"]}\n{"custom_id": "s-0", "id": "a", "hyps": ["a"]}\n',
+        "", [("a", "a", {}, None), ("b", "c", {}, None)],
+        ["sentences in the order of batches", "source line without hypotheses (ids 1)", "!not read"]),
+    "jsonl with ids that begin anew in each document": (
+        "".join(f'{{"doc": "{d}", "segment_id": {n}, "n_best": ["{d}{n}"]}}\n' for d,
+        n in ("a0", "a1", "b0", "b2", "c1")), "", [(t, text, {}, None) for t,
+        text in ((0, "a0"), (1, "a1"), (2, "b0"), (4, "b2"), (6, "c1"))],
+        ["source line without hypotheses (ids 3, 5)"]),
+    "jsonl with an object a candidate": (
+        "".join(f'{{"id": "{n}", "hyp": "{text}", "score": "{s}"}}\n' for n,
+        text, s in ((7, "a", -1), (8, "b", -2), (7, "c", -3))), "--first-id 7",
+        [("7", "a", {"score": -1}, -1), ("7", "c", {"score": -3}, -3), ("8", "b", {"score": -2}, -2)],
+        []),
+    "jsonl with one text an object": ('{"prompt": "x", "response": "a", "context": [1]}\n' * 2, "",
+        [(t, "a", {}, None) for t in (0, 1)], ["2 x object of one candidate without an id"]),
+    "jsonl of requests of which some failed": (
+        '{"custom_id": "1", "response": null, "error": {"code": 3}}\n'
+        '{"custom_id": "0", "result": {"type": "succeeded", "message": {"role": "assistant", '
+        '"content": [{"type": "thinking", "thinking": "?"}, {"type": "text", "text": "a"}]}}}\n',
+        "", [(0, "a", {}, None)], ["1 x answer without candidates", "(ids 1)"]),
+    "jsonl with candidates by their index": (
+        '{"choices": [{"index": 1, "message": {"content": null}}, '
+        '{"index": 0, "message": {"content": [{"type": "text", "text": "a"}]}}]}', "",
+        [(0, "a", {}, None), (0, "", {}, None)], ["1 x empty hypothesis"]),
+    "jsonl with texts in columns": ('{"hyp_10": "b", "hyp_2": "a", "src": "x"}', "",
+        [(0, "a", {}, None), (0, "b", {}, None)], []),
+    "jsonl with several numbers beside": (
+        '{"texts": [["▁a", "b"], ["c", "d"]], "scores": {"x": [[1], "2"], "y": [3, 4]}}', "",
+        [(0, "ab", {"x": 1, "y": 3}, None), (0, "c d", {"x": 2, "y": 4}, None)], []),
     **{
         f"jsonl as of {tool}": (line, "", ONE, [])
         for tool, line in {
@@ -171,6 +201,14 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
             "hypotheses": '{"src": "x", "hypotheses": [{"hypothesis": "a", "logprob": -1}]}',
             "chats": '{"choices": [{"message": {"role": "b", "content": "a"}, "score": -1}]}',
             "transformers": '{"predictions": ["a"], "sequences_scores": [-1]}',
+            "pairs": '{"nbest": [["a", -1]]}',
+            "objects beside": '{"candidates": [{"text": "a"}], "score": [["-1"]]}',
+            "completions": '{"choices": [{"text": "a", "logprobs": {"token_logprobs": '
+            "[null, -0.25, -0.75]}}]}",
+            "text-generation-inference": '{"generated_text": "a", "details": {"tokens": '
+            '[{"logprob": -1}], "best_of_sequences": []}}',
+            "Gemini": '{"key": "s-0", "response": {"candidates": [{"avgLogprobs": -1, "content": '
+            '{"parts": [{"text": "a"}]}}]}}',
             "pipelines": '{"generations": [{"generated_text": "a", "log_prob": -1}]}',
         }.items()
     },
