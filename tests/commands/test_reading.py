@@ -163,9 +163,9 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         '{"id": "x", "candidates": ["a"]}\n{"id": "y", "candidates": ["b"]}\n', "",
         [("x", "a", {}, None), ("y", "b", {}, None)], []),
     "jsonl with texts that end in numbers for ids": (
-        '{"custom_id": "s-2", "id": "b", "hyps": ["c"]}\n{"custom_id": "s-0", "id": "a", "hyps": ["a"]}\n',
-        "", [("a", "a", {}, None), ("b", "c", {}, None)],
-        ["sentences in the order of batches", "source line without hypotheses (ids 1)", "!not read"]),
+        '{"custom_id": "s-2", "hyps": ["c"]}\n{"custom_id": "s-0", "id": "x", "hyps": ["a"]}\n',
+        "", [("x", "a", {}, None), (2, "c", {}, None)],
+        ["sentences in the order of batches", "source line without hypotheses (ids 1)", "!not r"]),
     "jsonl with ids that begin anew in each document": (
         "".join(f'{{"doc": "{d}", "segment_id": {n}, "n_best": ["{d}{n}"]}}\n' for d,
         n in ("a0", "a1", "b0", "b2", "c1")), "", [(t, text, {}, None) for t,
@@ -173,9 +173,8 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         ["source line without hypotheses (ids 3, 5)"]),
     "jsonl with an object a candidate": (
         "".join(f'{{"id": "{n}", "hyp": "{text}", "score": "{s}"}}\n' for n,
-        text, s in ((7, "a", -1), (8, "b", -2), (7, "c", -3))), "--first-id 7",
-        [("7", "a", {"score": -1}, -1), ("7", "c", {"score": -3}, -3), ("8", "b", {"score": -2}, -2)],
-        []),
+        text, s in ((7, "a", -1), (8, "b", -2), (7, "c", -3))), "--first-id 7", [(str(t), text,
+        {"score": s}, s) for t, text, s in ((7, "a", -1), (7, "c", -3), (8, "b", -2))], []),
     "jsonl with one text an object": ('{"prompt": "x", "response": "a", "context": [1]}\n' * 2, "",
         [(t, "a", {}, None) for t in (0, 1)], ["2 x object of one candidate without an id"]),
     "jsonl of requests of which some failed": (
