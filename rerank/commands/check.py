@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -233,17 +232,19 @@ def _clean(
     from rerank.commands.lists import KBestFile
     from rerank.commands.survey import documents_of_run, examine
     from rerank.corpus.documents import DocumentFile
+    from rerank.files.lines import scratch_file
     from rerank.files.outputs import atomic_all
-    from rerank.files.paths import display
+    from rerank.files.paths import base_name, display
 
     file = KBestFile(read.kbest, read, unreported=Findings())
     documents, _ = documents_of_run(file, references, Findings())
     repairs: dict[str, Counter[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="rerank-") as folder:
+    with ExitStack() as scratch:
         copies: dict[FilePath, Path] = {}
         try:
             for path, target in targets.items():
-                copies[path] = Path(folder, f"<clean copy of {Path(path).name}>")
+                name = f"<clean copy of {base_name(path)}>"
+                copies[path] = scratch.enter_context(scratch_file(name))
                 done = repairs[display(target)] = Counter()
                 if path == lists.kbest:
                     cleaned = cleaned_list(read.kbest, read, done)

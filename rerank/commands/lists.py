@@ -17,8 +17,8 @@ from rerank.corpus.reading import AS_SOURCE, ReadingOptions
 from rerank.corpus.spelling import nfc, nfc_lines
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
-from rerank.files.lines import count_lines, is_pipe, read_lines, spool
-from rerank.files.paths import FilePath, display, file_of
+from rerank.files.lines import count_lines, is_pipe, read_lines, scratch_file, spool
+from rerank.files.paths import FilePath, base_name, display, file_of
 from rerank.formats.document_files import chosen_documents
 from rerank.formats.table import (
     KBestFormat,
@@ -116,8 +116,7 @@ def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
     _, sources = annotations_of(kbest, lists)
     if sources is None:
         return replace(lists, kbest=kbest.path)
-    folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
-    copy = Path(folder, f"<sources of {Path(lists.kbest).name}>")
+    copy = copies.enter_context(scratch_file(f"<sources of {base_name(lists.kbest)}>"))
     copy.write_bytes(b"".join(line + b"\n" for line in sources))
     return replace(lists, kbest=kbest.path, side={**lists.side, SOURCE: copy})
 

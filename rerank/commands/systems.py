@@ -15,13 +15,11 @@ O(K² V / 63) time. Memory: the largest document, and texts of files with severa
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import islice, pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +31,7 @@ from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.preparation import TextProfile, note_preparation
 from rerank.corpus.spelling import nfc
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import spool
+from rerank.files.lines import scratch_file, spool
 from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_files import chosen_documents, text_lines
 from rerank.formats.table import lines_of
@@ -78,8 +76,7 @@ def made_lists(
     outputs = open_outputs(systems, documents if own is None else own, notices)
     labels, texts = labels_of(outputs), outputs.values()
     profiles = [TextProfile() for _ in labels]
-    folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
-    path = Path(folder, f"<outputs of {len(outputs)} systems>")
+    path = copies.enter_context(scratch_file(f"<outputs of {len(outputs)} systems>"))
     read = read_outputs(texts, documents, Notices())
     every = (text or b"" for sentences in read for each in sentences for text in each)
     known = "jsonl" if any(b"|||" in text for text in every) else "moses"
@@ -97,7 +94,7 @@ def made_lists(
             first += len(sentences)
     _compare(dict(zip(outputs, profiles, strict=True)), notices)
     if docs is None and no_docs is None:
-        docs = path.with_name("<documents of the systems>")
+        docs = copies.enter_context(scratch_file("<documents of the systems>"))
         ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
         docs.write_text("".join(ids), encoding="utf-8")
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)

@@ -19,19 +19,21 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.encoding import UTF_8, Encoding, check_start, mended
-from rerank.files.paths import STDIN, FilePath, display
+from rerank.files.paths import SHOWN_AS, STDIN, FilePath, display
 from rerank.notices import Notices
 
 MAX_LINE_BYTES = 16 << 20
 SURPLUS = 1000  # lines that are read beyond those asked for, to report how many there are
 _CHUNK_BYTES = 1 << 20
+_ROOM_BYTES = 64 << 20  # of a copy, between two looks at the disk
+_KEPT_FREE = 1 << 30  # bytes of the disk that a copy leaves, or a tenth of what was free
 
 _LONE_CR = "carriage return inside a line, kept; convert old Mac line ends with: tr '\\r' '\\n'"
 _ASCII_ONLY = "kept; words are split on ASCII space only"
@@ -116,23 +118,65 @@ def digest(path: FilePath) -> str:
 def spool(path: FilePath) -> Iterator[RereadFile]:
     """A path to read several times: a temporary copy if the input is standard input or a pipe.
 
-    `rerank.files.paths.display` gives the copy the name of its original.
+    Messages give the copy the name of its original. Input without an end is refused when a line is
+    too long, or before the disk is full.
     """
     if not is_pipe(path):
         yield RereadFile(path)
         return
-    with tempfile.TemporaryDirectory(prefix="rerank-") as folder:
-        copy = Path(folder, STDIN if str(path) == "-" else f"<{Path(path).name}>")
+    with scratch_file(STDIN if str(path) == "-" else f"<{Path(path).name}>") as copy:
         with _opened(path) as file:
             try:
                 with copy.open("wb") as target:
-                    shutil.copyfileobj(file, target, _CHUNK_BYTES)
+                    target.writelines(_bounded(file, display(path)))
             except OSError as fault:
-                raise RerankError(
-                    f"cannot copy {display(path)} to a temporary file: {_reason(fault)}; "
-                    "name a file instead, or set TMPDIR to a larger disk"
-                ) from None
+                raise _not_copied(display(path), _reason(fault)) from None
         yield RereadFile(copy)
+
+
+@contextmanager
+def scratch_file(name: str) -> Iterator[Path]:
+    """Path of a temporary file, to write and to read, which messages show as `name`.
+
+    On Linux the file has no name on the disk, so that the system frees it even after `kill -9`.
+    """
+    own = Path(f"/proc/{os.getpid()}/fd")
+    with ExitStack() as opened:
+        if own.is_dir():
+            file = opened.enter_context(tempfile.TemporaryFile(prefix="rerank-"))
+            path = own / str(file.fileno())
+        else:
+            path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="rerank-")), "copy")
+        SHOWN_AS[str(path)] = name
+        opened.callback(SHOWN_AS.pop, str(path))
+        yield path
+
+
+def _bounded(file: BinaryIO, source: str) -> Iterator[bytes]:
+    """Content of an input of unknown length, to be copied.
+
+    RerankError before the disk is full, InputError for a line of plain text that is too long.
+    """
+    folder, size, line, number, packed = tempfile.gettempdir(), 0, 0, 1, False
+    kept = min(_KEPT_FREE, shutil.disk_usage(folder).free // 10)
+    while chunk := file.read(_CHUNK_BYTES):
+        packed = packed if size else any(form.magic.match(chunk) for form in _FORMATS)
+        size += len(chunk)
+        line = len(chunk) - chunk.rfind(b"\n") - 1 + (line if b"\n" not in chunk else 0)
+        number += chunk.count(b"\n")
+        if line > MAX_LINE_BYTES and not packed:
+            raise _too_long(source, number, MAX_LINE_BYTES)
+        if size % _ROOM_BYTES < _CHUNK_BYTES and shutil.disk_usage(folder).free < kept:
+            disk = f"after {size / 1e9:.1f} GB the disk of {display(folder)} is nearly full"
+            raise _not_copied(source, disk)
+        yield chunk
+
+
+def _not_copied(source: str, reason: str) -> RerankError:
+    return RerankError(
+        f"cannot copy {source} to a temporary file: {reason}; name a file instead, or set TMPDIR "
+        "to a larger disk"
+    )
 
 
 def check_readable(paths: Iterable[FilePath]) -> None:
@@ -216,12 +260,16 @@ def _refuse_long(block: bytes, source: str, first: int, limit: int) -> None:
     """InputError for the first line of more than `limit` bytes, if there is one."""
     for number, line in enumerate(block.split(b"\n"), first):
         if len(line) > limit:
-            raise InputError(
-                f"expected at most {limit} bytes in a line, found more; "
-                "is this a text file whose lines end with LF?",
-                source=source,
-                line=number,
-            )
+            raise _too_long(source, number, limit)
+
+
+def _too_long(source: str, line: int, limit: int) -> InputError:
+    return InputError(
+        f"expected at most {limit} bytes in a line, found more; "
+        "is this a text file whose lines end with LF?",
+        source=source,
+        line=line,
+    )
 
 
 # Opening

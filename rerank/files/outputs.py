@@ -111,7 +111,7 @@ def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> No
             raise UsageError(f"outputs {written[key]} and {name} are the same file; name two")
         if key not in (None, "-") and key in read:
             raise UsageError(f"output {name} is also the input {read[key]}; name another file")
-        if any(Path(os.path.realpath(path)).is_relative_to(one) for one in folders):
+        if key != "-" and any(Path(os.path.realpath(path)).is_relative_to(f) for f in folders):
             raise UsageError(f"output {name} is in a folder that is an input; name another folder")
         written[key] = name
         if key != "-":

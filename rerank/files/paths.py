@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,6 +13,7 @@ from rerank.text import printable
 FilePath: TypeAlias = str | os.PathLike[str]
 STDIN = "<stdin>"
 CONFIGURATION = "rerank.config"  # key of click's context, for the file of options
+SHOWN_AS: dict[str, str] = {}  # names in messages, by the paths of temporary files
 _SHOWN = 40  # characters of a long path in a message
 
 
@@ -52,7 +52,9 @@ def file_of(path: FilePath) -> FilePath:
 
 def display(path: FilePath) -> str:
     """Name of a file in messages: printable, on one line; `<stdin>` for `-` and for its copy."""
-    name = STDIN if str(path) == "-" else str(path)
-    if re.fullmatch("<.+>", Path(name).name):  # a copy made by `spool`
-        name = Path(name).name
-    return printable(name)
+    return printable(STDIN if str(path) == "-" else SHOWN_AS.get(str(path), str(path)))
+
+
+def base_name(path: FilePath) -> str:
+    """Last part of a path; of a temporary copy, the name that messages give it."""
+    return SHOWN_AS.get(str(path)) or Path(path).name

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.files.lines import digest
-from rerank.files.paths import FilePath
+from rerank.files.paths import FilePath, base_name
 from rerank.signature import __version__
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.objective import Objective
@@ -88,7 +88,7 @@ def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dic
         **starts,
         "threads": settings.threads or 1,
         "inputs": [  # what is not a file cannot be read a second time
-            {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
+            {"file": base_name(f), "digest": digest(f)} for f in files if Path(f).is_file()
         ],
     }
 
