@@ -32,6 +32,8 @@ from rerank.notices import Notices
 MAX_LINE_BYTES = 16 << 20
 SURPLUS = 1000  # lines that are read beyond those asked for, to report how many there are
 _CHUNK_BYTES = 1 << 20
+_MOST_BLANK = 1 << 20  # blank lines of any file; more must be below this share of its lines
+_BLANK_SHARE = 0.98
 _ROOM_BYTES = 64 << 20  # of a copy, between two looks at the disk
 _KEPT_FREE = 1 << 30  # bytes of the disk that a copy leaves, or a tenth of what was free
 
@@ -68,7 +70,7 @@ def read_lines(
     file, InputError for invalid content, RerankError for a disk error. A block of about 1 MiB is
     validated before its first line is yielded. O(1 MiB + longest line) memory.
     """
-    source, number, size = display(path), 1, 0
+    source, number, size, blank = display(path), 1, 0, 0
     with (
         _opened(path) as opened,
         path.reading(opened) if isinstance(path, RereadFile) else nullcontext(opened) as file,
@@ -93,6 +95,9 @@ def read_lines(
                 if not encoded.is_plain:
                     block = encoded.utf8(block, source, number, notices)
                 lines = _checked(block, source, number, notices)
+                if 4 * len(lines) > len(block):  # of 3 bytes at most, in the mean
+                    blank += sum(not line or line.isspace() for line in lines)
+                    _refuse_blank(blank, number + len(lines) - 1, source)
                 yield from lines
                 number += len(lines)
         except DamagedError as fault:
@@ -261,6 +266,16 @@ def _refuse_long(block: bytes, source: str, first: int, limit: int) -> None:
     for number, line in enumerate(block.split(b"\n"), first):
         if len(line) > limit:
             raise _too_long(source, number, limit)
+
+
+def _refuse_blank(blank: int, lines: int, source: str) -> None:
+    """InputError for a file of which next to nothing but blank lines was read so far."""
+    if blank > _MOST_BLANK and blank > _BLANK_SHARE * lines:
+        raise InputError(
+            f"expected text, found {blank:,} blank lines of {lines:,}; is this the right file?",
+            source=source,
+            line=lines,
+        )
 
 
 def _too_long(source: str, line: int, limit: int) -> InputError:
