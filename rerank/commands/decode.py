@@ -14,18 +14,19 @@ from rerank.options import Command, option, part, record
 from rerank.values import FILE, TEXT, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import BinaryIO
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.commands.document_run import DecodedDocument
+    from rerank.commands.document_run import DecodedDocument, LinearModel
     from rerank.commands.list_run import ListRun
     from rerank.commands.results import DocumentResult
     from rerank.commands.search import Search
     from rerank.files.paths import FilePath
     from rerank.formats.run_records import Choice
+    from rerank.notices import Notices
     from rerank.scorers.features import FeatureSource
 
 
@@ -33,8 +34,34 @@ if TYPE_CHECKING:
 class WeightsFile:
     """Weights under which candidates are chosen."""
 
-    weights: str = option("Feature weights: JSON, rescore.ini, moses.ini or run*.dense.", type=FILE)
+    weights: str | None = option(
+        "Feature weights: JSON, rescore.ini, moses.ini or run*.dense. Only the searches mbr, smc "
+        "and ffbs go without: all candidates of a sentence are then as likely.",
+        type=FILE,
+        default=None,
+    )
     default_weight: float | None = default_weight_option()
+
+    def model(self, search: Search, scorers: Collection[str], notices: Notices) -> LinearModel:
+        """The weights of the file, or 0 for every feature; UsageError if these cannot be used.
+
+        scorers: options that add features, whose weights nothing but a file can give.
+        """
+        from rerank.commands.document_run import LinearModel
+        from rerank.formats.weights import Weights
+
+        if self.weights is not None:
+            return LinearModel.read(self.weights, self.default_weight, notices)
+        needing = [f"--{name}" for name in scorers]
+        needing += ["--default-weight"] if self.default_weight is not None else []
+        if needing:
+            raise UsageError(f"{needing[0]}: it is of no use without weights; add --weights FILE")
+        if not search.uniform:
+            raise UsageError(
+                "Missing option '--weights': only --search mbr, smc and ffbs go without; add "
+                "--weights FILE, or --search mbr for the candidate that agrees most with the others"
+            )
+        return LinearModel(Weights({}), "", 0.0)
 
 
 @record
@@ -107,7 +134,6 @@ def decode(options: DecodeOptions) -> None:
         --weights weights.json --out test.out
     """
     from rerank.commands.distribution import share_scores
-    from rerank.commands.document_run import LinearModel
     from rerank.commands.list_run import ListRun
     from rerank.commands.results import CorpusResult
     from rerank.files.lines import InputFiles
@@ -119,11 +145,13 @@ def decode(options: DecodeOptions) -> None:
         return
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
-        paths, read = options.output.paths, [weights.weights, *options.run.files]
+        paths = options.output.paths
+        read = [*([weights.weights] if weights.weights else []), *options.run.files]
         inputs = InputFiles(read)
         check_outputs(paths.values(), [*read, *options.run.scorers.folders])
-        model = LinearModel.read(weights.weights, weights.default_weight, notices)
-        search = options.searching.chosen().listing(options.output.n_best).at(model.weights)
+        search = options.searching.chosen().listing(options.output.n_best)
+        model = weights.model(search, options.run.scorers.names, notices)
+        search = search.at(model.weights)
         given = options.run.as_tuned(model.weights.provenance)
         run = opened.enter_context(
             ListRun.open(given.inputs(), notices, given, announce=messages.announce)
@@ -260,7 +288,7 @@ def _signature(
             "scorers": digests(run.plugins),
             "dtype": machine.dtype if models and machine.dtype != "float32" else None,
             "det": True if models and machine.deterministic else None,
-            "w": short_digest(weights.weights),
+            "w": None if weights.weights is None else short_digest(weights.weights),
             "dw": weights.default_weight,
             "docs": lists.no_docs or short_digest(lists.docs),
             "field": lists.docs.field if isinstance(lists.docs, DocumentFile) else None,

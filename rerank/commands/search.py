@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
+import click
+
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
 from rerank.options import option, record
@@ -53,6 +55,12 @@ class SearchOptions:
         default="auto",
         metavar="DECODER[:KEY=VALUE,...]",
     )
+    utility: str | None = option(
+        "What mbr maximises against the other candidates, as mbr:utility=NAME [default: bleu].",
+        type=click.Choice([*UTILITIES]),
+        default=None,
+        rare=True,
+    )
     beam: int | None = option("Beam width [default: 8].", type=Whole(), default=None)
     alpha: float | None = option(
         "Scale of p(path) ∝ exp(alpha · score), for decoders that sample; others ignore it "
@@ -78,9 +86,16 @@ class SearchOptions:
     def chosen(self) -> Search:
         """The decoder and its options as the search takes them."""
         choice = SEARCH.convert(self.search, None, None)
-        own = Options(
-            width=self.beam, alpha=self.alpha, seed=self.seed, gap=self.gap, **choice.settings
-        )
+        settings = dict(choice.settings)
+        if (
+            self.utility is not None
+            and settings.setdefault("utility", self.utility) != self.utility
+        ):
+            raise UsageError(
+                f"--utility {self.utility}: --search names the utility {settings['utility']}; "
+                "give one of them"
+            )
+        own = Options(width=self.beam, alpha=self.alpha, seed=self.seed, gap=self.gap, **settings)
         return Search(choice.kind, own)
 
 
@@ -114,9 +129,14 @@ class Search:
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
+    @property
+    def uniform(self) -> bool:
+        """Whether the decoder can average over candidates that are all as likely."""
+        return self.method != "auto" and row_of(self.method).uniform
+
     def check_weights(self, weights: Weights, source: str) -> None:
         """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
-        if self.method == "auto" or not row_of(self.method).uniform:
+        if not self.uniform:
             uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
             cure = f"only --search {uniform} can use them, to treat all candidates alike"
             weights.refuse_all_zero(cure, source=source)

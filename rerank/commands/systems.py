@@ -15,10 +15,12 @@ O(K² V / 63) time. Memory: the largest document, and texts of files with severa
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial, reduce
+from hashlib import sha256
 from itertools import islice, pairwise
 
 import numpy as np
@@ -42,6 +44,7 @@ from rerank.registry import FORMATS
 
 Floats = NDArray[np.float64]
 OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
+_DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
 VOTES = "votes"
 SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
@@ -154,19 +157,22 @@ def kbest_of(
 
 
 def labels_of(names: Iterable[str]) -> list[str]:
-    """Names (M,) of the indicator features: `sys` and the letters and digits of the name.
+    """Names (M,) of the indicator features: `sys` and the Latin letters and digits of the name.
 
-    A label that an earlier system has gets a number: `sysA`, `sysA2`.
+    Digits of a digest follow where that leaves out other letters, or where another system has the
+    same label, so that the order of the systems does not matter.
+
+    >>> labels_of(["base-1", "base1", "base2"])
+    ['sysbase12fc609', 'sysbase1', 'sysbase2']
     """
-    found: list[str] = []
-    for name in names:
-        stem = label = PREFIX + re.sub(r"[^0-9A-Za-z]", "", name)
-        number = 1
-        while label in found:
-            number += 1
-            label = f"{stem}{number}"
-        found.append(label)
-    return found
+    plain = {name: re.sub(r"[^0-9A-Za-z]", "", name) for name in names}
+    shared = Counter(plain.values())
+    return [
+        f"{PREFIX}{label}"
+        if label == name or (shared[label] == 1 and name.isascii())
+        else f"{PREFIX}{label}{sha256(name.encode()).hexdigest()[:_DIGEST_DIGITS]}"
+        for name, label in plain.items()
+    ]
 
 
 def read_outputs(

@@ -356,10 +356,11 @@ Candidate: TypeAlias = tuple[str, Mapping[str, float]]
 """Text of a hypothesis, and its features by name."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Document:
     """The k-best lists of a document; a sentence without candidates has an empty list.
 
+    A candidate that is a string has no features; a sentence that is a string is its only candidate.
     side: side information for language models that need it, such as `{"source": [...]}`: a text
     for each sentence, as in a line of the file of `rerank decode --source`.
 
@@ -372,6 +373,19 @@ class Document:
     kbest: KBest | None = field(default=None, repr=False)
     """The lists as they were read from a file."""
     side: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
+
+    def __init__(
+        self,
+        id: str,
+        sentences: Sequence[str | Sequence[str | Candidate]],
+        kbest: KBest | None = None,
+        *,
+        side: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        lists = ([one] if isinstance(one, str) else one for one in sentences)
+        found = [[(one, {}) if isinstance(one, str) else one for one in each] for each in lists]
+        # a frozen record refuses assignments
+        self.__dict__.update(id=id, sentences=found, kbest=kbest, side=side or {})
 
     @classmethod
     def of(cls, name: str, kbest: KBest) -> Document:

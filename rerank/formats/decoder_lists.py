@@ -54,6 +54,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Self
 
 import numpy as np
@@ -62,7 +63,7 @@ from rerank.corpus.kbest import KBestRows, concatenate
 from rerank.errors import InputError, UsageError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.row_builder import LineFormat, ReadOnlyFormat, RowBuilder, sentence_id
-from rerank.formats.tokens import Place
+from rerank.formats.tokens import HEAD, Place, numbers_cure
 from rerank.notices import Notices
 from rerank.text import NUMBER, shown
 
@@ -433,7 +434,10 @@ class Flat(ReadOnlyFormat):
                 try:
                     values = [found.number(token, "a score") for token in tokens.split()]
                 except InputError as fault:
-                    raise InputError(str(fault), source=self.scores_name, line=number) from None
+                    others = not NUMBER.fullmatch(tokens.split()[0])
+                    head = [tokens, *islice(scores, HEAD)] if others else []
+                    message = f"{fault}{numbers_cure(head, self.scores_name)}"
+                    raise InputError(message, source=self.scores_name, line=number) from None
             if not text.strip() and not values:
                 found.note(PADDING)
                 continue

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import TypeAlias
 
@@ -18,6 +19,12 @@ BLANK = "blank line, skipped"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _UNPACKED = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
+HEAD = 50  # lines of another tool's output that show what it is
+_HEAD_BYTES = 1 << 16
+_SCORE_KEY = re.compile("comet|score|predict|log.?prob", re.IGNORECASE)
+_NUMBER_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[?\s*-?[0-9]')
+_TOTAL = re.compile(rb"(^|\t)Total: \S+ OOV: ")
+_SEPARATORS = {b"\t": "cut -f {}", b",": "cut -d , -f {}", b" ": "cut -d ' ' -f {}"}
 
 Number: TypeAlias = Callable[[bytes, str], float]
 """Parser of a number; the second argument is its name in error messages."""
@@ -96,6 +103,42 @@ def number(token: bytes, what: str, *, cure: str = "") -> float:
         raise InputError(f"expected a decimal number for {what}, found {shown(token)}")
     limit = "" if math.isinf(value) or math.isnan(value) else f" up to {LARGEST:g}"
     raise InputError(f"expected a finite number{limit} for {what}, found {shown(token)}{cure}")
+
+
+def numbers_cure(lines: Sequence[bytes], file: str) -> str:
+    """The command that writes the numbers in another tool's output alone, one a line, as a cure.
+
+    lines: the first ones that are not numbers. Empty where no command is known.
+    """
+    head, name, also = b"\n".join(lines)[:_HEAD_BYTES], shlex.quote(file), ""
+    if head.lstrip()[:1] in (b"{", b"["):
+        keys = [key.decode(errors="replace") for key in _NUMBER_KEY.findall(head)]
+        key = next(filter(_SCORE_KEY.search, keys), keys[0] if keys else None)
+        own = json.dumps(key, ensure_ascii=False)
+        command = f"jq '.. | objects | .[{own}] | .. | numbers' {name}" if key else ""
+    elif any(b"\tscore: " in line for line in lines[:1]):
+        command = f"sed -n 's/.*\\tSegment [0-9]*\\tscore: //p' {name}"
+    elif _TOTAL.search(head):
+        totals = f"sed -n 's/.*Total: \\([^ ]*\\) OOV: .*/\\1/p' {name}"
+        command = f"{totals} | awk '{{print $1 * 2.302585}}'"
+        also = " as natural logarithms; KenLM's are log10"
+    else:
+        command = _column_command(lines, name)
+    return f"; `{command} > numbers` writes its numbers{also}" if command else ""
+
+
+def _column_command(lines: Sequence[bytes], file: str) -> str:
+    """The command that writes the last column of numbers, below a heading if there is one."""
+    for separator, command in _SEPARATORS.items():
+        rows = [line.strip(b"\r").split(separator) for line in lines]
+        width = min(map(len, rows), default=0)
+        columns = [0] if separator == b" " else [*range(width - 1, -1, -1)]
+        for column in columns if width > 1 else ():
+            numeric = [NUMBER.fullmatch(row[column]) is not None for row in rows]
+            if all(numeric[1:]) and (numeric[0] or len(rows) > 2):
+                cut = command.format(column + 1)
+                return f"{cut} {file}" if numeric[0] else f"tail -n +2 {file} | {cut}"
+    return ""
 
 
 def list_number(clip: float | None, clipped: Callable[[], None]) -> Number:

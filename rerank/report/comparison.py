@@ -66,7 +66,6 @@ from rerank.signature import short_digest, signature
 from rerank.tuning.objective import metrics_of
 
 OPTIMISED, HELD_OUT = "optimised", "held out"
-_LINE_BYTES = 1 << 12  # of a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,14 +314,16 @@ def _line_scores(
 ) -> tuple[NDArray[np.float64], str]:
     """The values of a file for the sentences of documents; text: its name in messages."""
     source = display(path)
-    reading = read_lines(path, notices, max_line_bytes=_LINE_BYTES)
+    reading = read_lines(path, notices)
     n_lines = documents.n_file_lines
     values = []
     for line, content in enumerate(islice(reading, n_lines), 1):
         try:
             values.append(tokens.number(content.strip(b" \t\r"), name))
         except InputError as fault:
-            message = f"{fault}; write one for each line of {text}, in their order"
+            cure = tokens.numbers_cure([content, *islice(reading, tokens.HEAD)], source)
+            cure = cure or f"; write one for each line of {text}, in their order"
+            message = f"{fault}{cure}"
             raise InputError(message, source=source, line=line) from None
     filled = (n for n, line in enumerate(islice(reading, SURPLUS), 1) if line.strip())
     surplus = max(filled, default=0)

@@ -30,7 +30,7 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, digest, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.tokens import BLANK, Place, list_number
+from rerank.formats.tokens import BLANK, HEAD, Place, list_number, numbers_cure
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource, ScoredDocument
 from rerank.text import LARGEST, NUMBER, shown
@@ -38,7 +38,7 @@ from rerank.text import LARGEST, NUMBER, shown
 Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 15  # lines that are read together
 DROPPED, MISSING = -1, -2  # a candidate that --top leaves out, and one that no list has
-_LINE_BYTES = 1 << 12  # of a number; those of a document are in memory
+_LINE_BYTES = 1 << 12  # kept of a line that is no number
 _NUMBERS_BYTES = 1 << 10  # most of a line without its document
 _PLAIN = b"0123456789+-.eE\t\n"  # bytes of lines without their document
 
@@ -115,9 +115,15 @@ class HypothesisScores(FileScorer):
         self._others: dict[int, bytes] = {}  # lines without a finite number, by number from 1
         self._sentence = -1  # first sentence of the document that was read last
         expected = info.last_line()
-        lines = read_lines(path, notices, max_line_bytes=_LINE_BYTES)
+        lines = read_lines(path, notices)
         read = enumerate(islice(lines, expected + SURPLUS), 1)
         self._values = np.fromiter(starmap(self._plain, read), np.float64)
+        head = [line for _, line in zip(range(HEAD), self._others.values(), strict=False)]
+        if cure := numbers_cure(head, self.place.source):
+            raise self.place.fault(
+                f"expected a number for each line of {info.kbest}, found {shown(head[0])}{cure}",
+                next(iter(self._others)),
+            )
         found = len(self._values)
         while found and not self._others.get(found, b"0").strip():
             found -= 1
@@ -135,7 +141,7 @@ class HypothesisScores(FileScorer):
         value = float(token) if NUMBER.fullmatch(token) else np.nan
         if abs(value) <= LARGEST:
             return value
-        self._others[n] = line
+        self._others[n] = line[:_LINE_BYTES]
         return np.nan
 
     def problem(self, name: str, kbest: KBest) -> Unary:

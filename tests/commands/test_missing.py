@@ -5,7 +5,9 @@ features; in Unicode's form NFC; with the outputs of the systems as candidates.
 """
 
 import json
+import re
 from collections.abc import Mapping
+from itertools import permutations
 from pathlib import Path
 from unicodedata import normalize
 
@@ -305,6 +307,24 @@ def test_equal_outputs_are_one_candidate_with_votes_indicators_and_consensus(
     assert [line.split(" ", 1)[0] for line in shifted] == [str(int(row[0]) + 1) for row in rows]
 
 
+@pytest.mark.parametrize("names", [("系統二", "系統一"), ("Müller", "Möller"), ("b-1", "b1")])
+def test_names_of_systems_have_the_same_features_in_any_order(
+    names: tuple[str, str], world: World
+) -> None:
+    world.write("a", ["a b"])
+    world.write("b", ["c"])
+    systems = [f"--systems {name}={file}" for name, file in zip(names, "ab", strict=True)]
+    found = []
+    for order in permutations(systems):
+        lines = world.ok(f"score --no-docs one --no-cache --out - {' '.join(order)}").lines
+        rows = [line.split(" ||| ") for line in lines]
+        found.append(
+            {text: {*re.findall(r"sys\w*= \d", features)} for _, text, features, _ in rows}
+        )
+    assert found[0] == found[1]
+    assert len(set.union(*found[0].values())) == 4
+
+
 @pytest.mark.parametrize("feature", ["sysA", "sysB1", "sysC"])
 def test_the_indicator_of_a_system_alone_chooses_its_outputs(feature: str, systems: World) -> None:
     systems.weights("w.json", {feature: 1.0})
@@ -383,9 +403,9 @@ def test_labels_are_of_letters_and_digits_and_all_different(systems: World) -> N
     systems.write("t.xml", xml({"X-1": OUTPUTS["A"], "X/1": OUTPUTS["C"]}))
     words = ["score", "--systems", "t.xml", "--systems", "é 4=A.txt"]
     assert systems.ok(words).lines[0].split(" ||| ")[2].split()[:6:2] == [
-        "sysX1=",
-        "sysX12=",
-        "sys4=",
+        "sysX19cc37f=",
+        "sysX156acec=",
+        "sys43081c5=",
     ]
 
 

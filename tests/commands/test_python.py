@@ -228,6 +228,9 @@ def test_all_zero_weights_are_for_decoders_that_treat_candidates_alike() -> None
     sentences: Sentences = [[("a b", {"x": 1.0}), ("b c", {"x": 3.0}), ("b c d", {"x": 2.0})]]
     (result,) = Reranker({"x": 0.0}, search="mbr").decode([Document("d", sentences)])
     assert result.texts == ("b c",)  # it shares most words with the others
+    plain = Document("d", [["a b", "b c", "b c d"], "e"])
+    (result,) = Reranker({}, search="mbr").decode([plain])
+    assert result.texts == ("b c", "e")
 
 
 # What is refused (faults of the shell are rows of the table of faults)

@@ -1,5 +1,7 @@
-"""`score`: features of language models beside those of the list."""
+"""`score`: features of language models and of other tools' output beside those of the list."""
 
+import re
+import subprocess
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -44,6 +46,37 @@ def test_a_default_weight_stands_in_for_weights_that_the_file_lacks(
         assert "candidates are scored after the decoded path of their document's earlier" in told
         found.append(world.content("o"))
     assert found[0] == found[1]
+
+
+OUTPUTS = {  # of other tools: lines before and after, those of the numbers 1, 2, … 9, and a factor
+    "comet-score": ("", "hyp\tSegment 3\tscore: {}\n", "hyp\tscore: 5\n"),
+    "comet-json": ('{"hyp": [', '{{"mt": "a 0", "COMET": {}}}, ', "{}]}"),
+    "json-lines": ("", '{{"id": 7, "prediction": {}}}\n', ""),
+    "json-list": ('{\n"mean": {},\n"scores": [\n', "{},\n", "10]}"),
+    "kenlm-words": ("", "a=3 2 -1\tTotal: {} OOV: 0\n", ""),
+    "kenlm-sentences": ("", "Total: {} OOV: 1\n", "OOVs:\t9\n"),
+    "table": ("text\tscore\n", "a b\t{}\n", ""),
+    "csv": ("", "x,{}\n", ""),
+    "scored-text": ("", "{} a lamp\n", ""),
+}
+
+
+@pytest.mark.parametrize("tool", OUTPUTS)
+def test_the_command_of_a_message_makes_scores_of_the_output_of_another_tool(
+    tool: str, world: World
+) -> None:
+    before, line, after = OUTPUTS[tool]
+    world.write("its output", before + "".join(line.format(n) for n in range(1, 10)) + after)
+    command = f"{SCORE} --scores".split()
+    refused = world.run([*command, "s=its output"])
+    assert refused.exit == 3
+    (cure,) = re.findall("`(.*)`", refused.err)
+    subprocess.run(["bash", "-c", f"{cure}; head -n 9 numbers > nine"], check=True)
+    world.ok([*command, "s=nine"])
+    values = [float(own[own.index("s=") + 1]) for own in features(world)]
+    unit = 2.302585 if "log10" in refused.err else 1.0
+    assert values == pytest.approx([n * unit for n in range(1, 10)], rel=1e-4)
+    assert ("kenlm" in tool) == (unit != 1.0)
 
 
 def test_tuning_reads_scores_in_files_again_and_names_them_by_their_digests(world: World) -> None:
