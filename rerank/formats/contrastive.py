@@ -4,28 +4,41 @@
     {"context": [], "right": "…", "wrong": ["…", "…"], "phenomenon": "gender", "id": "7"}
 
 An object on each line; `wrong` is one sentence or several; `phenomenon`, `language` and
-`pronoun` group items, and are optional like `id`. The text is tokenised as the model's training
-text was: words are split on ASCII space, nothing else is changed.
+`pronoun` group items, and are optional like `id`. A line end in a sentence is read as a space. Of
+sets of other kinds, as ContraPro and BLiMP, the error names a command that writes such lines. The
+text is tokenised as the model's training text was: words are split on ASCII space, nothing else is
+changed.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
 from rerank.errors import InputError
-from rerank.files.lines import read_lines
+from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import encoded, read_json
+from rerank.formats.json_objects import LINE_END, encoded, read_json
 from rerank.formats.tokens import Place, similar
 from rerank.notices import Notices
 
 GROUPS = ("phenomenon", "language", "pronoun")
 _NEEDED = ("context", "right", "wrong")
 _KEYS = ("id", *_NEEDED, *GROUPS)
+_OTHERS = {  # keys of other sets for ours, the more usual first
+    "right": ("ref segment", "sentence_good", "correct", "good", "reference", "ref", "positive"),
+    "wrong": ("errors", "contrastive", "sentence_bad", "incorrect", "bad", "negatives", "negative"),
+    "context": ("ref context", "tgt_context", "previous", "prefix"),
+    "phenomenon": ("linguistics_term", "category", "type"),
+    "pronoun": ("ref pronoun",),
+}
+_MOST_BYTES = 128 << 20  # of a file that is one JSON text
 _SHOWN = 60  # characters of a value in a message
 
 
@@ -48,9 +61,10 @@ def read_contrastive(path: FilePath, notices: Notices) -> list[ContrastiveItem]:
     items: list[ContrastiveItem] = []
     for line in place.filled(read_lines(path, notices)):
         try:
-            items.append(_item(_parsed(line)))
+            items.append(_item(_parsed(line), place))
         except InputError as fault:
-            raise place.fault(str(fault)) from None
+            cure = "" if items else _cure(path, line)
+            raise place.fault(f"{fault}{cure}") from None
     if not items:
         raise place.fault("expected a JSON object per line, found none; is this the right file?", 1)
     return items
@@ -87,7 +101,41 @@ def _constant(name: str) -> NoReturn:
 _PLAIN = partial(json.loads, object_pairs_hook=_object, parse_constant=_constant)
 
 
-def _item(found: dict[str, Any]) -> ContrastiveItem:
+def _cure(path: FilePath, line: bytes) -> str:
+    """A command that writes the items of a set of another kind; empty if its keys are not known."""
+    content = line
+    if not is_pipe(path):
+        with suppress(InputError):
+            content = b"\n".join(read_lines(path, Notices(), max_bytes=_MOST_BYTES))
+    value = None
+    for text in (content, line):
+        with suppress(ValueError, RecursionError):
+            value = value or read_json(text)
+    item = value[0] if isinstance(value, list) and value else value
+    if not isinstance(item, dict):
+        return ""
+    fields = {"context": "[]"}
+    for field, others in _OTHERS.items():
+        key = next((key for key in (field, *others) if item.get(key) not in (None, "")), None)
+        if key is None:
+            continue
+        name = f".{key}" if re.fullmatch("[A-Za-z_]+", key) else f'."{key}"'
+        one = next(iter(item[key]), "") if isinstance(item[key], list) else item[key]
+        if isinstance(one, dict) and isinstance(item[key], list):
+            inner = next((k for k in (*others, *one) if isinstance(one.get(k), str)), "")
+            fields[field] = f'[{name}[]."{inner}"]'
+        elif isinstance(one, str):
+            alone = field == "context" and isinstance(item[key], str)
+            fields[field] = f"[{name}]" if alone else name
+    if not {"right", "wrong"} <= fields.keys():
+        return f"; the keys here are {', '.join(map(_short, item))}"
+    shape = ", ".join(f"{field}: {name}" for field, name in fields.items())
+    each, file = ".[] | " if isinstance(value, list) else "", shlex.quote(str(path))
+    program = shlex.quote(f"{each}{{{shape}}}")
+    return f"; `jq -c {program} {file} > {file}.jsonl` writes the lines that are read"
+
+
+def _item(found: dict[str, Any], place: Place) -> ContrastiveItem:
     """The item that an object describes."""
     for key in found:
         if key not in _KEYS:
@@ -109,11 +157,11 @@ def _item(found: dict[str, Any]) -> ContrastiveItem:
     variants = wrong if isinstance(wrong, list) else [wrong]
     if not variants:
         raise InputError("expected a sentence or several as 'wrong', found an empty list")
-    right = _sentence(found["right"], "right")
+    right = _sentence(found["right"], "right", place)
     item = ContrastiveItem(
-        tuple(_sentence(one, "context") for one in context),
+        tuple(_sentence(one, "context", place) for one in context),
         right,
-        tuple(_sentence(one, "wrong") for one in variants),
+        tuple(_sentence(one, "wrong", place) for one in variants),
         tuple((field, _label(found[field], field)) for field in GROUPS if field in found),
     )
     if right in item.wrong:
@@ -121,12 +169,13 @@ def _item(found: dict[str, Any]) -> ContrastiveItem:
     return item
 
 
-def _sentence(value: object, field: str) -> bytes:
+def _sentence(value: object, field: str, place: Place) -> bytes:
     """The words of a sentence, with one space between them."""
     if not isinstance(value, str):
         raise InputError(f"expected a sentence as {field!r}, found {_short(value)}")
     if "\n" in value:
-        raise InputError(f"expected one sentence as {field!r}, found a line end in {_short(value)}")
+        place.note(LINE_END)
+        value = value.replace("\n", " ")
     words = [word for word in encoded(value, field).split(b" ") if word]
     if not words:
         raise InputError(f"expected a sentence as {field!r}, found no words")

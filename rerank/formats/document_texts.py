@@ -90,7 +90,7 @@ _SEGMENT = ("segment_id", "seg_id", "segid", "segment", "seg", "sentence_id", "s
 _REFERENCES = ("references", "refs")
 _BY_NAME = ("tgt_text", "hypotheses", "systems")  # of references and systems
 _LIKE_A_TEXT = re.compile("text|ref|hyp|transl|target|tgt|sentence")
-_KNOWN = re.compile("original_target|.*lang.*|.*text")  # of WMT24++, …
+_KNOWN = re.compile("original_target|.*lang.*|context")  # and not read, as in WMT24++
 _READ_KEYS = "; ".join(
     f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
 )

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import subprocess
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.faults import RESTORED, Changes, Fault, Model, around
+from support.faults import PASTED, RESTORED, Changes, Fault, Model, around
 from support.forms import DOCS, KBEST, REF, SOURCE, as_jsonl, fairseq, kbest, sockeye
 from support.world import CHECK, ROOT, SOUND, Outcome, World, need_packages
 
@@ -87,10 +88,20 @@ def cured(fault: Fault) -> str:
 CURED = {cured(row): row for row in FAULTS if row.cure}.values()
 
 
+def pasted(world: World, fault: Fault) -> str:
+    """The command of a fault, on the file that the command in its message writes."""
+    found = run(world, fault)
+    (shell,) = re.findall("`([^`]+)`", found.err)
+    subprocess.run(["bash", "-c", shell], cwd=world.folder, check=True)
+    made = shell.split()[-1]
+    return re.sub(rf"(?<![\w.]){re.escape(made.rpartition('.')[0])}(?!\S)", made, fault.command)
+
+
 @pytest.mark.parametrize("fault", CURED, ids=lambda row: row.name)
 def test_the_cure_that_the_message_names_cures(fault: Fault, world: World) -> None:
     before, (files, command) = lay_out(world, fault), parts(fault)
     change(world, files, before)
+    command = pasted(world, fault) if command == PASTED else command
     found = run(world, fault, command=command)
     assert found.exit == 0, found.err + found.out
 

@@ -19,6 +19,7 @@ from support.world import CHECK, DECODE, TUNE, World
 
 Change = Callable[[bytes], bytes]
 RESTORED = "\0the content before the changes"
+PASTED = "\0the command in the message, pasted into a shell, and the file that it writes"
 LM = DECODE + " --default-weight 0.5 --lm lm=model"
 MOSES = "tune-moses --features features.dat --scores scores.dat --out tuned.ini"
 PRO = TUNE.replace(" --starts 1", " --algorithm pro")
@@ -43,7 +44,8 @@ class Fault:
     begin with `!`, else found nowhere.
     exit: 3 input, 2 usage, 1 the system, 0 for a warning, which `--strict` turns into 3.
     cure: what the message advises, applied and run, must succeed: files changed further, the
-    command that it names, or both; RESTORED stands for the content before the changes. None only
+    command that it names, or both; RESTORED stands for the content before the changes, PASTED for
+    the same command on the file that the shell command in the message writes. None only
     where the message advises nothing that a test can do.
     also: exit codes of other commands on these files; those that refuse give the same message.
     setup: what the folder needs beside files, such as a model.

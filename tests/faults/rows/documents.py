@@ -1,6 +1,9 @@
 """Faults of document files, references and evaluation sets, and of systems' outputs."""
 
-from support.faults import Changes, Fault, without
+import json
+from collections.abc import Callable
+
+from support.faults import PASTED, Changes, Fault, without
 from support.world import DECODE
 
 IDS = "convert --kbest dev.kbest --docs docs --to first"
@@ -52,7 +55,70 @@ def of_options(name: str, command: str, message: str, cure: str | None, code: in
     return Fault(f"--{name}", command, message, files, code, cure)
 
 
+FOUR = ("the lamp is lit", "it gives a light", "the café, closed", "nobody is coming")
+PLAIN = "evaluate --no-docs one --baseline base.txt hyp.txt -m bleu --ref t"
+PARAGRAPHS = {"p.jsonl": json.dumps({"doc_id": "d", "src_text": "i\n\nii", "refs": {"A": {"ref": "1\n\n2"}}}),
+              "one": "1\n2\n"}  # fmt: skip
+
+
+def no_text(name: str, content: str, found: str, cure: str = PASTED, command: str = PLAIN) -> Fault:
+    """A file that is no plain text, though it is read where one is expected."""
+    return Fault(f"28-{name}", command, f"t:1: expected a sentence per line, found {found}", {"t": content}, cure=cure)
+
+
+def in_json(make: Callable[[str], object]) -> str:
+    """A line of JSON for each of the four sentences."""
+    return "".join(f"{json.dumps(make(text))}\n" for text in FOUR)
+
+
 FAULTS = [
+    # Plain texts that are none
+    no_text("objects", in_json(lambda x: {"src": "a", "ref": x}), "JSON with .src, .ref; .*-r .ref t .*key document"),
+    no_text("nested", in_json(lambda x: {"translation": {"a b": "y", "en": x}}), r"JSON with \.translation\."),
+    no_text("quoted", in_json(str), "JSON with texts in quotes"),
+    no_text("lists", in_json(lambda x: [1, x]), r"JSON with \.\[1\]"),
+    no_text("array", json.dumps(FOUR), "JSON with texts in quotes; `jq -r '.*' t"),
+    no_text("over-lines", json.dumps([{"document": "d", "ref": x} for x in FOUR], indent=1), "JSON over several lines; `jq -c",
+            command=PLAIN.replace("--no-docs one ", "")),
+    no_text("csv", "id,reference\n" + "".join(f'1,"{x}"\n' for x in FOUR), "a table with the columns id, reference"),
+    no_text("quotes", "".join(f'"{x}"\t"y"\n' for x in FOUR), "CSV with texts in quotes"),
+    no_text("tmx", "<tmx><body>\n" + "".join(f'<tu><tuv lang="de"><seg>x</seg></tuv><tuv lang="en"><seg>{x}</seg></tuv></tu>\n' for x in FOUR)
+            + "</body></tmx>", "TMX, a translation memory"),
+    no_text("xliff", '<?xml version="1.0"?>\n<xliff xmlns="urn:x">' + "".join(f"<unit><source>x</source><target>{x}</target></unit>\n" for x in FOUR)
+            + "</xliff>", "XLIFF"),
+    no_text("segments", "".join(f"<seg id='1'>{x}</seg>\n" for x in FOUR), "XML; `sed"),
+    no_text("system", in_json(lambda x: {"src": "a", "mt": x}), "JSON with .src, .mt; .*-r .mt t",
+            command="score --no-docs one --systems A=base.txt --systems B=t --out new"),
+    no_text("source", in_json(lambda x: {"src": x, "ref": "y"}), "JSON with .src, .ref; .*-r .src t ",
+            command="first --kbest dev.kbest --docs dev.docs --missing source --source t --out new"),
+    Fault("28-document-ids", f"{IDS}", "docs:1: expected a document id on each line, found JSON with .talk, .x; .*--docs-field KEY",
+          {"docs": '{"talk": "a", "x": "b"}\n' * 4}, cure=f"{IDS} --docs-field talk"),
+    Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; if they are several .*<.cut -f2 t",
+          {"t": "".join(f"{x}\t{x}\n" for x in FOUR)}, 0, {"t": "".join(f"{x}\n" for x in FOUR)}),
+    # Documents of WMT, of OPUS, of mt-metrics-eval
+    Fault("48-segments-not-in-order", PLAIN.replace("--no-docs one", ""), "segments not in the order of their ids",
+          {"t": "".join(f'{{"document": "d", "seg_id": {n}, "target": "x"}}\n' for n in (4, 1, 2, 3))}, 0,
+          {"t": "".join(f'{{"document": "d", "seg_id": {n}, "target": "x"}}\n' for n in (1, 2, 3, 4))}),
+    Fault("48-segment-twice", "evaluate --ref t --baseline one one -m bleu", "t:2: expected an id of each segment of document 'd', found '1' again",
+          {"t": '{"document": "d", "seg_id": 1, "ref": "1"}\n' * 2, "one": "1\n2\n"},
+          cure={"t": "".join(f'{{"document": "d", "seg_id": {n}, "ref": "1"}}\n' for n in (1, 2))}),
+    Fault("52-paragraphs-of-a-document", "evaluate --ref t --baseline one one -m bleu", "t:1: expected as many paragraphs .*, found 2 in the source, 1 in the "
+          "reference A; .*`jq -c 'walk", {**PARAGRAPHS, "t": PARAGRAPHS["p.jsonl"].replace("1\\n\\n2", "1")}, cure={"t": PARAGRAPHS["p.jsonl"]}),
+    Fault("52-paragraphs-of-a-system", "evaluate --ref p.jsonl --baseline one t -m bleu", "t: expected 2 segments of document 'd' as the documents have, found 1; join",
+          {**PARAGRAPHS, "t": '{"doc_id": "d", "hypothesis": "1 2"}\n'}, cure={"t": '{"doc_id": "d", "hypothesis": "1\\n\\n2"}\n'}),
+    Fault("52-key-that-is-not-read", "evaluate --ref t --baseline one one -m bleu", "looks like that of a text: post_edited_text",
+          {"t": '{"document": "d", "ref": "1", "post_edited_text": "2"}\n' * 2, "one": "1\n2\n"}, 0, {"t": '{"document": "d", "ref": "1"}\n' * 2}),
+    Fault("20-line-end-in-a-text", "evaluate --ref t --baseline t t -m bleu",
+          ("1 x line end inside a text, read as a space, first at t:1", "its reference read as the translation"),
+          {"t": '{"document": "d", "ref": "1\\n2"}\n{"document": "d", "ref": "3"}\n'}, 0,
+          {"t": '{"document": "d", "ref": "1 2", "hyp": "1"}\n{"document": "d", "ref": "3", "hyp": "3"}\n'}),
+    *(
+        Fault(f"49-one-sentence-{n}", IDS, f"document of one sentence.*give {cure}", {"docs": ids}, 0, f"{IDS} {cure}")
+        for n, (ids, cure) in enumerate((
+            ("a-1\na-2\nb-1\nb-2\n", "--docs-format numbered-docids"),
+            ("x\tn1\tk\nx\tn2\tk\ny\tn3\tk\ny\tn4\tk\n", "--docs-field 1"),
+        ))
+    ),
     of_ids("field-missing", "a 1\na 2\nb\nb 2\n", "docs:3: expected a field 2 .*, found 1 in 'b'", "--docs-field 1", "--docs-field 2"),
     of_ids("field-of-a-blank-line", "a 1\n \nb 1\nb 2\n", "docs:2: expected a field 1 .*, found 0",
            "a 1\na 2\nb 1\nb 2\n", "--docs-field 1"),

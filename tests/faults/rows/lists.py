@@ -1,8 +1,9 @@
 """Faults of k-best lists of each format, of contrastive sets, and of what is asked of lists."""
 
+import re
 from itertools import count
 
-from support.faults import Change, Changes, Fault, line, replaced
+from support.faults import PASTED, Change, Changes, Fault, Model, line, replaced
 from support.world import DECODE
 
 JSONL = '{"candidates": [{"text": "a", "features": {"lp": 1}}]}\n'
@@ -230,13 +231,22 @@ FAULTS = [
         (SET[:-1].replace("[]", '[" "]'), "expected a sentence as 'context', found no words"),
         (SET[:-1].replace('"he burns"', "[]"), "expected a sentence or several as 'wrong', found "),
         (SET[:-1].replace("he burns", "it  burns"), "expected 'wrong' to differ from 'right'; cor"),
-        (SET[:-1].replace("it burns", r"it\nburns"), "expected one sentence as 'right', found a l"),
         (SET[:-2] + ', "pronoun": 3}', "expected text as 'pronoun', found 3; write it in quotes"),
         (SET[:-2] + r', "pronoun": "\udfff"}', "found half a surrogate pair in 'pronoun'"),
         ("[" * 100_000, "expected one JSON object on the line, found too deep a nesting"),
         (f'{{"id": {"9" * 5000}}}', "expected one JSON object on the line: .* digits"),
         ("[1]", r"expected a JSON object on the line, found \[1\]"),
     )),
+    *(
+        Fault(f"--contrastive-{name}", CONTRAST, rf"set\.jsonl:1: .*`jq -c '{re.escape(jq)}' set\.jsonl > ", {"set.jsonl": given, "lm": Model("rnnlm")}, cure=PASTED)
+        for name, given, jq in (
+            ("contrapro", '[{"ref segment": "it burns", "errors": [{"contrastive": "he burns"}]}]\n',
+             '.[] | {context: [], right: ."ref segment", wrong: [.errors[]."contrastive"]}'),
+            ("blimp", '{"sentence_good": "it burns", "sentence_bad": "he burns"}\n', "{context: [], right: .sentence_good, wrong: .sentence_bad}"),
+            ("over-lines", '[\n{"context": [],\n"correct": "it burns", "incorrect": ["he burns"]}]\n',
+             ".[] | {context: .context, right: .correct, wrong: .incorrect}"),
+        )
+    ),
     Fault("21-contrastive-blank-line", CONTRAST, (r"1 x blank line, skipped, first at set\.jsonl:2", r"set\.jsonl:3: expected a JSON object"),
           {"set.jsonl": SET + "\n[1]\n"}),
     Fault("20-empty-contrastive-set", CONTRAST, r"set\.jsonl:1: expected a JSON object per line", {"set.jsonl": ""}),
