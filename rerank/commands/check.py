@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.commands.run import ListFiles, Messages, ReferenceFiles, form_option, print_result
-from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
+from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record
-from rerank.values import FILE, FOLDER, TEXT, Pair
+from rerank.values import FILE, FOLDER, Pair
 
 if TYPE_CHECKING:
     from rerank.commands.findings import CleanCopies, Findings
@@ -49,11 +49,7 @@ class CheckOptions:
 
     lists: ListFiles = part(ListFiles, "Lists and documents")
     others: OtherFiles = part(OtherFiles, "Other files of the run")
-    tokenize: str = option(
-        "Tokenizer of sacrebleu for BLEU, such as 13a; or moses-en, that of Moses for a language.",
-        type=TEXT,
-        default="none",
-    )
+    tokenize: str | None = tokenize_option()
     fix: str | None = option(
         "Write a clean copy of the list to the file OUT, or of all text files into the folder OUT, "
         "if there is one. Only what needs no guess is repaired; the exit code is then 0 if the "
@@ -159,7 +155,7 @@ def check(options: CheckOptions) -> int:
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
-    from rerank.formats.translations import UNREFERENCED, check_files
+    from rerank.formats.translations import UNREFERENCED, check_files, tokenizer_of
     from rerank.scorers.models import LM, check_names, open_model
 
     others, references = options.others, options.others.references.references
@@ -172,6 +168,7 @@ def check(options: CheckOptions) -> int:
     inputs = InputFiles(files)
     targets = options.copies(lists)
     check_outputs(targets.values(), [*files, *(folder for _, folder in others.lm)])
+    tokenize = tokenizer_of(options.tokenize, references, options.messages.announce)
     result = CheckResult(Findings(), None, options.messages.strict, options.messages.allow)
     with options.messages.warnings(), ExitStack() as opened:
         check_names({LM: others.lm})
@@ -200,7 +197,7 @@ def check(options: CheckOptions) -> int:
                 except InputError:  # reported where the list is read
                     made = replace(made, missing=AS_EMPTY)
             findings, summary = examine(
-                made, references, others.weights, models, documents, tokenize=options.tokenize
+                made, references, others.weights, models, documents, tokenize=tokenize
             )
             if lists.systems:
                 name, known = display(made.kbest), result.findings.kinds

@@ -158,7 +158,12 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.document_files import PREFIX, cached_files
-    from rerank.formats.translations import files_of, read_translation, read_with_documents
+    from rerank.formats.translations import (
+        files_of,
+        read_translation,
+        read_with_documents,
+        tokenizer_of,
+    )
     from rerank.metrics.bleu import list_extremes
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as evaluated
@@ -182,6 +187,9 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     read += measures.files
     inputs = InputFiles(read)
     check_outputs([], read)
+    shown = (f"{PREFIX}{files.test_set}",) if files.test_set else references
+    tokenize = tokenizer_of(measures.tokenize, shown, options.messages.announce)
+    measures = replace(measures, tokenize=tokenize)
     metrics = measures.loaded_metrics()
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=files.references.drop_unreferenced
@@ -197,7 +205,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     in_case = None if files.truecase is None else truecaser(files.truecase)
     if in_case is not None:
         texts = texts.changed(in_case)
-    _note_oddities(texts, measures.tokenize, notices)
+    _note_oddities(texts, tokenize, notices)
     extremes = None
     if options.oracle.kbest is not None:
         lists = _lists(options.oracle.kbest, options.oracle.reading, documents, notices, in_case)

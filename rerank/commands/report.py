@@ -136,7 +136,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_outputs
     from rerank.formats.run_records import read_summary
-    from rerank.formats.translations import read_translation, read_with_documents
+    from rerank.formats.translations import read_translation, read_with_documents, tokenizer_of
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
@@ -168,6 +168,10 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     decoding = Decoding(given.trace, given.baseline, documents, notices)
     explanation = Explanation.of(decoding.noted())
     tuned, measures = given.decoding_weights, options.measures
+    named = described.references.references
+    measures = replace(
+        measures, tokenize=tokenizer_of(measures.tokenize, named, options.messages.announce)
+    )
     weights = Weights({}) if tuned is None else read_weights(tuned, notices)
     if metrics_of(str(weights.provenance.get("objective", ""))):  # else no metric has a role
         measures = replace(measures, weights=tuned)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.commands.run import SHARING, Messages, ReferenceFiles, RunOptions
 from rerank.commands.search import AUTO, UTILITY, SearchOptions
+from rerank.corpus.reading import tokenize_option
 from rerank.errors import InputError, UsageError
+from rerank.notices import Printer
 from rerank.options import Command, option, part, record
 from rerank.registry import METRICS
-from rerank.values import FILE, TEXT, MemberName
+from rerank.values import FILE, MemberName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,14 +49,22 @@ class CorpusMetricOptions:
     """What the spread maximises."""
 
     metric: str = option("Corpus metric to maximise.", type=MemberName(METRICS), default="bleu")
-    tokenize: str = option(
-        "Tokenizer for BLEU, of sacrebleu or moses-en.", type=TEXT, default="none"
-    )
+    tokenize: str | None = tokenize_option()
 
     def check(self) -> None:
         """UsageError for a tokenizer of another metric."""
-        if self.tokenize != "none" and self.metric != "bleu":
+        if self.tokenize is not None and self.metric != "bleu":
             raise UsageError("--tokenize: it is for --metric bleu")
+
+    def load(self, references: Sequence[str], announce: Printer) -> Metric:
+        """The metric; BLEU with the tokenizer for these references."""
+        from rerank.formats.translations import tokenizer_of
+        from rerank.metrics import metric
+        from rerank.metrics.bleu import Bleu
+
+        if self.metric == "bleu":
+            return Bleu(tokenizer_of(self.tokenize, references, announce))
+        return metric(self.metric)
 
 
 @record
@@ -90,18 +100,16 @@ def tune_mbr(options: TuneMbrOptions) -> None:
     from rerank.files.paths import display
     from rerank.formats.translations import files_of
     from rerank.formats.weight_files import kind_of, read_weights, write_weights
-    from rerank.metrics import metric as named_metric
-    from rerank.metrics.bleu import Bleu
     from rerank.signature import __version__
     from rerank.tuning.scale import choose_spread
 
-    messages, references, name = options.messages, options.references, options.objective.metric
+    messages, references = options.messages, options.references
     weights, out = options.weights.weights, options.weights.out
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices:
         lists = options.run.inputs(drop_unreferenced=references.drop_unreferenced)
         search = _mbr(options.searching.chosen())
-        metric = Bleu(options.objective.tokenize) if name == "bleu" else named_metric(name)
+        metric = options.objective.load(references.references, messages.announce)
         files = [*options.run.files, *files_of(references.references, "reference"), weights]
         inputs = InputFiles(files)
         check_outputs([out], [*files, *options.run.scorers.folders])

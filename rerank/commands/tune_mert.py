@@ -84,7 +84,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.commands.tuning_set import PerHypothesis, tune_documents, tuning_search
     from rerank.files.arrays import size_text
     from rerank.files.lines import InputFiles
-    from rerank.formats.translations import files_of
+    from rerank.formats.translations import files_of, tokenizer_of
     from rerank.formats.weight_files import write_weights
     from rerank.metrics.bleu import Bleu
     from rerank.tuning.pool_search import SavedSearches
@@ -103,7 +103,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         inputs = InputFiles([*options.run.files, *files])
         weights.check_files([*options.run.files, *options.run.scorers.folders, *files])
         frame, start = weights.read(notices)
-        bleu = Bleu(plan.objective.tokenize)
+        bleu = Bleu(tokenizer_of(plan.objective.tokenize, references, announce))
         search = tuning_search(options.searching.chosen(), plan)
         search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)

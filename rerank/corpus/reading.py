@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
 AS_EMPTY, AS_ERROR, AS_SOURCE = "empty", "error", "source"  # of `--missing`
 AS_IT_IS, AS_NFC = "none", "nfc"  # of `--normalize`
+
+
+def tokenize_option() -> Any:
+    """The option of the tokenizer of BLEU; None: by the format of the references."""
+    return option(
+        "Tokenizer of sacrebleu for BLEU, such as 13a; or moses-en, that of Moses for a language, "
+        "of texts that are not tokenised [default: 13a for references in XML, SGML, JSON or of a "
+        "test set, none for plain lines].",
+        type=TEXT,
+        default=None,
+    )
 
 
 @record

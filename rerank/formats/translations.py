@@ -38,7 +38,7 @@ from rerank.formats.document_files import (
     text_lines,
 )
 from rerank.formats.document_ids import without_separators
-from rerank.notices import Notices
+from rerank.notices import Notices, Printer
 from rerank.registry import SIDE_INFORMATION
 
 Files = Mapping[str, str | Path]
@@ -155,6 +155,24 @@ def read_systems(
         one: Translation(f"{display(file)}#{one}", aligned(lines, found, target))
         for one, lines in found.text("system", name).items()
     }
+
+
+def tokenizer_of(given: str | None, references: Sequence[FilePath], announce: Printer) -> str:
+    """The tokenizer of BLEU: the given one, or 13a for references in a format of untokenised texts.
+
+    Such are XML, SGML, JSON and test sets; plain lines are tokenised. The choice of 13a is said.
+    """
+    if given is not None:
+        return given
+    for path in references:
+        file = file_of(path)
+        if str(file).startswith(PREFIX) or read_texts(file, Notices()) is not None:
+            announce(
+                f"BLEU with the tokenizer 13a, since {display(path)} is no text of plain lines; "
+                "--tokenize none counts words between white space"
+            )
+            return "13a"
+    return "none"
 
 
 def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> list[FilePath]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rerank.corpus.reading import tokenize_option
 from rerank.errors import UsageError
 from rerank.options import option, record
 from rerank.registry import METRICS
@@ -36,12 +37,7 @@ class MeasureOptions:
         type=MemberName(METRICS),
         default=(),
     )
-    tokenize: str = option(
-        "Tokenizer of sacrebleu for BLEU, such as 13a; or moses-en, the Moses tokenizer for a "
-        "language, of texts that are not tokenised.",
-        type=TEXT,
-        default="none",
-    )
+    tokenize: str | None = tokenize_option()
     scores: tuple[tuple[str, str], ...] = option(
         "Values of metric NAME by another tool, such as COMET, for the lines of HYP: a number a "
         "line; give one for each HYP and for --baseline (`report`: for decoded and for baseline). "
@@ -108,8 +104,9 @@ class MeasureOptions:
         from rerank.metrics import metric
         from rerank.metrics.bleu import Bleu
 
+        bleu = Bleu(self.tokenize or "none")
         names = dict.fromkeys(self.metrics or DEFAULT_METRICS)
-        return Bleu(self.tokenize), {name: metric(name) for name in names if name != "bleu"}
+        return bleu, {name: metric(name) for name in names if name != "bleu"}
 
     def score_files(self, systems: Sequence[str | Path]) -> dict[str, list[str]]:
         """File of values of each system, the baseline first, by name of the metric.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
+from rerank.corpus.reading import tokenize_option
 from rerank.errors import UsageError
 from rerank.files.paths import FilePath
 from rerank.options import option, part, record
@@ -25,7 +26,6 @@ from rerank.values import (
     METRIC_WEIGHT,
     PRICE,
     SEED,
-    TEXT,
     Interval,
     Pair,
     Percent,
@@ -79,9 +79,7 @@ class ObjectiveOptions:
         default=(),
         rare=True,
     )
-    tokenize: str = option(
-        "Tokenizer for BLEU, of sacrebleu or moses-en.", type=TEXT, default="none"
-    )
+    tokenize: str | None = tokenize_option()
     documents: bool = option(
         "Maximise the mean over documents, not the corpus.", "--per-document", default=False
     )
@@ -185,7 +183,7 @@ class ObjectiveOptions:
         from rerank.metrics import metric
         from rerank.metrics.bleu import Bleu
 
-        bleu, files = bleu or Bleu(self.tokenize), dict(self.files)
+        bleu, files = bleu or Bleu(self.tokenize or "none"), dict(self.files)
         found: list[Metric] = [bleu]
         for name, _ in self.metrics:
             if read is not None and name in files:
