@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
@@ -165,8 +166,10 @@ def tokenizer_of(given: str | None, references: Sequence[FilePath], announce: Pr
     if given is not None:
         return given
     for path in references:
-        file = file_of(path)
-        if str(file).startswith(PREFIX) or read_texts(file, Notices()) is not None:
+        file, named = file_of(path), False
+        with suppress(InputError):  # reported where the text is read
+            named = str(file).startswith(PREFIX) or read_texts(file, Notices()) is not None
+        if named:
             announce(
                 f"BLEU with the tokenizer 13a, since {display(path)} is no text of plain lines; "
                 "--tokenize none counts words between white space"

@@ -147,7 +147,7 @@ def figures(world: World, command: str) -> Any:
     return [report[key] for key in ("systems", "documents")]
 
 
-PLAIN = "--docs docs --ref ref --baseline base X"
+PLAIN = "--tokenize 13a --docs docs --ref ref --baseline base X"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_wmt23_reads_as_sacrebleu_reads_it(world: World, tmp_path: Path) -> None
         world.write(name, [text.strip(" \n") for text in expected[name]])
     world.write("ref", [text.strip(" \n") for text in expected["ref:refA"]])
     one = figures(world, f"--ref all.xml#refA --baseline all.xml#{names[0]} all.xml#{names[1]}")
-    other = figures(world, f"--ref ref --docs all.xml --baseline {names[0]} {names[1]}")
+    other = figures(world, f"--tokenize 13a --ref ref --docs all.xml --baseline {names[0]} {names[1]}")
     scores = [[system["metrics"]["bleu"]["score"] for system in found[0]] for found in (one, other)]
     assert scores[0] == scores[1]
 
