@@ -178,24 +178,26 @@ def evaluate(
     references: one or several of each sentence of each document. `to_text()` is the table of
     `rerank evaluate`.
     """
+    from rerank.corpus.preparation import note_differences
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as judge
     from rerank.report.measures import MeasureOptions
 
     sizes = [len(document) for document in references]
-    for name, texts in systems.items():
-        if [len(document) for document in texts] != sizes:
+    for name, own in systems.items():
+        if [len(document) for document in own] != sizes:
             raise ValueError(f"system {name!r}: expected a text for each sentence with references")
     measures = MeasureOptions(tokenize=tokenize)
+    texts = EvaluatedTexts(
+        [_encoded(one) for document in references for one in document],
+        [SystemText(name, list(map(str.encode, chain(*own)))) for name, own in systems.items()],
+    )
+    flat = [line for sentence in texts.references for line in sentence]
+    for text in texts.systems:
+        note_differences(text.lines, flat, PythonWarnings(), source=text.name, tokenize=tokenize)
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
-        EvaluatedTexts(
-            [_encoded(one) for document in references for one in document],
-            [
-                SystemText(name, list(map(str.encode, chain(*texts))))
-                for name, texts in systems.items()
-            ],
-        ),
+        texts,
         measures,
         Notices(),
         metrics=measures.loaded_metrics(),

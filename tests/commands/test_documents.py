@@ -155,7 +155,7 @@ PLAIN = "--tokenize 13a --docs docs --ref ref --baseline base X"
     [
         "--ref t.xml --baseline t.xml#base t.xml#X",
         "--ref t.xml#A --docs t.xml --baseline base X",
-        "--ref ref --docs t.xml --baseline t.xml#base X",
+        "--tokenize 13a --ref ref --docs t.xml --baseline t.xml#base X",
         "--ref t.xml --baseline t.xml#base t.xml#X --drop-unreferenced",
         "--ref ref.jsonl --baseline base X",
     ],
@@ -258,7 +258,9 @@ def test_wmt23_reads_as_sacrebleu_reads_it(world: World, tmp_path: Path) -> None
         world.write(name, [text.strip(" \n") for text in expected[name]])
     world.write("ref", [text.strip(" \n") for text in expected["ref:refA"]])
     one = figures(world, f"--ref all.xml#refA --baseline all.xml#{names[0]} all.xml#{names[1]}")
-    other = figures(world, f"--tokenize 13a --ref ref --docs all.xml --baseline {names[0]} {names[1]}")
+    other = figures(
+        world, PLAIN.replace("docs docs", "docs all.xml").replace("base X", " ".join(names))
+    )
     scores = [[system["metrics"]["bleu"]["score"] for system in found[0]] for found in (one, other)]
     assert scores[0] == scores[1]
 
