@@ -156,7 +156,14 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
         if (one.kind, one.first) not in known:
             line = one.first.removeprefix(f"{source}:")
             place = int(line) if line.isdigit() else None
-            notices.add(one.kind, source=source, line=place, count=one.count, asked=one.asked)
+            notices.add(
+                one.kind,
+                source=source,
+                line=place,
+                count=one.count,
+                names=one.names,
+                asked=one.asked,
+            )
     return found
 
 
