@@ -46,6 +46,7 @@ _XML = re.compile(
     rb"tstset)\b)",
     re.IGNORECASE,
 )
+_UNPACK = {".gz": "zcat", ".xz": "xzcat", ".bz2": "bzcat"}
 _OPEN = re.compile(rb"\s*[\[{]+\s*")  # first line of JSON that is on several
 _WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(rf"{PREFIX}(?P<set>.+)/(?P<pair>[A-Za-z-]+)")
@@ -229,8 +230,12 @@ def text_lines(
 def _structure(head: Sequence[bytes], path: FilePath, role: Role | None) -> tuple[str, str] | None:
     """What a file is whose lines are not texts, and how its texts are read; None for a text."""
     filled, file = list(filter(bytes.strip, head)), shlex.quote(str(path))
-    found = (looks_like(filled, file, role) for looks_like in (_json, _xml, _table))
-    return next(filter(None, found), None)
+    for looks_like in (_json, _xml, _table):
+        if found := looks_like(filled, file, role):
+            what, cure = found
+            unpack = _UNPACK.get(os.path.splitext(str(path))[1])
+            return what, cure.replace(f" {file} ", f" <({unpack} {file}) ", 1) if unpack else cure
+    return None
 
 
 def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, str] | None:
@@ -249,31 +254,36 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     if len(lines) == 1 and isinstance(first, list) and first:
         each, first = ".[]", first[0]
     alike = sum(isinstance(value, dict | list | str) for value in values)
-    paths = _paths(first)
-    if 10 * alike < 9 * len(lines) or not paths or (len(lines) == 1 and paths == [""] and not each):
+    paths = {f".{p}" if p.startswith("[") else p: text for p, text in _texts_in(first)}
+    if 10 * alike < 9 * len(lines) or not paths or (len(lines) == 1 and "" in paths and not each):
         return None
-    known = [path for path in paths if path.strip('."') in TEXT_KEYS[role]]
-    path = shlex.quote(f"{each}{(known or paths[-1:])[0]}" or ".")
+    keys = (*TEXT_KEYS[role], *TEXT_KEYS[None])
+    known = [path for key in keys for path in paths if path.strip('."') == key]
+    languages = [path for path in paths if path.startswith(".translation.")]
+    known += languages if role == "source" else languages[::-1]
+    chosen = known[0] if known else max(paths, key=lambda path: len(paths[path]))
+    joined = ' | gsub("\\n+"; " ")' if role and any(b"\\n" in line for line in lines) else ""
+    path = shlex.quote(f"{each}{chosen}{joined}" or ".")
     command = f"`jq -r {path} {file} > {file}.txt` writes one text a line"
     if role is not None:
         command += (
             ", and JSON lines are read that have the key document, its id, beside source, "
             "reference, references or hypothesis"
         )
-    return f"JSON with {', '.join(paths[:10]).strip() or 'texts in quotes'}", command
+    return f"JSON with {', '.join([*paths][:10]).strip() or 'texts in quotes'}", command
 
 
-def _paths(value: object) -> list[str]:
-    """Where the texts in a value of JSON are, as jq names them."""
+def _texts_in(value: object, depth: int = 4) -> Iterator[tuple[str, str]]:
+    """The texts in a value of JSON, down to a depth, and where they are as jq names it."""
     if isinstance(value, str):
-        return [""]
+        yield "", value
     pairs: Iterable[tuple[str, object]] = ()
     if isinstance(value, dict):
         pairs = ((f".{k}" if _WORD.fullmatch(k) else f'."{k}"', one) for k, one in value.items())
     elif isinstance(value, list):
         pairs = ((f"[{n}]", one) for n, one in enumerate(value[:3]))
-    found = [f"{key}{path}" for key, one in pairs for path in _paths(one)]
-    return [path if path.startswith(".") else f".{path}" for path in found]
+    for key, one in pairs if depth else ():
+        yield from ((f"{key}{path}", text) for path, text in _texts_in(one, depth - 1))
 
 
 def _xml(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, str] | None:

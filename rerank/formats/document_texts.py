@@ -385,7 +385,7 @@ class DocumentJson:
                 if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
             ]
             if unread:
-                kind = "key that is not read, though it looks like that of a text"
+                kind = "unread key that looks like that of a text"
                 notices.add(kind, source=source, line=place.line, names=unread)
         given = [text for row in rows for text in row.texts.values()]
         are_documents = len({row.document for row in rows}) == len(rows) and any(
@@ -480,8 +480,8 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
         return rows
     if found_order != rows:
         place.note(
-            "segments not in the order of their ids, put in it; line i of a plain text must be "
-            "segment i in this order",
+            "segments put in the order of their ids; line i of a plain text must be segment i in "
+            "this order",
             line=rows[0].line,
         )
     return found_order

@@ -96,7 +96,7 @@ FAULTS = [
     Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; if they are several .*<.cut -f2 t",
           {"t": "".join(f"{x}\t{x}\n" for x in FOUR)}, 0, {"t": "".join(f"{x}\n" for x in FOUR)}),
     # Documents of WMT, of OPUS, of mt-metrics-eval
-    Fault("48-segments-not-in-order", PLAIN.replace("--no-docs one", ""), "segments not in the order of their ids",
+    Fault("48-segments-not-in-order", PLAIN.replace("--no-docs one", ""), "segments put in the order of their ids",
           {"t": "".join(f'{{"document": "d", "seg_id": {n}, "target": "x"}}\n' for n in (4, 1, 2, 3))}, 0,
           {"t": "".join(f'{{"document": "d", "seg_id": {n}, "target": "x"}}\n' for n in (1, 2, 3, 4))}),
     Fault("48-segment-twice", "evaluate --ref t --baseline one one -m bleu", "t:2: expected an id of each segment of document 'd', found '1' again",
@@ -106,7 +106,7 @@ FAULTS = [
           "reference A; .*`jq -c 'walk", {**PARAGRAPHS, "t": PARAGRAPHS["p.jsonl"].replace("1\\n\\n2", "1")}, cure={"t": PARAGRAPHS["p.jsonl"]}),
     Fault("52-paragraphs-of-a-system", "evaluate --ref p.jsonl --baseline one t -m bleu", "t: expected 2 segments of document 'd' as the documents have, found 1; join",
           {**PARAGRAPHS, "t": '{"doc_id": "d", "hypothesis": "1 2"}\n'}, cure={"t": '{"doc_id": "d", "hypothesis": "1\\n\\n2"}\n'}),
-    Fault("52-key-that-is-not-read", "evaluate --ref t --baseline one one -m bleu", "looks like that of a text: post_edited_text",
+    Fault("52-key-that-is-not-read", "evaluate --ref t --baseline one one -m bleu", "unread key that looks like that of a text: post_edited_text",
           {"t": '{"document": "d", "ref": "1", "post_edited_text": "2"}\n' * 2, "one": "1\n2\n"}, 0, {"t": '{"document": "d", "ref": "1"}\n' * 2}),
     Fault("20-line-end-in-a-text", "evaluate --ref t --baseline t t -m bleu",
           ("1 x line end inside a text, read as a space, first at t:1", "its reference read as the translation"),
