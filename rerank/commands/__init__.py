@@ -157,6 +157,8 @@ def exit_code_of(arguments: Sequence[str]) -> int:
     except SystemExit as leave:
         if isinstance(leave.__context__, BrokenPipeError):
             return 0  # raised by click: nobody reads the output any more
+        if "_RERANK_COMPLETE" in os.environ:  # by click, once it has completed a word for a shell
+            return int(leave.code or 0)
         plugin = fault_of_plugin(leave) or "code of another package"
         return _failed(f"{plugin}; it must not end the run, tell its authors")
     except OSError as fault:  # writing a report to standard output failed, or another system call

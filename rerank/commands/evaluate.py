@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from rerank.commands.run import Messages, ReferenceFiles, form_option, print_result
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
-from rerank.files.terminal import results, show
+from rerank.files.terminal import results, say, show
 from rerank.options import Command, argument, option, part, record
-from rerank.report.measures import MeasureOptions
-from rerank.values import FILE, SEED, TEXT, Whole
+from rerank.report.measures import DEFAULT_METRICS, MeasureOptions
+from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
@@ -46,8 +46,20 @@ class EvaluatedFiles:
         type=TEXT,
         default=None,
     )
-    baseline: str = option(
-        "Translations that the others are compared with; FILE#NAME in WMT XML.", type=FILE
+    baseline: str | None = option(
+        "Translations that the others are compared with; FILE#NAME in WMT XML [default: the first "
+        "HYP; one alone is scored].",
+        type=FILE,
+        default=None,
+    )
+    min_gain: float | None = option(
+        "Exit with 1 if the first HYP gains less than this over the baseline, by the first metric "
+        "[default of it: bleu]; less TER is a gain.",
+        type=WEIGHT,
+        default=None,
+        metavar="GAIN",
+        rare=True,
+        needs={"baseline": "a gain is over the baseline; add --baseline FILE"},
     )
     truecase: str | None = option(
         "Truecase references and translations before they are scored, by a model of `sacremoses "
@@ -81,7 +93,9 @@ class PrintedEvaluation:
     """How the scores are printed."""
 
     per_document: bool = option(
-        "Print a table of the documents, too; JSON has it always.", default=False
+        "Print a table of the documents, too, in TSV in place of that of the systems; JSON has it "
+        "always.",
+        default=False,
     )
     tests: bool = option(
         "Print a table of the p-values of all tests, too: sign-flip (approximate randomisation), "
@@ -118,7 +132,7 @@ class EvaluateOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def evaluate(options: EvaluateOptions) -> None:
+def evaluate(options: EvaluateOptions) -> int:
     """Compare translations with a baseline: BLEU, chrF, TER, and documents better or worse.
 
     Example:
@@ -131,7 +145,12 @@ def evaluate(options: EvaluateOptions) -> None:
         result = evaluation(options, notices)
     printed = options.printed
     if printed.score_only:
-        show(result.score_lines(printed.digits))
+        show(result.score_lines(printed.digits, first=0 if options.files.baseline is None else 1))
+    elif printed.per_document and printed.form in ("tsv", "latex", "markdown"):
+        if printed.form != "tsv":
+            print_result(result, printed.form)
+            show("")
+        show(getattr(result.documents_table(distinct=True), f"to_{printed.form}")())
     elif printed.form != "text":
         print_result(result, printed.form)
     else:
@@ -142,6 +161,17 @@ def evaluate(options: EvaluateOptions) -> None:
             shutil.get_terminal_size().columns if stdout is not None and stdout.isatty() else None
         )
         show(result.to_text(width, tests=printed.tests).removesuffix("\n"))
+    return _gain_code(options, result)
+
+
+def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
+    """Exit code 1 for less than the gain that was asked for."""
+    least = options.files.min_gain
+    metric = (options.measures.metrics or DEFAULT_METRICS)[0]
+    if least is None or (gain := result.gain(metric)) >= least:
+        return 0
+    say(f"rerank: {metric}: expected a gain of {least:g} or more (--min-gain), found {gain:+.4f}")
+    return 1
 
 
 COMMAND = Command("evaluate", EvaluateOptions, evaluate)
@@ -178,7 +208,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         references = tuple(cached_files(cached, "reference"))
         if docs is None and no_docs is None:
             (docs,) = cached_files(cached, "documents")
-    systems = [files.baseline, *files.systems]
+    systems = [*([files.baseline] if files.baseline is not None else []), *files.systems]
     score_files = measures.score_files(systems)
     read = [*files_of(references, "reference"), *files_of(systems, "system")]
     read += files_of([docs] if docs else [], "documents")

@@ -76,7 +76,8 @@ def made_lists(
             count = partial(int, own.n_sentences)
         documents = chosen_documents(docs, no_docs, count, notices)
     # segments are matched by the names that the files have, whatever --no-docs makes of them
-    outputs = open_outputs(systems, documents if own is None else own, notices)
+    model = display(docs or lists.systems[0][1])
+    outputs = open_outputs(systems, documents if own is None else own, notices, model)
     labels, texts = labels_of(outputs), outputs.values()
     profiles = [TextProfile() for _ in labels]
     path = copies.enter_context(scratch_file(f"<outputs of {len(outputs)} systems>"))
@@ -195,17 +196,18 @@ def read_outputs(
 
 
 def open_outputs(
-    systems: Sequence[NamedSystem], documents: Documents, notices: Notices
+    systems: Sequence[NamedSystem], documents: Documents, notices: Notices, model: str
 ) -> dict[str, OutputText]:
     """The text of each system by name, of (NAME, file) or, for all of WMT XML, (`ALL`, file).
 
-    Files are read several times; missing segments are counted. UsageError for two systems of one
+    Files are read several times; missing segments are counted. model: what has the documents, in
+    messages. UsageError for two systems of one
     name, and for a single one; InputError for a text with another number of lines, or without any
     output for a document.
     """
     found: dict[str, OutputText] = {}
     for given, path in systems:
-        for name, text in _texts(given, path, documents, notices):
+        for name, text in _texts(given, path, documents, notices, model):
             if name in found:
                 raise UsageError(
                     f"--systems: two systems are named {name!r}; give one of them as "
@@ -223,7 +225,7 @@ def open_outputs(
 
 
 def _texts(
-    given: str, path: FilePath, documents: Documents, notices: Notices
+    given: str, path: FilePath, documents: Documents, notices: Notices, model: str
 ) -> Iterator[tuple[str, OutputText]]:
     """Name and text of each system that an option gives."""
     if given == ALL:
@@ -233,7 +235,7 @@ def _texts(
     if documents.lines is None and is_plain and number_of_lines(path) == documents.n_file_lines:
         yield given, path
         return
-    found = read_texts_of(path, documents, notices, model="the source", role="system")
+    found = read_texts_of(path, documents, notices, model=model, role="system")
     if len(found) > 1:
         names = ", ".join(text.name for text in found[:30])
         raise UsageError(

@@ -64,7 +64,7 @@ def read_translation(
     target: Documents | int | None,
     notices: Notices,
     *,
-    model: str = "the source",
+    model: str = "the document set",
     role: Role = "system",
 ) -> list[bytes]:
     """Lines of a translation of documents, of so many sentences, or of any number if None.
@@ -95,7 +95,7 @@ def read_texts_of(
     target: Documents | int | None,
     notices: Notices,
     *,
-    model: str = "the source",
+    model: str = "the document set",
     role: Role,
 ) -> list[Translation]:
     """All texts of this role in a file, or the one that `FILE#NAME` chooses.
@@ -202,7 +202,7 @@ def check_length(
     n_lines: int,
     *,
     source: str,
-    model: str = "the source",
+    model: str = "the document set",
     cure: str = "",
 ) -> None:
     """InputError unless a translation has `n_lines` lines, as `model` has.
@@ -336,7 +336,7 @@ def read_references(
     target: Documents | int | None,
     notices: Notices,
     *,
-    model: str = "the source",
+    model: str = "the document set",
 ) -> list[list[bytes]]:
     """References of each sentence of documents, or of so many sentences: [sentence][reference].
 
@@ -352,7 +352,7 @@ def read_reference_texts(
     target: Documents | int | None,
     notices: Notices,
     *,
-    model: str = "the source",
+    model: str = "the document set",
 ) -> list[Translation]:
     """The references of all files, of which one may have several."""
     if not paths:

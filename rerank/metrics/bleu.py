@@ -56,6 +56,7 @@ class Bleu(TextMetric):
 
     name = "BLEU"
     width = WIDTH
+    lowercase = False
 
     def __init__(self, tokenize: str = "none") -> None:
         from sacrebleu.metrics.bleu import BLEU
@@ -63,7 +64,7 @@ class Bleu(TextMetric):
         self.tokenize = tokenize
         self._tokeniser: Callable[[str], str]
         if tokenize.startswith(PREFIX):
-            self._metric = BLEU(tokenize="none")
+            self._metric = BLEU(tokenize="none", lowercase=self.lowercase)
             self._tokeniser = moses_tokenizer(tokenize)
             return
         if tokenize not in BLEU.TOKENIZERS:
@@ -73,11 +74,15 @@ class Bleu(TextMetric):
             )
         _refuse_to_download(tokenize)
         try:
-            self._metric = BLEU(tokenize=tokenize)
+            self._metric = BLEU(tokenize=tokenize, lowercase=self.lowercase)
         except (ImportError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise UsageError(f"tokenizer {tokenize!r} cannot be loaded: {reason}") from error
         self._tokeniser = self._metric.tokenizer
+
+    def of_tokens(self, tokenize: str) -> Bleu:
+        """The same score of the words of another tokenizer."""
+        return type(self)(tokenize)
 
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
@@ -87,18 +92,22 @@ class Bleu(TextMetric):
         A match of several references is clipped at the largest count of the n-gram in any one of
         them. O(bytes) time.
         """
-        if self.tokenize != "none":  # else white space alone divides words
+        if self.tokenize != "none" or self.lowercase:  # else white space alone divides words
             hypotheses, references = self._words(hypotheses), self._words(references)
         return _statistics(*columns_of(hypotheses, references))
 
     def split(self, line: bytes) -> list[str]:
         """The words of a line, as they are counted."""
-        return self._tokeniser(line.decode().rstrip()).split()
+        return self._tokenised(line).split()
 
     def _words(self, groups: Iterable[Iterable[bytes]]) -> Iterable[Iterable[bytes]]:
         """The lines with white space between the words of the tokenizer."""
-        split = self._tokeniser
-        return ((split(line.decode().rstrip()).encode() for line in group) for group in groups)
+        return ((self._tokenised(line).encode() for line in group) for group in groups)
+
+    def _tokenised(self, line: bytes) -> str:
+        """A line with white space between words, in lower case if that is counted."""
+        text = line.decode()
+        return self._tokeniser((text.lower() if self.lowercase else text).rstrip())
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """BLEU (…) of summed statistics (…, 9): sacrebleu's, `smooth exp`."""
@@ -111,6 +120,20 @@ class Bleu(TextMetric):
         if not self.tokenize.startswith(PREFIX):
             return found
         return found.replace("tok:none", f"tok:{self.tokenize}-sacremoses{version('sacremoses')}")
+
+
+class LowercaseBleu(Bleu):
+    """BLEU of texts in lower case, as sacrebleu's `--lowercase`."""
+
+    lowercase = True
+
+
+class DocumentBleu(Bleu):
+    """BLEU whose sentences are whole documents, a line each: d-BLEU of Liu et al. (2020).
+
+    N-grams reach over the ends of sentences, and the brevity penalty compares documents. Who counts
+    joins the lines. https://aclanthology.org/2020.tacl-1.47
+    """
 
 
 def _refuse_to_download(name: str) -> None:

@@ -27,6 +27,7 @@ from rerank.formats import tokens
 from rerank.metrics import CorpusScore, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
+    DocumentBleu,
     Extremes,
     Statistics,
     corpus_bleu,
@@ -65,7 +66,7 @@ from rerank.report.measures import MeasureOptions
 from rerank.signature import short_digest, signature
 from rerank.tuning.objective import metrics_of
 
-OPTIMISED, HELD_OUT = "optimised", "held out"
+OPTIMISED, NOT_OPTIMISED = "optimised", "not optimised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def evaluate(
     is read once: the mean of their values is that of all lines, so that a document counts as much
     as it has lines; extremes: of a k-best list. Classes without a word in the references are left
     out, by name in `absent_word_classes`. Metrics in the objectives of weights are optimised,
-    others held out. All systems and metrics see the same draws of documents, so that a system's
+    others not. All systems and metrics see the same draws of documents, so that a system's
     results do not depend on the others. InputError without documents.
     """
     classes, objectives = _word_classes(measures, notices), _objectives(measures.weights, notices)
@@ -125,7 +126,7 @@ def evaluate(
     n_references, bleu = len(texts.references[0]), metrics[0]
 
     def compare(name: str, metric: CorpusScore, rows: Rows) -> list[MetricScore]:
-        role = OPTIMISED if name in tuned else HELD_OUT if objectives else None
+        role = OPTIMISED if name in tuned else NOT_OPTIMISED if objectives else None
         return compared(metric, rows, n_references, seed, role)
 
     named = {"bleu": bleu, **metrics[1]}
@@ -133,7 +134,8 @@ def evaluate(
     scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
     readable = {}
     if plain is not None:
-        for name, metric in {**named, "bleu": Bleu("13a")}.items():
+        for name, given in named.items():
+            metric = given.of_tokens("13a") if isinstance(given, Bleu) else given
             readable[name] = compare(metric.name, metric, _of_documents(metric, documents, plain))
     means = {}
     for name, files in line_scores.items():
@@ -220,7 +222,13 @@ def _score(rows: Statistics) -> Score:
 
 
 def _of_documents(metric: TextMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
-    """Statistics (D, systems, width) of documents, the sums of those of their sentences."""
+    """Statistics (D, systems, width) of documents, the sums of those of their sentences.
+
+    `DocumentBleu` counts those of a document as one line.
+    """
+    if isinstance(metric, DocumentBleu):
+        texts = texts.changed(lambda lines: list(map(b" ".join, documents.split(lines))))
+        documents = Documents(documents.ids, tuple(range(len(documents) + 1)))
     hypotheses = zip(*(own.lines for own in texts.systems), strict=True)
     rows = metric.statistics(hypotheses, texts.references)
     return _sums(rows.reshape(-1, len(texts.systems), metric.width), documents)

@@ -13,7 +13,11 @@ from rerank.table import Column, Form, Table, p_value
 Interval: TypeAlias = tuple[float, float]
 """Lower and upper end of a 95% confidence interval."""
 
-NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}  # of metrics, as they are published
+NAMES = {  # of metrics, as they are published
+    **{"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"},
+    **{"bleu-lc": "BLEU-lc", "d-bleu": "d-BLEU"},
+}
+_REMARKS = {"ter": "; less is better", "d-bleu": "; of documents as one line each"}
 _OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
 _CONTEXTS = """
 no context: every sentence as if it were the whole document; another document: the sentences that
@@ -42,7 +46,7 @@ class MetricScore:
 
     signature: sacrebleu's, for its metrics; interval: None for a single document. The comparison
     with the baseline is None for the baseline. p_value: of the sign-flip test, as in `p_values`.
-    role: `optimised` or `held out` in the tuning of the weights, None where that is not known.
+    role: `optimised` or `not optimised` in the tuning of the weights, None where that is not known.
     """
 
     score: float
@@ -215,12 +219,17 @@ class Evaluation:
         if self.systems[0].word_classes:
             yield _word_classes(self.systems)
 
-    def documents_table(self) -> Table:
-        """BLEU of every document, and what the other systems gain in it over the baseline."""
+    def documents_table(self, *, distinct: bool = False) -> Table:
+        """BLEU of every document, and what the other systems gain in it over the baseline.
+
+        distinct: whether each heading of a gain names its system.
+        """
         columns = [Column("document"), Column("lines", ",")]
         columns.append(Column(self.systems[0].name, ".2f"))
         for system in self.systems[1:]:
             columns += [Column(system.name, ".2f"), Column("gain", "+.2f")]
+            if distinct:
+                columns[-1] = Column(f"{system.name} gain", "+.2f")
         rows = []
         for document in self.documents:
             first, *others = document.bleu
@@ -228,11 +237,16 @@ class Evaluation:
             rows.append([document.id, document.sentences, first, *compared])
         return Table(columns, rows)
 
-    def score_lines(self, digits: int) -> str:
-        """A line for each system but the baseline: its scores alone, with TABs between them."""
+    def gain(self, metric: str) -> float:
+        """What the first system gains over the baseline by a metric; positive if it is better."""
+        difference = self.systems[1].metrics[metric].difference or 0.0
+        return 0.0 - difference if metric == "ter" else difference
+
+    def score_lines(self, digits: int, *, first: int = 1) -> str:
+        """A line for each system from the `first`: its scores alone, with TABs between them."""
         return "\n".join(
             "\t".join(f"{score.score:.{digits}f}" for score in system.all_scores.values())
-            for system in self.systems[1:]
+            for system in self.systems[first:]
         )
 
 
@@ -404,7 +418,7 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     yield f"BLEU: sacrebleu {baseline.signature}; {n:,} documents, {sentences:,} lines"
     for name, score in baseline.metrics.items():
         if name != "bleu":
-            better = "; less is better" if name == "ter" else ""
+            better = _REMARKS.get(name, "")
             yield f"{NAMES.get(name, name)}: {_origin(score)}{better}"
     for name, score in baseline.detokenised.items():
         yield f"detokenised {NAMES.get(name, name)}: {_origin(score)}"
@@ -416,7 +430,7 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     if len(found.systems) > 1:
         yield from _legend_of_gains(n, first)
     if found.objective is not None:
-        yield f"optimised: in the objective of tuning, {found.objective}; held out: not in it"
+        yield f"optimised: in the objective of tuning, {found.objective}; not optimised: not in it"
     if baseline.word_classes:
         yield (
             "precision, recall, F1 of words: of their counts in each sentence, whatever their "

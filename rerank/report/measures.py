@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rerank.metrics.bleu import Bleu
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
+KINDS_OF_BLEU = {"bleu-lc": "LowercaseBleu", "d-bleu": "DocumentBleu"}  # in `rerank.metrics.bleu`
 
 
 def check_word_lists(lists: Sequence[tuple[str, str]]) -> None:
@@ -31,10 +32,11 @@ class MeasureOptions:
     """What is measured of translations, and by which tokens."""
 
     metrics: tuple[str, ...] = option(
-        "Metric beside BLEU; repeatable [default: bleu, chrf and ter].",
+        "Metric beside BLEU; repeatable [default: bleu, chrf and ter]. bleu-lc: of texts in lower "
+        "case; d-bleu: of documents as one line each (Liu et al. 2020).",
         "--metric",
         "-m",
-        type=MemberName(METRICS),
+        type=MemberName(METRICS, *KINDS_OF_BLEU),
         default=(),
     )
     tokenize: str | None = tokenize_option()
@@ -83,7 +85,7 @@ class MeasureOptions:
     )
     weights: str | None = option(
         "Weights file of a tuning command (.json): its objective says which metrics are marked as "
-        "optimised, and which as held out.",
+        "optimised, and which as not.",
         type=FILE,
         default=None,
         rare=True,
@@ -101,12 +103,16 @@ class MeasureOptions:
 
     def loaded_metrics(self) -> tuple[Bleu, dict[str, TextMetric]]:
         """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones."""
-        from rerank.metrics import metric
-        from rerank.metrics.bleu import Bleu
+        from rerank.metrics import bleu, metric
 
-        bleu = Bleu(self.tokenize or "none")
-        names = dict.fromkeys(self.metrics or DEFAULT_METRICS)
-        return bleu, {name: metric(name) for name in names if name != "bleu"}
+        found: dict[str, TextMetric] = {}
+        tokenize = self.tokenize or "none"
+        for name in dict.fromkeys(self.metrics or DEFAULT_METRICS):
+            if name in KINDS_OF_BLEU:
+                found[name] = getattr(bleu, KINDS_OF_BLEU[name])(tokenize)
+            elif name != "bleu":
+                found[name] = metric(name)
+        return bleu.Bleu(tokenize), found
 
     def score_files(self, systems: Sequence[str | Path]) -> dict[str, list[str]]:
         """File of values of each system, the baseline first, by name of the metric.
@@ -117,7 +123,7 @@ class MeasureOptions:
         found: dict[str, dict[str, str]] = {}
         for name, value in self.scores:
             option = f"--scores {name}={value}"
-            if name in METRICS:
+            if name in METRICS or name in KINDS_OF_BLEU:
                 raise UsageError(f"{option}: {name} is a metric of rerank; take another name")
             known = [one for one in names if value.startswith(f"{one}:") and value != f"{one}:"]
             if not known:

@@ -192,6 +192,37 @@ def test_tables_of_documents_and_of_tests_stand_beside_the_others(world: World) 
         row = [shown, "ours", f"{score['difference']:+.2f}", *cells]
         assert row in [line.split() for line in text.splitlines()]
     assert "it is exact randomisation, which swaps the outputs of documents" in text
+    table = world.ok(f"evaluate {files} --baseline base ours --per-document --format tsv").lines
+    rows = [line.split("\t") for line in table]
+    assert rows[0] == ["document", "lines", "base", "ours", "ours gain"]
+    assert [float(row[3]) for row in rows[1:]] == [one["bleu"][1] for one in found["documents"]]
+
+
+def test_documents_as_one_line_and_lower_case_are_scored_as_sacrebleu_scores_them(
+    world: World,
+) -> None:
+    files = write(world, 5, "base", "ours")
+    texts = [world.lines(name) for name in ("base", "ref")]
+    joined = [[" ".join(text[i : i + 3]) for i in range(0, len(text), 3)] for text in texts]
+    expected = [
+        BLEU(tokenize="none").corpus_score(texts[0], [texts[1]]).score,
+        BLEU(tokenize="none").corpus_score(joined[0], [joined[1]]).score,
+        BLEU(tokenize="none", lowercase=True).corpus_score(texts[0], [texts[1]]).score,
+    ]
+    command = f"evaluate {files} -m d-bleu -m bleu-lc -b -w 6"
+    line = "\t".join(f"{score:.6f}" for score in expected)
+    assert world.ok(f"{command} base").lines == [line]  # one system needs no baseline
+    assert world.ok(f"{command} ours base").lines[1] == line
+
+
+@pytest.mark.parametrize("metric", ["bleu", "ter"])
+def test_less_than_the_gain_that_is_asked_for_is_exit_code_1(metric: str, world: World) -> None:
+    files = f"{write(world, 5, 'base', 'ours')} --baseline base ours -m {metric}"
+    gain = world.ok(f"evaluate {files} --format json").json["systems"][1]["metrics"][metric]
+    gain = gain["difference"] * (-1 if metric == "ter" else 1)
+    assert world.run(f"evaluate {files} --min-gain {gain - 1e-6:.9f}").exit == 0
+    found = world.run(f"evaluate {files} --min-gain {gain + 1e-6:.9f}")
+    assert (found.exit, "--min-gain" in found.err) == (1, True)
 
 
 def test_systems_are_columns_where_rows_are_too_wide(world: World) -> None:
@@ -361,13 +392,16 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
         assert {name: one["role"] for name, one in system["detokenised"].items()} == {
             name: tuned[name] for name in TRUTH
         }
-        assert system["word_classes"]["a"]["f1"]["role"] == "held out"
+        assert system["word_classes"]["a"]["f1"]["role"] == "not optimised"
     text = world.ok(f"{command} --tests").out
-    assert f"\noptimised: in the objective of tuning, {objective} and corpus TER; held out" in text
+    assert (
+        f"\noptimised: in the objective of tuning, {objective} and corpus TER; not optimised"
+        in text
+    )
     assert "\nchrF2 (optimised)  ours" in text
-    assert world.ok(f"{command} --format markdown").lines[0].count("(held out)") == 1
+    assert world.ok(f"{command} --format markdown").lines[0].count("(not optimised)") == 1
     rows = [*csv.DictReader(StringIO(world.ok(f"{command} --format tsv").out), delimiter="\t")]
-    assert [rows[1][f"{name}_role"] for name in ("bleu", "chrf")] == ["held out", "optimised"]
+    assert [rows[1][f"{name}_role"] for name in ("bleu", "chrf")] == ["not optimised", "optimised"]
     world.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus BLEU"})
     (_, ours) = world.ok(f"{command} --format json").json["systems"]
     assert ours["metrics"]["bleu"]["role"] == "optimised"

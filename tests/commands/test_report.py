@@ -250,7 +250,7 @@ def test_measures_beside_bleu_are_those_of_evaluate(traced: World) -> None:
     for a, b in zip(found, truth, strict=True):
         assert {**a, "name": ""} == {**b, "name": ""}
     text = page(traced, f"{more} {own}").text
-    assert "comet, held out" in text
+    assert "comet, not optimised" in text
     assert "F1 of classes of words" in text
     assert "optimised: in the objective of tuning, corpus BLEU" in text
     assert "without held-out figures" in text

@@ -33,6 +33,7 @@ import rerank
 import rerank.metrics.significance as significance
 from rerank.metrics import metric
 from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
+from rerank.metrics.bleu import LowercaseBleu
 from rerank.metrics.significance import (
     bootstrap,
     bootstrap_p_value,
@@ -83,9 +84,10 @@ TRUTHS = [
     *((METRICS["bleu"](name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),
     (metric("chrf"), CHRF()),
     (metric("ter"), TER()),
+    *((LowercaseBleu(name), BLEU(tokenize=name, lowercase=True)) for name in ("none", "13a")),
 ]
 every_metric = pytest.mark.parametrize(
-    ("found", "truth"), TRUTHS, ids=["none", "13a", "char", "intl", "chrf", "ter"]
+    ("found", "truth"), TRUTHS, ids=["none", "13a", "char", "intl", "chrf", "ter", "lc", "lc-13a"]
 )
 
 
