@@ -123,7 +123,7 @@ class Bleu(TextMetric):
 
 
 class LowercaseBleu(Bleu):
-    """BLEU of texts in lower case, as sacrebleu's `--lowercase`."""
+    """BLEU of texts in lower case, as of sacrebleu's `-lc`."""
 
     lowercase = True
 
