@@ -50,7 +50,7 @@ _CURES = {  # how a notice begins: its cure
     "blank line, skipped": f"{_FIX} leaves them out",
     "blank line that fills up": "nothing to do, if the decoder has found fewer translations",
     "interleaved ids": f"{_FIX} sorts the list",
-    "sentences in the order of batches": f"{_FIX} sorts the list",
+    "sentences in the order of batches": "nothing to do",
     "source line without hypotheses": (
         "translate these lines again, accept empty lines of the output, or give --missing source"
     ),

@@ -11,7 +11,7 @@ from itertools import pairwise, tee
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from rerank.corpus.documents import Documents
+from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_SOURCE, ReadingOptions
 from rerank.corpus.spelling import nfc, nfc_lines
@@ -168,7 +168,24 @@ def read_targets(
         documents, targets = read_with_documents(
             lists.docs, lists.no_docs, references, notices, drop=drop
         )
+        if lists.docs is not None and not lists.systems and not is_pipe(lists.kbest):
+            _check_documents(documents, lists, annotations_of(lists.kbest, lists)[0])
     return documents, nfc_lines(targets) if lists.in_nfc else targets
+
+
+def _check_documents(found: Documents, lists: Lists, own: Sequence[bytes] | None) -> None:
+    """InputError if a sentence is of another document of --docs than the list itself says."""
+    for name, sentences in [] if own is None else found.ranges():
+        for line in map(found.line, sentences):
+            stated = name if own is None or line >= len(own) else own[line].decode()
+            if stated != name and stated in found.ids:
+                raise InputError(
+                    f"expected the documents that {lists.name} itself has, found "
+                    f"{shown_id(name)} for a sentence of {shown_id(stated)}; leave out --docs, or "
+                    "number the sentences of the list as the lines of this file",
+                    source=display(lists.docs or ""),
+                    line=line + 1,
+                )
 
 
 class KBestFile:
@@ -212,13 +229,16 @@ class KBestFile:
             return Documents.from_lines(self.annotations[0], source=self.name)
         from_source = lists.missing == AS_SOURCE and SOURCE in self._side
         count_source_lines = self._lines_of_source if from_source else self.lines_by_id
-        return chosen_documents(
+        found = chosen_documents(
             lists.docs,
             lists.no_docs,
             count_source_lines,
             notices,
             most=lambda: SPARSEST * (count_lines(self.path) + 1),  # more are not believed
         )
+        if lists.docs is not None:
+            _check_documents(found, lists, self.annotations[0])
+        return found
 
     def read(
         self, documents: Documents, notices: Notices, store: ArrayStore = IN_MEMORY

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,9 +36,8 @@ SCORE = (
 )
 _ALONE = {*TEXT, "role"} - {"text", "message", "content", "sequence"}  # keys of one hypothesis
 _ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
-_COLUMN = re.compile(
-    r"(?i)(?:hyp|hypothesis|candidate|translation|output|pred|prediction|mt)_?(\d+)"
-)
+_COLUMN = re.compile("(.*?)_?([0-9]{1,9})")
+_OF_TEXT = re.compile("(?i)hyp|hypothesis|candidate|translation|output|pred|prediction|mt")
 ANSWERS = ("custom_id", "response", "message", "parts", "best_of_sequences")  # keys of answers
 NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
 _SCORE_NAME = re.compile(
@@ -52,7 +51,7 @@ _KINDS = {  # of keys that are not read
     "numbers": "list of numbers beside the candidates that is not read",
     "texts": "further text of candidates that is not read",
     "reference": "reference in a list, which is not read; give --ref a file of references",
-    "id": "id that is not read, though it counts otherwise than the one that is",
+    "id": "further id, not read, though it counts otherwise than what is read",
 }
 
 
@@ -72,9 +71,8 @@ def taken_candidates(one: dict[str, Any]) -> tuple[list[Any], str] | None:
     if isinstance(details, dict) and isinstance(details.get("best_of_sequences"), list):
         others = details.pop("best_of_sequences")
         return [_alone(one), *others], ""
-    columns = [(int(n[1]), key) for key in one if (n := _COLUMN.fullmatch(key))]
-    if len(columns) > 1 and all(isinstance(one[key], str) for _, key in columns):
-        return [one.pop(key) for _, key in sorted(columns)], ""
+    if columns := _columns(one):
+        return columns, ""
     text = first_key(one, TEXT)
     if text is not None:
         value = one[text]
@@ -83,7 +81,7 @@ def taken_candidates(one: dict[str, Any]) -> tuple[list[Any], str] | None:
             return _in_order(one.pop(text)), f'."{text}"[]'
         if isinstance(value, str | list):
             return [_alone(one)], "."
-    failed = any(name in one for name in ("response", "result", "modelOutput"))
+    failed = any(name in one for name in ("response", "result", "modelOutput", "error"))
     return ([], "") if key is None and failed else None
 
 
@@ -94,6 +92,21 @@ def is_list(one: dict[str, Any]) -> bool:
         return False
     candidates, path = found
     return any(key in candidates[0] for key in _ALONE) if path == "." else bool(candidates or path)
+
+
+def _columns(one: dict[str, Any]) -> list[dict[str, Any]]:
+    """Candidates of columns of an object, `hyp_0`, `score_0`, `hyp_1`, …, which are removed."""
+    found: dict[int, dict[str, Any]] = {}
+    keys = [(key, name) for key in one if (name := _COLUMN.fullmatch(key))]
+    texts = [(int(n[2]), key) for key, n in keys if _OF_TEXT.fullmatch(n[1])]
+    if len(texts) < 2 or not all(isinstance(one[key], str) for _, key in texts):
+        return []
+    for number, key in sorted(texts):
+        found[number] = {"text": one.pop(key)}
+    for key, n in keys:
+        if int(n[2]) in found and _is_number(plain_number(one.get(key))):
+            found[int(n[2])][n[1]] = one.pop(key)
+    return list(found.values())
 
 
 def guessed_candidates(one: Mapping[str, Any]) -> str | None:
@@ -203,21 +216,28 @@ def _is_number(value: Any) -> bool:
 class Unread:
     """Keys of a list that are not read, but look like scores, texts or references.
 
-    keys: by kind, with the line where each is first; path: of the candidates, for jq; score: key of
-    the score that is read.
+    keys: by kind, with the line where each is first; values: of the numbers of candidates, for jq;
+    path: of the candidates, likewise; score, beside: key of the score that is read, of a candidate
+    or beside them.
     """
 
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
     path: str = ""
     score: str | None = None
+    beside: str | None = None
 
     def note(self, kind: str, key: str, line: int) -> None:
         """Note a key."""
         self.keys.setdefault(kind, {}).setdefault(key, line)
 
-    def note_sentence(self, one: Mapping[str, Any], n: int, line: int) -> None:
-        """Note those of a sentence of n candidates."""
+    def note_sentence(
+        self, one: Mapping[str, Any], n: int, line: int, features: Collection[str]
+    ) -> None:
+        """Note those of a sentence of n candidates with these features."""
         for key, value in one.items():
+            if key in features:
+                continue
             if key in REFERENCE and isinstance(value, str | list):
                 self.note("reference", key, line)
             elif isinstance(value, list) and len(value) == n > 1:
@@ -226,39 +246,52 @@ class Unread:
                 elif all(isinstance(v, str) for v in value):
                     self.note("texts", key, line)
 
-    def note_candidate(self, one: Mapping[str, Any], line: int, *, scored: bool) -> None:
-        """Note those of a candidate; scored: whether it has a score or features."""
+    def note_candidate(self, one: Mapping[str, Any], line: int, features: Collection[str]) -> None:
+        """Note those of a candidate with these features."""
         for key, value in one.items():
+            if key in features or (isinstance(value, dict) and all(n in features for n in value)):
+                continue
             if key in TEXT and isinstance(value, str):
                 self.note("texts", key, line)
                 continue
             given = [value]
             if isinstance(value, dict):
                 given = [*value.values()]
-            elif isinstance(value, list) and not scored:
+            elif isinstance(value, list) and not features:
                 given = value
             given = [plain_number(one) for one in given]
             if given and all(map(_is_number, given)) and not _SETTING.search(key):
                 fraction = any(one < 0 or one != math.floor(one) for one in given)
                 if fraction or _SCORE_NAME.search(key):
                     self.note("number", key, line)
+                    name = json.dumps(key)
+                    summed = f"(.{name} | add)" if isinstance(value, list) else f".{name}"
+                    self.values[key] = (
+                        summed if isinstance(value, dict) else f"{{{name}: {summed}}}"
+                    )
 
     def warn(self, place: Place) -> None:
         """Add a warning of each kind, with the command that makes features of its keys."""
         for kind, lines in self.keys.items():
-            names = [name for name in [self.score, *lines] if name is not None]
             program = ""
-            if kind == "number" and self.path:
-                values = ", ".join(f"{json.dumps(one)}: .{json.dumps(one)}" for one in names)
-                program = f"{self.path} |= (.features += {{{values}}})"
+            if kind == "id":
+                program = f".custom_id = .{json.dumps(next(iter(lines)))}"
+            elif kind == "number" and self.path:
+                score = [f"{{{json.dumps(self.score)}: .{json.dumps(self.score)}}}"]
+                values = " + ".join(
+                    [*(score if self.score else []), *(self.values[one] for one in lines)]
+                )
+                program = f"{self.path} |= (.features += {values})"
             elif kind == "numbers" and self.path.endswith("[]"):
-                values = ", ".join(f"{json.dumps(one)}: $s.{json.dumps(one)}[$k]" for one in lines)
+                at = {one: f"$s.{json.dumps(one)}[$k]" for one in (*lines, self.beside) if one}
+                values = ", ".join(f"{json.dumps(one)}: {value}" for one, value in at.items())
+                total = f" | .score = {at[self.beside]}" if self.beside else ""
                 program = (
-                    f". as $s | {self.path[:-2]} |= [to_entries[] | .key as $k | .value | "
-                    f'if type == "string" then {{text: .}} else . end | .features += {{{values}}}]'
+                    f". as $s | {self.path[:-2]} |= [to_entries[] | .key as $k | .value | if type "
+                    f'== "string" then {{text: .}} else . end{total} | .features += {{{values}}}]'
                 )
             cure = (
-                f"; to make a feature of it: `jq -c '{program}' {place.argument} > lists.jsonl`"
+                f"; to have it read: `jq -c '{program}' {place.argument} > lists.jsonl`"
                 if program
                 else ""
             )

@@ -125,18 +125,21 @@ def _numbers(
         value = None if row is None else row.get(key)
         if row is None:
             continue
+        number: Sequence[Any] | None = None
         if isinstance(value, str):
-            number = _NUMBERED.fullmatch(value)
+            text = _NUMBERED.fullmatch(value)
+            number = text and text.groups()
         elif type(value) is int and 0 <= value <= MAX_ID:
-            number = _NUMBERED.fullmatch(str(value))
+            number = "", value
         else:
-            what = f"{value!r:.60}" if key in row else "none"
-            found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {what}"
+            found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}"
+            if key not in row:
+                found[n] = f"expected an id at {key!r} as other objects have, found none; add it"
             continue
         document = row.get(first_key(row, DOCUMENT) or "")
         named[n] = names.setdefault((document, str(value)), len(names))
         if number is not None:
-            ids[n] = (document, number[1]), int(number[2])
+            ids[n] = (document, number[0]), int(number[1])
     groups: dict[Group, list[int]] = {}
     for group, value in ids.values():
         groups.setdefault(group, []).append(value)

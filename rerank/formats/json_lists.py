@@ -146,7 +146,7 @@ class JsonLines(CollectedFormat):
                 if layout is None or not layout.add(found, line, ids.numbers[place], unread):
                     one = read_object(line, found)
                     layout = _add_sentence(found, one, _checked(ids, place, found), unread)
-                    if ids.key is None and unread.path == ".":
+                    if ids.key is None and unread.path and not unread.path.endswith("[]"):
                         found.note(UNGROUPED % found.argument)
                     elif ids.key is None and _OF_BATCH.match(unread.path):
                         found.note(UNSORTED)
@@ -282,7 +282,7 @@ class _Layout:
                 and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
             ):
                 _without_number(head)
-                unread.note_sentence(head, n, found.line)
+                unread.note_sentence(head, n, found.line, found.names or ())
                 found.extend(
                     sentence,
                     [text.strip(" ").encode() for text in texts],
@@ -334,6 +334,10 @@ def _add_sentence(
     found: RowBuilder, one: dict[str, Any], sentence: int, unread: Unread
 ) -> _Layout | None:
     """Add the candidates of a sentence one by one; the layout of the first one, if it has any."""
+    if one.get("done") is False or str(one.get("object")).endswith(".chunk"):
+        raise found.fault(
+            'expected whole answers, found a piece of a streamed one; ask with "stream": false'
+        )
     taken = taken_candidates(one)
     if taken is None:
         key = first_key(one, CANDIDATES)
@@ -346,13 +350,14 @@ def _add_sentence(
     unread.path = unread.path or path
     if not candidates and not path:
         found.note(FAILED)
-    scores = _scores_of(found, one, candidates)
+    scores = _scores_of(found, one, candidates, unread)
     _without_number(one)
-    unread.note_sentence(one, len(candidates), found.line)
+    head = one
     keys = tuple(candidates[0]) if candidates and isinstance(candidates[0], dict) else ()
     for candidate, score in zip(candidates, scores or repeat(None), strict=False):
         _add_candidate(found, sentence, candidate, score, one, unread)
         one = {}
+    unread.note_sentence(head, len(candidates), found.line, found.names or ())
     return None if scores else _layout(keys, found.names or ())
 
 
@@ -362,7 +367,9 @@ def _without_number(head: dict[str, Any]) -> None:
         del head["id"]
 
 
-def _scores_of(found: RowBuilder, one: dict[str, Any], candidates: Sequence[object]) -> list[Any]:
+def _scores_of(
+    found: RowBuilder, one: dict[str, Any], candidates: Sequence[object], unread: Unread
+) -> list[Any]:
     """The numbers of candidates that are beside them; none if they have their own."""
     beside = scores_beside(one, candidates)
     if beside is None:
@@ -375,6 +382,7 @@ def _scores_of(found: RowBuilder, one: dict[str, Any], candidates: Sequence[obje
         )
     if isinstance(scores, dict):
         return [dict(zip(scores, own, strict=True)) for own in zip(*lists, strict=True)]
+    unread.beside = key
     return list(scores)
 
 
@@ -409,7 +417,7 @@ def _add_candidate(
         features = {} if score is None else {"score": score}
     if isinstance(score, list | dict):
         features, score = score if isinstance(score, dict) else {"score": score}, None
-    unread.note_candidate(others, found.line, scored=bool(features))
+    unread.note_candidate(others, found.line, features)
     names, values = list[str](), list[Any]()
     for name, value in features.items():
         numbers = list(map(plain_number, value if isinstance(value, list) else [value]))

@@ -93,9 +93,10 @@ def read_object(content: bytes, place: Place | None = None) -> dict[str, Any]:
 def _cure(content: bytes, fault: json.JSONDecodeError, file: str) -> str:
     """What to do about a line that is no JSON."""
     if fault.msg == "Extra data":
-        return f"; `jq -c . {file}` writes an object a line"
+        return f"; `jq -c . {file} > lists.jsonl` writes an object a line"
     if fault.pos >= len(fault.doc.rstrip()):
-        return f"; the file is cut off, or has objects on several lines: try `jq -c . {file}`"
+        cure = f"`jq -c . {file} > lists.jsonl`"
+        return f"; the file is cut off, or has objects on several lines: try {cure}"
     if re.match(rb"\s*\{\s*'", content):
         return "; JSON has double quotes: write it with json.dumps"
     return "; correct the line, or write it again with json.dumps or `jq -c`"

@@ -391,7 +391,7 @@ def _json(head: Sequence[bytes], place: Place) -> str:
         found = read_object(line)
     except InputError as fault:
         if lines == "on each line" or not _KEY.search(start):
-            return f"it looks like JSON: {fault}".replace(" FILE`", f" {place.argument}`")
+            return f"it looks like JSON: {fault}".replace(" FILE ", f" {place.argument} ")
         return f"it looks like JSON with an object on several lines: {_shape('.', place)}"
     keys = f"it looks like JSON, but has no list of candidates at its keys {', '.join(found)}"
     program = guessed_candidates(found)

@@ -6,6 +6,8 @@ hand: fairseq prints logarithms of base 2, Sockeye and Nematus print costs.
 
 import json
 import re
+import shutil
+import subprocess
 from math import log
 from typing import Any
 
@@ -141,6 +143,12 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
     "sockeye, several translations before one": (SEVERAL + SINGLE, "",
         [(0, "y", {"logprob": -1, "factor1": -2}, -1), (0, "z", {"logprob": -3, "factor1": -4}, -3),
         (1, "x", {"logprob": -4, "factor1": -5}, -4)], []),
+    "sockeye with what it does not translate": (
+        '{"sentence_id": 1, "translation": "a", "score": -Infinity}\n'
+        '{"sentence_id": 2, "translation": "", "score": -Infinity}\n'
+        '{"sentence_id": 3, "translation": "b", "score": 1}', "--clip-inf 9",
+        [(0, "a", {"logprob": -9}, -9), (2, "b", {"logprob": -1}, -1)],
+        ["without hypotheses (ids 1)", "2 x infinite number, clipped"]),
     "sockeye with a line end in a text": (
         '{"sentence_id": 1, "translation": "a\\n b\\n", "score": 1}', "",
         [(0, "a b", {"logprob": -1}, -1)],
@@ -300,6 +308,36 @@ def test_a_list_of_each_format_has_these_hypotheses(name: str, world: World) -> 
     kinds = {"marian": "moses", "an": "moses", "only": "moses"}
     format_name = named[1] if named else re.split("[ ,]", name)[0]
     assert f"read as {kinds.get(format_name, format_name)}, written as jsonl" in run.err
+
+
+CURES = {  # lists that are not read as they are meant: what the printed command makes of them
+    '{"texts": ["a", "b"], "scores": [-1, -2], "x": [0.5, 0]}': ["0 a 0.5 -1 -1", "0 b 0 -2 -2"],
+    '{"hyps": [{"text": "a", "score": 1, "x": "2.5", "y": 3}]}': ["0 a 1 2.5 1"],
+    '{"hyps": [{"text": "a", "m": {"x": 0.5, "y": 2}}]}': ["0 a 0.5 2"],
+    '{"response": {"body": {"hyps": [{"text": "a", "lm": -3}]}}, "id": "s-0"}': ["0 a -3"],
+    '{"answers": ["a", "b"], "x": [-1, -2], "id": 0}': ["0 a -1 -1", "0 b -2 -2"],
+    '{"answer": "a b", "id": 0}': ["0 a b"],
+    '[{"text": "a", "score": -1}]': ["0 a -1 -1"],
+    '[\n{"custom_id": "s-0", "response": {"choices": [{"text": "a"}]}}]': ["0 a"],
+    '{\n"generated_text": "a"\n}': ["0 a"],
+    '{"response": "a"}\n{"response": "b"}': ["0 a", "0 b"],
+    "".join(
+        f'{{"hyp": "{text}", "id": {n}, "sentence_id": {t}}}\n'
+        for n, text, t in ((0, "a", 0), (1, "b", 0), (2, "c", 1))
+    ): ["0 a", "0 b", "1 c"],
+    "".join(f'{{"id": 0, "src": "{one}", "hyps": ["{one}"]}}\n' for one in "ab"): ["0 a", "1 b"],
+}
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize("content", CURES)
+def test_commands_that_messages_about_json_print_make_the_list(content: str, world: World) -> None:
+    world.write("list", content)
+    (command, *_) = re.findall("`(jq .*?)`", world.run("convert --kbest list --to moses").err)
+    subprocess.run(["bash", "-c", command], check=True)
+    found = world.ok("convert --kbest lists.jsonl --to moses").lines
+    parts = [[one for one in line.split() if one != "|||" and one[-1] != "="] for line in found]
+    assert [" ".join(one) for one in parts] == CURES[content]
 
 
 EXAMPLES = """\

@@ -99,6 +99,7 @@ FAULTS = [
         ("H-0\t-1", "H-0\tnan", "list:2: expected a (finite|decimal) number"),
         ("H-0\t-1\ta", "H-0\t-1", "list:2: expected H-ID, score and text"),
         ("H-0", f"H-{'9' * 5000}", "list:2: expected a sentence id"),
+        ("H-0", "S-0\ty\nH-0", "list:2: expected one source of S-0"),
     ]),
     of_list("fairseq-infinite", FAIRSEQ.replace("-1", "-inf"), "list:2: .*--clip-inf", CLIPPED),
     *numbered("sockeye", SOCKEYE, [
@@ -134,7 +135,13 @@ FAULTS = [
         ('"features"', '"sparse": [1], "features"', "list:1: expected an object at 'sparse', found .1"),
         ('"a"', r'"a\u0000"', "list:1: expected a text for a candidate, found a NUL character"),
         (JSONL, "[1]\n", r"list:1: expected a JSON object, found '\[1\]'"),
+        (JSONL, '{"id": 0, "src": "x", "hyps": ["a"]}\n{"id": 0, "src": "y", "hyps": ["b"]}', "list:2: expected one source for each id"),
+        (JSONL, '{"id": 0, "ref": "x", "hyps": ["a"]}\n{"id": 0, "ref": "y", "hyps": ["b"]}', "list:2: expected one reference for each id"),
+        (JSONL, '{"id": 0, "hyps": ["a"]}\n{"hyps": ["b"]}', "list:2: expected an id at 'id' as other objects"),
+        (JSONL, '{"response": "a", "done": false}', "list:1: .*a piece of a streamed one"),
     ], "--kbest-format jsonl"),
+    Fault("50-other-documents-than-those-of-the-list", "check --kbest list --docs docs", "docs:2: expected the documents that list itself has",
+          {"list": '{"doc": "a", "id": 0, "hyps": ["x"]}\n{"doc": "b", "id": 0, "hyps": ["x"]}\n', "docs": "a\na\nb\n"}, cure="check --kbest list"),
     of_list("jsonl-infinite", JSONL.replace("1}", "-Infinity}"), "list:1: .*--clip-inf", CLIPPED),
     *numbered("cdec", CDEC, [
         ("-4 Glue=2 ||| -3", "-4 Glue=2 ||| -3\n1 ||| a", "list:3: expected at least 3 columns of"),
