@@ -5,11 +5,11 @@ JSON lines have a sentence a line with its candidates:
     {"document": "d1", "source": "…", "candidates": [{"text": "a text", "score": -1.5,
      "features": {"logprob": -6.5, "TM0": [-1, -2]}, "sparse": {"tag_np": 1}}]}
 
-`id` is the number of the sentence (by default that of the object in the file); candidates may be
-plain texts with their numbers in a list `scores` beside. Other usual keys are read, too: see the
-tables below. `score` is the total; of candidates without `features` it is their only feature.
-`document` and `source` stand in place of --docs and --source. What is written has all keys of the
-sentence, and of its candidates, that came with them.
+`id` is the number of the sentence (`rerank.formats.json_ids`); candidates may be plain texts with
+their numbers in a list `scores` beside, or answers of servers (`rerank.formats.json_candidates`).
+`score` is the total; of candidates without `features` it is their only feature. `document` and
+`source` stand in place of --docs and --source. What is written has all keys of the sentence, and of
+its candidates, that came with them, but for an `id` that is a number.
 
 Sockeye (sockeye/output_handler.py of https://github.com/awslabs/sockeye) writes an object a line:
 
