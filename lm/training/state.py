@@ -33,9 +33,7 @@ def save_training(folder: Path, trainer: Trainer) -> None:
     tensors = {f"model.{name}": tensor for name, tensor in own_tensors(trainer.model).items()}
     tensors |= {f"kept.{name}": tensor for name, tensor in trainer.kept.items()}
     tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(contexts.tensors)}
-    if trainer.average is not None:
-        averaged = own_tensors(trainer.average.model).items()
-        tensors |= {f"average.{name}": tensor for name, tensor in averaged}
+    tensors |= {f"average.{name}": tensor for name, tensor in _averaged(trainer).items()}
     for kind, optimiser in trainer.optimisers.items():
         for index, moments in optimiser.state_dict()["state"].items():
             for name, value in moments.items():
@@ -75,7 +73,7 @@ def load_training(folder: Path, trainer: Trainer) -> None:
         raise ModelError(f"{path}: not a training state; train into another folder") from None
     own = own_tensors(trainer.model)
     check_shapes(own, model, path)
-    check_shapes({} if trainer.average is None else own, average, path)
+    check_shapes(_averaged(trainer), average, path)
     check_shapes({name: own[name] for name in kept if name in own}, kept, path)
     state_shapes = OPTIMISERS[trainer.settings.optimiser].state_shapes
     for kind, optimiser in optimisers.items():
@@ -104,6 +102,15 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     trainer.contexts = contexts.take(share).to(trainer.device)
     trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
     trainer.progress = progress
+
+
+def _averaged(trainer: Trainer) -> dict[str, Tensor]:
+    """Tensors of the averaged model, if there is one, without those that it shares."""
+    if trainer.average is None:
+        return {}
+    shared = {tensor.data_ptr() for tensor in own_tensors(trainer.model).values()}
+    averaged = own_tensors(trainer.average.model).items()
+    return {name: tensor for name, tensor in averaged if tensor.data_ptr() not in shared}
 
 
 def _contexts_name(number: int) -> str:

@@ -390,7 +390,7 @@ RUNS: dict[str, Callable[[], Trainer]] = {
     "regularised": noisy("codclm", {"recurrence": "cifg", "tied": True}, **REGULARISED),
     "muon": noisy("codclm", {"head": "classes"}, optimiser="muon"),
     "nce": noisy("codclm", {"head": "self-normalised"}, objective="nce"),
-    "lin": lambda: trainer_of("hrnnlm-lin", train=FEW, **LIN),
+    "lin": lambda: trainer_of("hrnnlm-lin", train=FEW, **{**LIN, "averaging": 0.5}),
     "patience": lambda: trainer_of(
         "rnnlm",
         train=FEW,
