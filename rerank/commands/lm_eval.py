@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import json
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,11 +17,13 @@ from rerank.commands.lm_eval_documents import (
     SEED_OF_MODELS,
     NextSentenceOptions,
     PermutationOptions,
+    announce_choice,
     coherence,
     next_sentence,
     ordering,
 )
 from rerank.commands.run import (
+    LM_OR_HF_HELP,
     ListFiles,
     Machine,
     Messages,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from rerank.formats.contrastive import ContrastiveItem
     from rerank.metrics.accuracy import Outcomes
     from rerank.notices import Notices
+    from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.features import UnknownWords
 
     Indices: TypeAlias = NDArray[np.int64]
@@ -54,7 +58,7 @@ class ContrastiveOptions:
     """Options of `rerank lm-eval contrastive`."""
 
     lms: tuple[Path, ...] = option(
-        "Language model made by train-lm; repeatable.",
+        f"{LM_OR_HF_HELP}; repeatable.",
         "--lm",
         type=FOLDER,
         metavar="DIR",
@@ -126,8 +130,9 @@ def contrastive(options: ContrastiveOptions) -> None:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
+    from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.features import UnknownWords
-    from rerank.scorers.models import broken_models, open_forward_model, refuse
+    from rerank.scorers.models import broken_models, open_for_texts, open_forward_model, refuse
 
     lms, files, machine = options.lms, options.files, options.machine
     options.messages.announce_threads(machine.threads)
@@ -147,17 +152,29 @@ def contrastive(options: ContrastiveOptions) -> None:
                 source=display(files[0]),
             )
         models = {}
-        opened = [(lm, open_forward_model(lm, machine.device, machine.threads)) for lm in lms]
-        for lm, saved in opened:
-            refuse(saved, lm, "rerank lm-eval contrastive")
-            unknown = UnknownWords()
-            with broken_models(lm):
-                outcomes = _outcomes(saved, items, others, unknown, label=str(lm))
-            models[ModelFacts.of(str(lm), saved, unknown.share)] = [
+        opened = [(lm, open_for_texts(lm, machine.device, machine.threads)) for lm in lms]
+        both = [
+            (lm, causal or open_forward_model(lm, machine.device, machine.threads))
+            for lm, causal in opened
+        ]
+        for lm, saved in both:
+            if isinstance(saved, CausalLM):
+                announce_choice(saved, (item.right.decode() for item in items), options.messages)
+                outcomes = _outcomes(_causal_scores(saved, items, others), items, label=str(lm))
+                facts = ModelFacts.of_causal(str(lm), saved)
+                saved.finish(display(files[0]), notices)
+            else:
+                refuse(saved, lm, "rerank lm-eval contrastive")
+                unknown = UnknownWords()
+                with broken_models(lm):
+                    scores = _scores(saved, items, others, unknown)
+                    outcomes = _outcomes(scores, items, label=str(lm))
+                facts = ModelFacts.of(str(lm), saved, unknown.share)
+                unknown.warn(str(lm), saved.about, notices, source=display(files[0]), text="item")
+            models[facts] = [
                 GroupAccuracy.of(name, {c: column[rows] for c, column in outcomes.items()})
                 for name, rows in groups.items()
             ]
-            unknown.warn(str(lm), saved.about, notices, source=display(files[0]), text="item")
     print_result(ContrastiveReport(models, len(items), options.seed), options.form)
 
 
@@ -271,20 +288,15 @@ def _read(
     return items, groups
 
 
-def _outcomes(
+def _scores(
     saved: SavedModel,
     items: Sequence[ContrastiveItem],
     others: Indices | None,
     unknown: UnknownWords,
-    *,
-    label: str,
-) -> dict[str, Outcomes]:
-    """(n,) outcomes by condition: 1 right, ½ a tie with the best wrong variant, 0 wrong."""
-    import numpy as np
-
+) -> Iterator[NDArray[np.floating]]:
+    """Scores (C, K) of the K variants of each item by condition."""
     from lm.comparisons import scores_in_contexts
     from lm.scoring import ScoringEngine
-    from rerank.report.language_models import CONDITIONS
 
     def encoded(sentence: bytes) -> list[int]:
         words = sentence.split(b" ")
@@ -296,7 +308,36 @@ def _outcomes(
     contexts = [[context, ()] for context in own]
     if others is not None:
         contexts = [[*found, own[k]] for found, k in zip(contexts, others.tolist(), strict=True)]
-    scores = scores_in_contexts(ScoringEngine.of(saved.model), variants, contexts)
+    return scores_in_contexts(ScoringEngine.of(saved.model), variants, contexts)
+
+
+def _causal_scores(
+    model: CausalLM, items: Sequence[ContrastiveItem], others: Indices | None
+) -> Iterator[NDArray[np.floating]]:
+    """Scores (C, K) of the K variants of each item by condition."""
+    import numpy as np
+
+    n = 2 + (others is not None)
+    found = model.scores_after(
+        (context, (item.right, *item.wrong))
+        for i, item in enumerate(items)
+        for context in (
+            item.context,
+            (),
+            *(() if others is None else (items[others[i]].context,)),
+        )
+    )
+    return (np.stack([*islice(found, n)]) for _ in items)
+
+
+def _outcomes(
+    scores: Iterator[NDArray[np.floating]], items: Sequence[ContrastiveItem], *, label: str
+) -> dict[str, Outcomes]:
+    """(n,) outcomes by condition: 1 right, ½ a tie with the best wrong variant, 0 wrong."""
+    import numpy as np
+
+    from rerank.report.language_models import CONDITIONS
+
     outcomes = []
     for found in progress(scores, label=label, unit="items", total=len(items)):
         right, best = found[:, 0], found[:, 1:].max(axis=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rerank.commands.run import (
+    LM_OR_HF_HELP,
     Machine,
     Messages,
     form_option,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rerank.metrics.accuracy import Array
     from rerank.notices import Notices
     from rerank.report.language_models import CoherenceReport
+    from rerank.scorers.causal_lm import CausalLM
 
 _UNNAMED = "\0"  # in place of a name; no argument of a command has this character
 SEED_OF_MODELS = Whole(0, 2**31 - 1)
@@ -49,7 +51,7 @@ class ModelsAndText:
     """Language models, and the text that they are compared on."""
 
     lms: tuple[tuple[str, Path], ...] = option(
-        "Language model made by train-lm, and its name in the output; repeatable.",
+        f"{LM_OR_HF_HELP}; NAME is its name in the output; repeatable.",
         "--lm",
         type=Pair("NAME=DIR or DIR, for example codclm.lm", FOLDER, label=_UNNAMED),
         metavar="[NAME=]DIR",
@@ -60,19 +62,28 @@ class ModelsAndText:
 
     def opened(
         self, machine: Machine, open_folder: Callable[..., SavedModel]
-    ) -> list[tuple[str, Path, SavedModel]]:
+    ) -> list[tuple[str, Path, SavedModel | CausalLM]]:
         """The models with their names and folders; UsageError for two of one name.
 
         A folder without a name is its own name.
         """
+        from rerank.scorers.models import open_for_texts
+
         named = [(str(path) if name == _UNNAMED else name, path) for name, path in self.lms]
         for name, n in Counter(name for name, _ in named).items():
             if n > 1:
                 raise UsageError(f"--lm {name}: given {n} times; give each model a name of its own")
+        on = machine.device, machine.threads
         return [
-            (name, folder, open_folder(folder, machine.device, machine.threads))
+            (name, folder, open_for_texts(folder, *on) or open_folder(folder, *on))
             for name, folder in named
         ]
+
+
+def announce_choice(model: CausalLM, texts: Iterable[str], messages: Messages) -> None:
+    """Have a model of Hugging Face choose by the first sentences what its options leave open."""
+    if line := model.choose_by(texts):
+        messages.announce(line)
 
 
 @record
@@ -182,6 +193,7 @@ def next_sentence(options: NextSentenceOptions) -> None:
     from rerank.files.outputs import atomic, check_outputs
     from rerank.metrics.accuracy import SCORES, outcomes_of
     from rerank.report.language_models import ModelFacts, NextSentenceReport
+    from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.models import broken_models, open_forward_model
 
     given, settings, errors = options.given, options.blocks, options.errors
@@ -201,17 +213,25 @@ def next_sentence(options: NextSentenceOptions) -> None:
         outcomes = {}
         with atomic(errors) if errors else nullcontext() as file:
             for name, folder, saved in opened:
-                corpus, oov = text.encoded(saved, name, notices)
-                if labels is not None and "topics" in saved.side:
-                    known = renumber(labels, words, saved.side["topics"])
-                    corpus = replace(corpus, side={"topics": known})
-                matrices = _matrices(saved, corpus, blocks)
+                if isinstance(saved, CausalLM):
+                    announce_choice(saved, text.sentences(), options.messages)
+                    facts = ModelFacts.of_causal(name, saved)
+                    matrices = _causal_matrices(saved, text, blocks)
+                else:
+                    corpus, oov = text.encoded(saved, name, notices)
+                    facts = ModelFacts.of(name, saved, oov)
+                    if labels is not None and "topics" in saved.side:
+                        known = renumber(labels, words, saved.side["topics"])
+                        corpus = replace(corpus, side={"topics": known})
+                    matrices = _matrices(saved, corpus, blocks)
                 with broken_models(folder):
                     own = [*progress(matrices, label=name, unit="blocks", total=len(blocks))]
                 if file is not None:
                     for b, (block, by_score) in enumerate(zip(blocks, own, strict=True)):
                         file.writelines(_wrong(text, name, b, block, by_score))
-                outcomes[ModelFacts.of(name, saved, oov)] = {
+                if isinstance(saved, CausalLM):
+                    saved.finish(text.name, notices)
+                outcomes[facts] = {
                     score: np.concatenate([outcomes_of(by_score[score]) for by_score in own])
                     for score in SCORES
                 }
@@ -263,6 +283,10 @@ class EvaluationText:
         unknown.warn(label, saved.about, notices, source=self.name, text="text")
         return renumber(self.corpus, self.words, saved.vocabulary), unknown.share
 
+    def sentences(self) -> Iterator[str]:
+        """All sentences in order, as texts."""
+        return map(self.sentence, range(self.corpus.n_sentences))
+
     def sentence(self, s: int) -> str:
         """Sentence s, as text."""
         begin, end = self.corpus.sentences[s : s + 2].tolist()
@@ -285,6 +309,7 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
 
     from lm.comparisons import distinct_orders, log_probs_of_orders
     from rerank.report.language_models import CoherenceReport, ModelFacts, PermutedDocument
+    from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.models import broken_models, open_model, refuse
 
     given, permutations, seed = options.given, options.permutations, options.seed
@@ -292,6 +317,8 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
     with options.messages.warnings() as notices:
         opened = given.opened(options.machine, open_model)
         for _, folder, saved in opened:
+            if isinstance(saved, CausalLM):
+                continue
             if not saved.model.causal:
                 raise UsageError(
                     f"{folder}: the model is given the next sentence, and its scores add up to no "
@@ -313,17 +340,38 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
             )
         outcomes = {}
         for name, folder, saved in opened:
-            corpus, oov = text.encoded(saved, name, notices)
-            log_probs = log_probs_of_orders(saved, corpus, orders)
+            if isinstance(saved, CausalLM):
+                announce_choice(saved, text.sentences(), options.messages)
+                facts = ModelFacts.of_causal(name, saved)
+                log_probs = _causal_log_probs(saved, text, orders)
+            else:
+                corpus, oov = text.encoded(saved, name, notices)
+                facts = ModelFacts.of(name, saved, oov)
+                log_probs = log_probs_of_orders(saved, corpus, orders)
             found = progress(log_probs, label=name, unit="documents", total=len(orders))
             with broken_models(folder):
-                outcomes[ModelFacts.of(name, saved, oov)] = [
-                    (own[0] > own[1:]) + 0.5 * (own[0] == own[1:]) for own in found
-                ]
+                outcomes[facts] = [(own[0] > own[1:]) + 0.5 * (own[0] == own[1:]) for own in found]
+            if isinstance(saved, CausalLM):
+                saved.finish(text.name, notices)
         paired = [PermutedDocument(d, own.shape[1], len(own)) for d, own in orders.items()]
         return CoherenceReport.of(
             outcomes, paired, left_out=n - len(paired), permutations=permutations, seed=seed
         )
+
+
+def _causal_log_probs(
+    model: CausalLM, text: EvaluationText, orders: Mapping[int, NDArray[np.int64]]
+) -> Iterator[NDArray[np.float64]]:
+    """Log p (1 + P,) of documents as they are, and with their sentences in P other orders."""
+    import numpy as np
+
+    for d, own in orders.items():
+        first = int(text.corpus.documents[d])
+        sentences = [text.sentence(first + s).encode() for s in range(own.shape[1])]
+        texts = [sentences, *([sentences[s] for s in order] for order in own.tolist())]
+        if model.order == 0:  # all alike, whatever rounding says
+            texts = texts[:1] * len(texts)
+        yield np.array([model.log_probs(one)[0].sum() for one in texts])
 
 
 # Passages, and blocks of them whose last sentences are candidates of each other
@@ -395,13 +443,18 @@ def _dealt(passages: Block, size: int) -> list[Block]:
 CANDIDATES = {"separate": separate, "consecutive": consecutive, "same-topic": of_one_topic}
 
 
-def _check_topics(opened: Sequence[tuple[str, Path, SavedModel]], settings: Blocks) -> None:
+def _check_topics(
+    opened: Sequence[tuple[str, Path, SavedModel | CausalLM]], settings: Blocks
+) -> None:
     """UsageError for models that need what this command does not read, or for topics amiss."""
     from rerank.formats.translations import check_files
+    from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.models import refuse
 
     needed: dict[str, str] = {}
     for _, folder, saved in opened:
+        if isinstance(saved, CausalLM):
+            continue
         if {*saved.side} == {*saved.model.context.side_information} == {"topics"}:
             needed.setdefault("topics", str(folder))
         else:
@@ -458,7 +511,6 @@ def _matrices(
 
     from lm.comparisons import scores_in_contexts, scores_of_followers
     from lm.scoring import ScoringEngine
-    from rerank.metrics.accuracy import SCORES
 
     corpus = saved.in_reading_order(corpus)
 
@@ -476,8 +528,30 @@ def _matrices(
             contexts = [tuple(map(sentence, range(own.first, own.last))) for own in block]
             candidates = [sentence(own.last) for own in block]
             (found,) = scores_in_contexts(engine, [candidates], [[*contexts, ()]])
-        log_probs = found.astype(np.float64)
-        yield {name: score(log_probs[:-1], log_probs[-1]) for name, score in SCORES.items()}
+        yield _by_score(found.astype(np.float64))
+
+
+def _causal_matrices(
+    model: CausalLM, text: EvaluationText, blocks: Sequence[Block]
+) -> Iterator[dict[str, Array]]:
+    """Score matrices (k, k) of each block under a model of Hugging Face, by name of score."""
+    import numpy as np
+
+    def sentences(first: int, last: int) -> tuple[bytes, ...]:
+        return tuple(text.sentence(s).encode() for s in range(first, last))
+
+    for block in blocks:
+        contexts = [*(sentences(own.first, own.last) for own in block), ()]
+        candidates = [sentences(own.last, own.last + 1)[0] for own in block]
+        scores = model.scores_after((context, candidates) for context in contexts)
+        yield _by_score(np.stack([*scores]))
+
+
+def _by_score(log_probs: NDArray[np.float64]) -> dict[str, Array]:
+    """Score matrices (k, k), by name of score, of scores (k + 1, k), the last without context."""
+    from rerank.metrics.accuracy import SCORES
+
+    return {name: score(log_probs[:-1], log_probs[-1]) for name, score in SCORES.items()}
 
 
 def _wrong(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rerank.commands.run import (
-    LM_HELP,
+    LM_OR_HF_HELP,
     Machine,
     Messages,
     form_option,
     parting_option,
     print_result,
+    progress,
     side_files,
 )
 from rerank.commands.texts import (
@@ -30,6 +33,7 @@ from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
+from rerank.scorers.models import HUGGING_FACE
 from rerank.table import Column, Table
 from rerank.torchrun import number_of_processes, others_alive, process_number, sharing_documents
 from rerank.values import FILE, FOLDER, PART
@@ -46,6 +50,7 @@ _COLUMNS = {  # of the tables for people, of those figures that a model has
     "document": Column("document", ","),
     "tag": Column("tag"),
     "sentences": Column("sentences", ","),
+    "words": Column("words", ","),
     "tokens": Column("words", ","),
     "oov": Column("OOV", ","),
     "nats_per_token": Column("nats per token", ",.4f"),
@@ -64,7 +69,7 @@ class PerplexityOptions:
     """Options of `rerank perplexity`."""
 
     text: str = argument("TEXT", type=FILE)
-    lm: Path | None = option(LM_HELP, type=FOLDER, default=None, metavar="DIR")
+    lm: Path | None = option(f"{LM_OR_HF_HELP}.", type=FOLDER, default=None, metavar="DIR")
     ngram: str | None = option(
         "In place of --lm: n-gram language model in ARPA format, made by train-ngram, lmplz or "
         "SRILM, for example --ngram model.arpa.gz.",
@@ -102,14 +107,17 @@ class PerplexityOptions:
 
     def check(self) -> None:
         """UsageError for no model, an option that an n-gram model does not have, or two tables."""
+        of_ours = {
+            **self.side.values(),
+            "across-documents": self.across_documents,
+            "document-cache": self.document_cache,
+            "duplicate-last-word": self.duplicate_last_word,
+            "tags": self.tags,
+        }
         if self.ngram is not None:
             others = {
                 "lm": self.lm,
-                **self.side.values(),
-                "across-documents": self.across_documents,
-                "document-cache": self.document_cache,
-                "duplicate-last-word": self.duplicate_last_word,
-                "tags": self.tags,
+                **of_ours,
                 "device": self.machine.device != "auto",
                 "threads": self.machine.threads,
             }
@@ -117,6 +125,9 @@ class PerplexityOptions:
                 raise UsageError(
                     f"--{name}: not for the n-gram model of --ngram; leave one of them out"
                 )
+        elif str(self.lm).startswith(HUGGING_FACE):
+            for name in (name for name, value in of_ours.items() if value not in (None, False)):
+                raise UsageError(f"--{name}: not for {self.lm}, of Hugging Face; leave it out")
         elif self.lm is None:
             raise UsageError("expected --lm DIR or --ngram FILE, found neither; give one of them")
         if self.form == "tsv" and self.tags and self.per_document:
@@ -134,11 +145,15 @@ def perplexity(options: PerplexityOptions) -> None:
     """
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
-        measure = _of_ngrams if options.lm is None else _of_model
-        found = measure(options, notices)
+        result: PerplexityReport | CausalPerplexity
+        if str(options.lm).startswith(HUGGING_FACE):
+            result = _of_causal(options, notices)
+        else:
+            measure = _of_ngrams if options.lm is None else _of_model
+            given, twice = tuple(options.side.values()), options.duplicate_last_word
+            result = PerplexityReport(measure(options, notices), twice, given)
     if process_number() == 0:
-        given = tuple(options.side.values())
-        print_result(PerplexityReport(found, options.duplicate_last_word, given), options.form)
+        print_result(result, options.form)
 
 
 COMMAND = Command("perplexity", PerplexityOptions, perplexity)
@@ -239,10 +254,64 @@ class PerplexityReport:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class CausalPerplexity:
+    """Perplexity of a text under a model of Hugging Face, with that of its documents if asked for.
+
+    tokens: of the model, those of newlines included; ends: whether newlines end sentences.
+    """
+
+    sentences: int
+    words: int
+    tokens: int
+    nats: float
+    ends: bool
+    documents: tuple[CausalPerplexity, ...] = ()
+
+    def figures(self) -> dict[str, Any]:
+        """The figures by name; those per word count newlines as `</s>`, as of other models."""
+        per_word = self.nats / max(1, self.words + self.sentences * self.ends)
+        return {
+            "sentences": self.sentences,
+            "words": self.words,
+            "tokens": self.tokens,
+            "nats": self.nats,
+            "nats_per_token": self.nats / max(1, self.tokens),
+            "perplexity": math.exp(self.nats / max(1, self.tokens)),
+            "perplexity_per_word": math.exp(per_word),
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values; `document` counts from 0."""
+        found: dict[str, object] = {"schema": 1, **self.figures()}
+        return found | ({"documents": self._rows()} if self.documents else {})
+
+    def table(self) -> Table:
+        """A row for each document, or one for the text; all digits."""
+        return Table.of(self._rows() or [self.figures()])
+
+    def to_text(self) -> str:
+        """One line for the text, after a table of the documents."""
+        own = self.figures()
+        ends = f" and {self.sentences:,} ends of sentences" * self.ends
+        text = (
+            f"perplexity {own['perplexity']:.2f} of {self.tokens:,} tokens, "
+            f"{own['nats_per_token']:.4f} nats each; {own['perplexity_per_word']:.2f} of "
+            f"{self.words:,} words{ends}, to compare with models of words\n"
+        )
+        rows = self._rows()
+        return f"{_for_people(rows).to_text()}\n\n{text}" if rows else text
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [{"document": d, **one.figures()} for d, one in enumerate(self.documents)]
+
+
 def _for_people(rows: Sequence[Mapping[str, object]]) -> Table:
     """The table of the figures that people need."""
     names = [name for name in _COLUMNS if name in rows[0]]
     columns = [_COLUMNS[name] for name in names]
+    if "words" in names:  # beside tokens of another kind
+        columns[names.index("tokens")] = Column("tokens", ",")
     return Table(columns, [[row[name] for name in names] for row in rows])
 
 
@@ -301,6 +370,39 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     read = (*files.all, *([] if options.tags is None else [options.tags]))
     with broken_models(lm), _share(read) as share:
         return measure(model, corpus, per_document=options.per_document, tags=tags, share=share)
+
+
+def _of_causal(options: PerplexityOptions, notices: Notices) -> CausalPerplexity:
+    """The figures of the text under a model of Hugging Face."""
+    from lm.evaluation import MOST_NATS
+    from rerank.commands.lm_eval_documents import EvaluationText, announce_choice
+    from rerank.scorers.models import open_for_texts
+
+    model = open_for_texts(Path(options.lm or ""), options.machine.device, options.machine.threads)
+    if model is None:
+        raise UsageError(f"--lm {options.lm}: expected hf:DIR")
+    text = EvaluationText.read(options.text, options.documents, notices)
+    announce_choice(model, text.sentences(), options.messages)
+    spans = [*pairwise(text.corpus.documents.tolist())]
+    documents = []
+    for begin, end in progress(spans, label=str(options.lm), unit="documents", total=len(spans)):
+        log_probs, tokens = model.log_probs([text.sentence(s).encode() for s in range(begin, end)])
+        words = int(text.corpus.sentences[end] - text.corpus.sentences[begin])
+        nats, ends = -float(log_probs.sum()), model.window.join == "newline"
+        if not nats < MOST_NATS * max(1, words):  # NaN is not
+            raise RerankError(
+                f"{options.lm}: the model returned NaN or has no probability left for the text"
+            )
+        documents.append(CausalPerplexity(end - begin, words, tokens, nats, ends))
+    model.finish(text.name, notices)
+    return CausalPerplexity(
+        text.corpus.n_sentences,
+        len(text.corpus.tokens),
+        sum(one.tokens for one in documents),
+        sum(one.nats for one in documents),
+        model.window.join == "newline",
+        tuple(documents) if options.per_document else (),
+    )
 
 
 @contextmanager

@@ -39,6 +39,9 @@ REFERENCE_HELP = (
     "sacrebleu:wmt23/ru-en, from the cache of sacrebleu; repeatable."
 )
 LM_HELP = "Language model made by train-lm."
+LM_OR_HF_HELP = (
+    "Language model made by train-lm, or hf:DIR[,KEY=VALUE...] of Hugging Face as of rerank score"
+)
 CACHE_HELP = (
     "Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache folder]."
 )

@@ -23,6 +23,7 @@ from rerank.text import printable
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
+    from rerank.scorers.causal_lm import CausalLM
 
 CONDITIONS = ("context", "null", "other")
 _SCORES = {"normalised": "eq. 4", "log_p": "log p", "pmi": "log p − log p(s)"}
@@ -75,6 +76,11 @@ class ModelFacts:
         """The facts of an opened model, of a text with this share of OOV words."""
         model = saved.model
         return cls(lm, saved.digest, model.order, oov, model.head.normalised)
+
+    @classmethod
+    def of_causal(cls, lm: str, model: CausalLM) -> ModelFacts:
+        """The facts of a model of Hugging Face, to whose tokens no word is unknown."""
+        return cls(lm, model.digest[:16], model.order, 0.0)
 
     def to_dict(self, *names: str) -> dict[str, Any]:
         """Name, digest and order, and further facts, as JSON values."""

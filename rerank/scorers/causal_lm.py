@@ -45,10 +45,12 @@ from rerank.scorers.language_model import ModelSource
 from rerank.scorers.models import Window
 
 ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
+TOGETHER = 32  # items scored at once
+Texts: TypeAlias = Sequence[bytes]
 Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
 NO_TOKEN = "none"  # in place of a token that texts begin with
 BEGINS, LINES = 6, 12  # tokens and first candidates by which texts' first token is chosen
-CLEARLY = 0.9  # share of the perplexity that another token must save
+CLEARLY = 0.7  # share of its perplexity that is left after another token, if that is chosen
 _REMEMBERED = 1 << 12  # contexts of a document
 
 
@@ -360,21 +362,24 @@ class CausalLM(ModelSource[CausalEngine]):
         Another one than the tokenizer's own if the first candidates of the first sentences are
         clearly less perplexing after it: for models of chats that is the mark of a turn.
         """
-        begins, self._begins = self._begins, ()
-        if len(begins) < 2:
-            return ""
-        end = "\n" * (self.window.join == "newline")
-        firsts = (
-            one + end
+        return self.choose_by(
+            one
             for kbest in lists
             for t in np.flatnonzero(kbest.counts).tolist()
             for one in self._read_by_people(kbest.texts[kbest.rows(t)[0]] + b"\n")
         )
-        encoded = (tokens for one in firsts for tokens in self.model.encode([one]))
-        texts = [*islice((one for one in encoded if 0 < len(one) < self.model.positions), LINES)]
-        if not texts:
+
+    def choose_by(self, texts: Iterable[str]) -> str:
+        """As `choose`, by the first of these sentences."""
+        begins, self._begins = self._begins, ()
+        if len(begins) < 2:
             return ""
-        found = self._engine.perplexities(begins, texts)
+        end = "\n" * (self.window.join == "newline")
+        encoded = (tokens for one in texts for tokens in self.model.encode([one + end]))
+        firsts = [*islice((one for one in encoded if 0 < len(one) < self.model.positions), LINES)]
+        if not firsts:
+            return ""
+        found = self._engine.perplexities(begins, firsts)
         self._engine.counts = EngineCounts()
         best = int(np.argmin(found))
         if not found[best] < CLEARLY * found[0]:
@@ -383,8 +388,8 @@ class CausalLM(ModelSource[CausalEngine]):
         names = [name_of(self.model, token) for token in begins]
         others = [f"{found[n]:.1f} after {name}" for n, name in enumerate(names) if n != best]
         return (
-            f"{self.label}: texts begin with {names[best]}, perplexity of the first {len(texts)} "
-            f"candidates {found[best]:.1f} ({', '.join(others)}); begin=TOKEN behind the folder "
+            f"{self.label}: texts begin with {names[best]}, perplexity of the first {len(firsts)} "
+            f"sentences {found[best]:.1f} ({', '.join(others)}); begin=TOKEN behind the folder "
             "chooses another"
         )
 
@@ -461,6 +466,38 @@ class CausalLM(ModelSource[CausalEngine]):
         scores = iter([of_list for of_list, _ in answers])
         for problem in problems:
             yield {"scores": flat([*islice(scores, len(problem.lengths))])}
+
+    # Texts that are no lists
+
+    def scores_after(self, items: Iterable[tuple[Texts, Texts]]) -> Iterator[Sums]:
+        """Scores (K,) of each item's K variants of a sentence after the sentences before it."""
+        iterator = iter(items)
+        while batch := [*islice(iterator, TOGETHER)]:
+            requests = []
+            for before, variants in batch:
+                problem = self._of_texts([*([one] for one in before), variants])
+                t = len(before)
+                requests.append((problem, [problem._recent((0,) * t)], t))
+            for scores, _ in CausalProblem.extend_together(requests):
+                yield scores[0].astype(np.float64)
+
+    def log_probs(self, document: Texts) -> tuple[Sums, int]:
+        """Log p (S,) of each sentence of a document after those before; how many tokens it is of.
+
+        The first token of a text that begins with none is not predicted.
+        """
+        problem = self._of_texts([[one] for one in document])
+        requests = [(problem, [problem._recent((0,) * t)], t) for t in range(len(document))]
+        tokens = self._engine.counts.tokens
+        answers = CausalProblem.extend_together(requests)
+        found = np.array([float(scores[0, 0]) for scores, _ in answers])
+        bare = len(document) > 0 and self.model.begin == NOTHING
+        return found, self._engine.counts.tokens - tokens - bare
+
+    def _of_texts(self, lists: Sequence[Texts]) -> CausalProblem:
+        """The problem of lists of texts, each of which has one."""
+        text = b"".join(one + b"\n" for own in lists for one in own)
+        return self._problem("text", ListTexts(text, np.array([*map(len, lists)], np.int64)), None)
 
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of contexts longer than the model's positions."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lm.backend import Backend
     from lm.checkpoint import SavedModel
     from rerank.files.cache import Cache
+    from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.features import FeatureSource
 
 HUGGING_FACE = "hf:"  # before the folder of a causal language model
@@ -176,7 +177,8 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
     except click.BadParameter as fault:
         raise click.BadParameter(f"{name}={text}: {fault.message}") from None
     window = {key: found.pop(key) for key in WINDOW_KEYS if key in found}
-    told = "".join(f",{key}={given[key]}" for key in given if key in window)
+    # the name of a token may have a slash, and weights files have it beside the folder
+    told = "".join(f",{key}={given[key]}" for key in given if key in window and key != "begin")
     value = FOLDER.convert(f"{rest}{told}", None, None)
     return LanguageModelOption(
         name, Path(folder), value, **found, window=Window(**window) if causal else None
@@ -286,7 +288,7 @@ def _open_causal(
     new_backend: Callable[[], Backend],
     cache: Cache | None,
     threads: int | None,
-) -> FeatureSource:
+) -> CausalLM:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
     from lm.causal_folder import CausalFolderError, open_causal_model
     from lm.model import n_parameters
@@ -303,6 +305,20 @@ def _open_causal(
     except ValueError as fault:
         raise InputError(f"{model.folder}: {fault}") from None
     return scorer
+
+
+def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM | None:
+    """The model of `hf:DIR[,KEY=VALUE…]`, to score texts with; None for another folder."""
+    from lm.backend import Backend
+
+    if not str(folder).startswith(HUGGING_FACE):
+        return None
+    model = LanguageModelOption.of("lm", folder)
+    if model.window is None or model.pmi:
+        raise UsageError(f"--lm {folder}: pmi is for lists of candidates; leave it out")
+    backend = partial(Backend, choose_device(device, threads))
+    named = replace(model, name=str(model.folder))
+    return _open_causal(named, model.window, backend, None, threads)
 
 
 def open_scorer(name: str, entry: str, cache: Cache | None) -> FeatureSource:
@@ -390,7 +406,7 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
     if str(folder).startswith(HUGGING_FACE):
         raise UsageError(
             f"--lm {folder}: this command takes models made by train-lm; Hugging Face models are "
-            "scorers of decode, score, tune-mert and the others that read k-best lists"
+            "for perplexity, lm-eval, and the commands that read k-best lists"
         )
     if not folder.exists() or _is_transformers(folder):
         found = "a Hugging Face model" if folder.exists() else "none"

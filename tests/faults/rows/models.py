@@ -95,7 +95,10 @@ HF = f"{SCORE} --lm g=hf:"
 COMMANDS += table(
     f"""
 62-hf-with-document-cache | {HF}gpt,document-cache=0.5 | tokens are not words; give --scorer NAME=document-cache beside it
-62-hf-for-perplexity | perplexity hyp.txt --lm hf:gpt | hf:gpt: this command takes models made by
+62-hf-for-cloze | cloze --lm hf:gpt hyp.txt | hf:gpt: this command takes models made by
+62-hf-tags-for-perplexity | perplexity hyp.txt --lm hf:gpt --tags hyp.txt | --tags: not for hf:gpt, of Hugging Face; leave it
+62-hf-pmi-of-a-text | lm-eval coherence hyp.txt --lm hf:gpt,pmi=yes | pmi is for lists of candidates; leave it out
+62-hf-long | {HF}gpt,long=cut | found long=cut
 62-hf-no-folder | {HF},sentences=2 | expected hf:DIR
 62-hf-negative | {HF}gpt,sentences=-1 | found sentences=-1
 62-hf-tokens | {HF}gpt,tokens=99999999 | found tokens=99999999
@@ -106,7 +109,15 @@ COMMANDS += table(
 """,
     {},
 )
-COMMANDS += table(f"62-hf-missing | {HF}none | none: .* written by save_pretrained, found none", {}, 3)
+NO_FOLDER = ".* written by save_pretrained, found none"
+COMMANDS += table(
+    f"""
+62-hf-missing | {HF}none | none: {NO_FOLDER}
+62-hf-missing-for-perplexity | perplexity hyp.txt --lm hf:none | none: {NO_FOLDER}
+""",
+    {},
+    3,
+)
 OF_HF, NO_HF = ({"lm/config.json": '{"model_type": "gpt2"}'}, "a Hugging Face model; .* --lm NAME=hf:DIR$")
 COMMANDS += [
     Fault("62-of-hugging-face", S, NO_HF, OF_HF, 3, {"lm": PLAIN}),
