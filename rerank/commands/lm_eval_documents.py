@@ -29,6 +29,7 @@ from rerank.commands.run import (
 )
 from rerank.errors import InputError, UsageError
 from rerank.options import argument, option, part, record
+from rerank.scorers.models import HUGGING_FACE
 from rerank.values import FILE, FOLDER, Pair, Whole
 
 if TYPE_CHECKING:
@@ -69,7 +70,12 @@ class ModelsAndText:
         """
         from rerank.scorers.models import open_for_texts
 
-        named = [(str(path) if name == _UNNAMED else name, path) for name, path in self.lms]
+        # keys behind a folder without a name have the first =
+        whole = [
+            (_UNNAMED, Path(f"{name}={path}")) if name.startswith(HUGGING_FACE) else (name, path)
+            for name, path in self.lms
+        ]
+        named = [(str(path) if name == _UNNAMED else name, path) for name, path in whole]
         for name, n in Counter(name for name, _ in named).items():
             if n > 1:
                 raise UsageError(f"--lm {name}: given {n} times; give each model a name of its own")

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from support.definitions import Texts, definition
 from support.ngrams import GOLDEN, golden, scores
 from support.world import World
 
+from lm.causal_folder import open_causal_model
 from lm.vocabulary import UNKNOWN
 
 LISTS = {  # a sentence of document x has no candidates
@@ -412,6 +413,93 @@ def test_weights_are_tuned_with_models_that_the_weights_file_names(
             assert models["lm"]["folder"] == f"hf:gpt{source.window}"
     assert len({own["digest"] for own in models.values()}) == len(sources)
     world.ok(f"decode {lists} --weights tuned.json --out out")
+
+
+def test_commands_on_texts_score_with_causal_models_as_those_on_lists(world: World) -> None:
+    log_p = causal.definition(causal.save(world.folder / "gpt"), Hf())
+    documents = [["the lamp is lit", "it reads"], ["she", "no sea", "it"]]
+
+    def log_ps(before: list[str], variants: list[str]) -> list[float]:
+        texts = [(*before, one) for one in variants]
+        return [log_p([[one] for one in own], own, len(before)) for own in texts]
+
+    def of(text: tuple[str, ...]) -> float:
+        return sum(log_ps([*text[:t]], [text[t]])[0] for t in range(len(text)))
+
+    world.write("text", [*documents[0], "", *documents[1]])
+    found = world.ok("perplexity --lm hf:gpt text --per-document --format json").json
+    nats = [-of((*own,)) for own in documents]
+    assert [own["nats"] for own in found["documents"]] == pytest.approx(nats, abs=1e-3)
+    assert found["perplexity"] == pytest.approx(math.exp(sum(nats) / found["tokens"]), rel=1e-4)
+    found = world.ok("lm-eval coherence --lm g=hf:gpt text --format json").json["models"][0]
+    right = [
+        sum(of((*own,)) > of(other) for other in {*permutations(own)} - {(*own,)})
+        for own in documents
+    ]
+    assert found["right"] == right
+    items = [(own[:-1], [own[-1], "he is old", "no"]) for own in documents]
+    lines = [{"context": c, "right": v[0], "wrong": v[1:]} for c, v in items]
+    world.write("items", [json.dumps(line) for line in lines])
+    found = world.ok("lm-eval contrastive --lm hf:gpt items --format json").json["models"][0]
+    for name, given in (("context", True), ("null", False), ("other", True)):
+        contexts = [before if given else [] for before, _ in items]
+        contexts = contexts[::-1] if name == "other" else contexts
+        both = [log_ps(c, v) for c, (_, v) in zip(contexts, items, strict=True)]
+        share = sum(own[0] > max(own[1:]) for own in both) / 2
+        assert found["groups"][0]["accuracies"][name]["accuracy"] == share
+    command = "lm-eval next-sentence --lm g=hf:gpt,sentences=1 --block 2 --context 1 text"
+    found = world.ok(f"{command} --format json").json["models"][0]
+    rows = [log_ps(own[:1], [other[1] for other in documents]) for own in documents]
+    assert found["accuracies"]["log_p"]["accuracy"] == sum(
+        max(own) == own[n] for n, own in enumerate(rows)
+    ) / len(rows)
+
+
+def test_the_token_that_texts_begin_with_is_chosen_once_and_kept_with_the_weights(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rerank.scorers.causal_lm.CLEARLY", 1.0)
+    folder = causal.save(world.folder / "gpt", more=("<a>", "<b>", "<c>"))
+    options, _ = written(world, DEEP, [])
+    world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
+    world.weights("w.json", {"LM0": 0.25, "lm": 1.0})
+    lists = f"--kbest dev.kbest --docs dev.docs {options} --lm lm=hf:gpt"
+    said = world.ok(f"tune-mert {lists} --ref dev.ref --start w.json --out tuned.json").err
+    model = open_causal_model(folder)
+    firsts = [own[0] for found in DEEP.values() for own in found if own][:12]
+    encoded = [one for one in model.encode([f"{one}\n" for one in firsts]) if one]
+    sums = {
+        name: sum(causal.obvious(model, [token], one) for one in encoded)
+        for name, token in model.tokenizer.get_added_vocab().items()
+    }
+    best = max(sums, key=lambda name: sums[name])
+    assert best != "<|endoftext|>"
+    assert f"lm: texts begin with {best}, perplexity of the first" in said
+    assert world.json("tuned.json")["provenance"]["models"]["lm"]["begin"] == best
+    decoded = [
+        (world.ok(f"decode {lists}{key} --weights tuned.json --kbest-out k").err, world.lines("k"))
+        for key in ("", f",begin={best}", ",begin=none")
+    ]
+    assert decoded[0][1] == decoded[1][1] != decoded[2][1]
+    assert "texts begin" not in decoded[0][0]
+
+
+def test_candidates_beyond_the_positions_are_named_or_scored_by_parts(world: World) -> None:
+    folder = causal.save(world.folder / "gpt", "llama", positions=16)
+    long = "it gives light by night and no sea is old"
+    world.write("l", [f"0 ||| {text} ||| A= -1 ||| -1" for text in ("no", long)])
+    command = "score --kbest l --no-docs one --lm g=hf:gpt"
+    refused = world.run(command)
+    assert refused.exit == 3
+    assert "l:2: expected candidates of at most 16 tokens" in refused.err
+    assert ",long=window behind the folder" in refused.err
+    scored = world.ok(f"{command},long=window").out.splitlines()
+    model = open_causal_model(folder)
+    short, tokens = model.encode(["no\n", f"{long}\n"])
+    parts = [([0], tokens[:16])]
+    parts += [(tokens[n - 8 : n], tokens[n : n + 8]) for n in range(16, len(tokens), 8)]
+    truth = [causal.obvious(model, [0], short), sum(causal.obvious(model, *own) for own in parts)]
+    assert [features(line)["g"] for line in scored] == pytest.approx(truth, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "rnnslm"])

@@ -56,13 +56,14 @@ def model(kind: str, vocabulary: int, positions: int = 64) -> Any:
     return transformers.MambaForCausalLM(transformers.MambaConfig(**common, **shape))
 
 
-def save(folder: Path, kind: str = "gpt2", positions: int = 64) -> Path:
-    """The folder of a new model and its tokenizer."""
+def save(folder: Path, kind: str = "gpt2", positions: int = 64, more: Sequence[str] = ()) -> Path:
+    """The folder of a new model and its tokenizer, which may have more special tokens."""
     pytest.importorskip("transformers")
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     words = tokenizer()
+    words.add_special_tokens({"additional_special_tokens": list(more)} if more else {})
     model(kind, len(words), positions).save_pretrained(folder)
     words.save_pretrained(folder)
     return folder

@@ -95,7 +95,7 @@ HF = f"{SCORE} --lm g=hf:"
 COMMANDS += table(
     f"""
 62-hf-with-document-cache | {HF}gpt,document-cache=0.5 | tokens are not words; give --scorer NAME=document-cache beside it
-62-hf-for-cloze | cloze --lm hf:gpt hyp.txt | hf:gpt: this command takes models made by
+62-hf-for-sample | sample --lm hf:gpt | hf:gpt: this command takes models made by
 62-hf-tags-for-perplexity | perplexity hyp.txt --lm hf:gpt --tags hyp.txt | --tags: not for hf:gpt, of Hugging Face; leave it
 62-hf-pmi-of-a-text | lm-eval coherence hyp.txt --lm hf:gpt,pmi=yes | pmi is for lists of candidates; leave it out
 62-hf-long | {HF}gpt,long=cut | found long=cut
