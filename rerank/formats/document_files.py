@@ -34,6 +34,7 @@ _HEAD_LINES = 2000  # from which a format is recognised
 _HEAD_BYTES = 1 << 20
 MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
 PREFIX = "sacrebleu:"
+DOCUMENT_KEYS = ("document", "doc_id", "docid", "doc", "document_id")
 TEXT_KEYS: dict[Role | None, tuple[str, ...]] = {  # of texts in JSON and tables
     "source": ("source", "src", "src_text", "source_text"),
     "reference": ("reference", "ref", "target", "tgt", "ref_text", "tgt_text"),
@@ -265,7 +266,9 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     joined = ' | gsub("\\n+"; " ")' if role and any(b"\\n" in line for line in lines) else ""
     path = shlex.quote(f"{each}{chosen}{joined}" or ".")
     command = f"`jq -r {path} {file} > {file}.txt` writes one text a line"
-    if role is not None:
+    if each and isinstance(first, dict) and not first.keys().isdisjoint(DOCUMENT_KEYS):
+        command = f"`jq -c '.[]' {file} > {file}.jsonl` writes an object a line"
+    elif role is not None:
         command += (
             ", and JSON lines are read that have the key document, its id, beside source, "
             "reference, references or hypothesis"

@@ -66,7 +66,10 @@ class Docids(DocumentIds):
     """Lines of document ids."""
 
     name = "docids"
-    description = "A document id per sentence; --docs-field N if it is a field of the line."
+    description = (
+        "A document id per sentence, also as of OPUS or mt-metrics-eval; --docs-field N if it is "
+        "another field of the line."
+    )
     example = b"talk-1\ntalk-1\ntalk-2\n"
     takes_field = True
 

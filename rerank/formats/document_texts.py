@@ -56,7 +56,7 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError
-from rerank.formats.document_files import MAX_BYTES, TEXT_KEYS
+from rerank.formats.document_files import DOCUMENT_KEYS, MAX_BYTES, TEXT_KEYS
 from rerank.formats.json_objects import encoded, first_key, read_json, text_of
 from rerank.formats.tokens import Place, chunks, similar
 from rerank.notices import Notices
@@ -85,7 +85,6 @@ _SGML = re.compile(
     re.IGNORECASE,
 )
 _NO_TRANSLATION = b"NO BEST TRANSLATION"
-_KEYS = ("document", "doc_id", "docid", "doc", "document_id")
 _SEGMENT = ("segment_id", "seg_id", "segid", "segment", "seg", "sentence_id", "sent_id")
 _REFERENCES = ("references", "refs")
 _BY_NAME = ("tgt_text", "hypotheses", "systems")  # of references and systems
@@ -98,7 +97,7 @@ _PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
 _MARK = re.compile("</?p>|<br ?/?>")
 _JOIN = (
     'join the paragraphs of each document in all files with `jq -c \'walk(if type == "string" '
-    'then gsub("(\\\\s|</?p>)+"; " ") else . end)\'`'
+    'then gsub("(\\\\s|</?p>)+"; " ") else . end)\' FILE > NEW`'
 )
 
 
@@ -344,7 +343,10 @@ class DocumentJson:
     """JSON lines with a document key."""
 
     name = "jsonl"
-    description = "A JSON object per sentence with the key document; --docs-field for another key."
+    description = (
+        "A JSON object per sentence, or per document of paragraphs (WMT24++ to WMT26), with the "
+        "key document; --docs-field for another key."
+    )
     example = b'{"document": "d1", "reference": "the lamp is lit ."}\n'
     has_texts = True
     takes_field = True
@@ -356,7 +358,7 @@ class DocumentJson:
             found = read_json(first) if first.lstrip().startswith(b"{") else {}
         except (ValueError, RecursionError):
             return False
-        return first_key(found, _KEYS) is not None
+        return first_key(found, DOCUMENT_KEYS) is not None
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
@@ -489,7 +491,7 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
 
 def _id(found: dict[str, Any], field: str | None) -> bytes:
     """The document id of an object."""
-    keys = _KEYS if field is None else (field,)
+    keys = DOCUMENT_KEYS if field is None else (field,)
     key = first_key(found, keys)
     if key is None:
         raise InputError(
@@ -528,10 +530,11 @@ def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
         for name, text in several.items() if isinstance(several, dict) else ():
             if isinstance(text, dict):
                 text = text.get("ref", text.get("text"))
-            if not isinstance(text, str):
+            if isinstance(text, str):
+                of_reference = key in _REFERENCES or name.lower().startswith("ref")
+                yield "reference" if of_reference else "system", name, text
+            elif key in _REFERENCES and text is not None:
                 raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
-            of_reference = key in _REFERENCES or name.lower().startswith("ref")
-            yield "reference" if of_reference else "system", name, text
 
 
 def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
