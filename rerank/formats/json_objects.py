@@ -33,6 +33,16 @@ class _Fault(ValueError):
     """A fault that JSON itself does not have."""
 
 
+def writable(content: bytes) -> Any:
+    """The value of a JSON text that can be written again, as the plain reader reads it.
+
+    ValueError for NaN and infinities, 1e999 among them, and for half surrogate pairs.
+    """
+    found = json.loads(content)
+    json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+    return found
+
+
 def read_json(content: bytes, plain: Callable[[bytes], Any] = json.loads) -> Any:
     """The value of a JSON text as the plain reader reads it, or its exception. O(bytes)."""
     with suppress(msgspec.MsgspecError, RecursionError):

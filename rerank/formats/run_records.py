@@ -19,13 +19,14 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import read_json
+from rerank.formats.json_objects import read_json, writable
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
     from lm.training.trainer import Report
 
 COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage")
+_SUMMARY_BYTES = 256 << 20
 _HEADER = "\t".join(COLUMNS).encode()
 
 
@@ -78,7 +79,7 @@ def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
     """The lines of a trace, one at a time; InputError, with the file's name, for another line."""
     for number, line in enumerate(read_lines(path, notices), 1):
         try:
-            yield Choice.of(read_json(line))
+            yield Choice.of(read_json(line, writable))
         except (ValueError, KeyError, RecursionError):
             shown = line.decode(errors="replace")
             raise InputError(
@@ -111,9 +112,11 @@ class _Summary(_Figures):
 
 def read_summary(path: str | Path, documents: Collection[str], notices: Notices) -> dict[str, Any]:
     """A summary of these documents; InputError for something else, or for other documents."""
-    content, reason = b"\n".join(read_lines(path, notices)), "found something else"
+    lines = read_lines(path, notices, max_bytes=_SUMMARY_BYTES)
+    content, reason = b"\n".join(lines), "found something else"
     try:
-        found = read_json(content)
+        msgspec.json.decode(content, type=_Summary)  # before other content takes its memory
+        found = read_json(content, writable)
         summary = msgspec.convert(found, _Summary)
         others = [one["id"] for one in summary["documents"] if one["id"] not in documents]
         if not others:

@@ -34,7 +34,8 @@ BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1000, None))
 """Frequencies of content words: least and greatest count."""
 
 _LISTS = Path(__file__).parent / "word_lists"
-_MOST_BYTES = 64 << 20  # of a list, unpacked
+_MOST_BYTES = 64 << 20  # of counts, unpacked
+_LIST_BYTES = 16 << 20
 _ENDS = frozenset('.!?…:"“”„«»')  # a sentence or a quotation may begin behind them
 
 
@@ -126,7 +127,7 @@ def english_classes(
 def read_words(path: str | Path, notices: Notices) -> frozenset[str]:
     """Words of a file, one a line, in lower case; InputError for a line with more, or for none."""
     source, found = display(path), set[str]()
-    for line, content in enumerate(read_lines(path, notices, max_bytes=_MOST_BYTES), 1):
+    for line, content in enumerate(read_lines(path, notices, max_bytes=_LIST_BYTES), 1):
         words = content.decode().split()
         if len(words) > 1:
             raise InputError(
