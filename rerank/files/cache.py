@@ -132,6 +132,11 @@ class Cache:
         self.saved += 1
         return True
 
+    def refuse(self, group: str, name: str) -> None:
+        """Count what `get` found as a damaged shard, whose arrays are not those of the scorer."""
+        self.notices.add(_DAMAGED, source=display(self._path(group, name)))
+        self.hits, self.misses = self.hits - 1, self.misses + 1
+
     def remove(self, group: str, name: str) -> None:
         """Delete the arrays of a name, if there are any."""
         with suppress(OSError):

@@ -150,12 +150,16 @@ class ScorerCache:
     """A cache as one scorer uses it; `group` identifies the scorer. No `cache`: always a miss.
 
     whole: only lists of the same length are a hit, not prefixes of longer ones, whose scores may
-    differ in the last bits.
+    differ in the last bits; order: that of the scores, which from 2 on are by histories; columns:
+    names of further arrays, a number for each candidate; least: a number below all scores.
     """
 
     cache: Cache | None = None
     group: str = ""
     whole: bool = False
+    order: int | None = 0
+    columns: Sequence[str] = ()
+    least: float | None = None
     _prefetched: tuple[ListTexts, ListScores | None] | None = None
 
     def prefetch(self, requested: ListTexts) -> ListScores | None:
@@ -172,13 +176,39 @@ class ScorerCache:
         if self.cache is None:
             return None
         arrays = self.cache.get(self.group, requested.name())
-        if arrays is None or not arrays.keys() >= {"text", "counts"}:
+        if arrays is None:
+            return None
+        if not self._is_sound(arrays):
+            self.cache.refuse(self.group, requested.name())
             return None
         cached = ListTexts(arrays["text"].tobytes(), arrays["counts"], side=requested.side)
         if arrays.get("side", np.zeros(0, np.uint8)).tobytes() != requested.side_digest:
             return None
         hit = requested.equals(cached) if self.whole else requested.is_prefix_of(cached)
         return ListScores(cached, requested, arrays) if hit else None
+
+    def _is_sound(self, arrays: Arrays) -> bool:
+        """Whether arrays, which may be anybody's, have the types and sizes of those of `save`."""
+        kinds = {"text": "u", "counts": "i", "scores": "f", **dict.fromkeys(self.columns, "i")}
+        if self.order not in (0, 1):
+            kinds |= {"history": "u", "size": "i", "sentence": "i"}
+        found = {name: arrays.get(name, np.zeros(())) for name in kinds}
+        if any(found[key].ndim != 1 or found[key].dtype.kind != kinds[key] for key in kinds):
+            return False
+        counts, scores = found["counts"], found["scores"]
+        n, lines = int(counts.sum()), found["text"].tobytes()
+        if not (counts > 0).all() or lines.count(b"\n") != n or not lines.endswith(b"\n"):
+            return n == len(lines) == len(scores) == 0
+        low = self.least is not None and (scores <= self.least).any()
+        if low or not (scores < np.inf).all() or any(len(found[key]) != n for key in self.columns):
+            return False  # NaN, too
+        if self.order in (0, 1):
+            before = np.append(1, counts[:-1]) if self.order else 1
+            return len(scores) == int((counts * before).sum())
+        size, sentence = found["size"], found["sentence"]
+        sizes = len(sentence), len(found["history"]), len(scores)
+        whole = sizes == (len(size), KEY_BYTES * len(size), int(size.sum()))
+        return whole and bool(((sentence >= 0) & (sentence < len(counts)) & (size > 0)).all())
 
     def save(self, texts: ListTexts, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Write arrays of these lists to the cache."""

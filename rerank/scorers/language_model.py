@@ -74,10 +74,12 @@ class ModelSource(FeatureSource, Generic[Engine]):
     given_later: documents are read from the last sentence to the first, and their last sentence has
     the start context; errors: largest error of a sentence's score in nats, by the backend's dtype;
     cached: number of documents whose scores came from the cache; additive: whether one pass serves
-    all candidates of a sentence before, since they only add to the logits.
+    all candidates of a sentence before, since they only add to the logits; cached_columns: numbers
+    of a candidate that are cached beside its scores.
     """
 
     additive = False
+    cached_columns: Sequence[str] = ()
 
     def __init__(
         self,
@@ -120,7 +122,8 @@ class ModelSource(FeatureSource, Generic[Engine]):
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
         """The cache under a digest of what determines scores."""
         group = hashlib.sha256(repr(self._identity(null=null)).encode()).hexdigest()[:32]
-        return ScorerCache(self._cache, group, whole=self._engine.backend.deterministic)
+        whole, order = self._engine.backend.deterministic, 0 if null else self.order
+        return ScorerCache(self._cache, group, whole, order, self.cached_columns, -np.inf)
 
     @cached_property
     def _score_cache(self) -> ScorerCache:
@@ -288,6 +291,8 @@ class LanguageModel(ModelSource[ScoringEngine]):
     document_cache: weight λ of a document cache that the model is interpolated with
     (`lm.document_cache`), which makes the order unbounded; None for the model alone.
     """
+
+    cached_columns = ("unknown", "words")
 
     def __init__(
         self,

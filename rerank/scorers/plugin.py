@@ -75,7 +75,9 @@ class PluginScorer(FeatureSource):
         own = getattr(scorer, "digest", None)
         self.digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
         self.cacheable = own is not None and order in (0, 1)
-        self._cache = ScorerCache(None if own is None else cache, self.digest[:32], whole=True)
+        self._cache = ScorerCache(
+            None if own is None else cache, self.digest[:32], whole=True, order=order
+        )
         self.scored, self.cached, self._trial = 0, 0, False
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:

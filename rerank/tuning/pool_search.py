@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rerank.files.cache import Cache
 
 CONSTANT = "constant feature, whose weight stays as given"
+_BLEU = 9  # statistics that every objective begins with
 _ROWS = 1 << 16  # of an array that are copied at a time
 _PACKAGES = ("tuning", "metrics")  # of rerank, the code that a result depends on
 
@@ -70,10 +71,11 @@ class SavedSearches:
 
     def optimum(
         self,
+        n: int,
         searched: Sequence[object],
         search: Callable[[], Optimum],
     ) -> Optimum:
-        """What `search` returns, or returned in an earlier run.
+        """What `search` for n weights returns, or returned in an earlier run.
 
         searched: everything that the result depends on, as `_add` takes it. The digest is O(bytes).
         """
@@ -89,15 +91,21 @@ class SavedSearches:
             arrays = self._cache.get(_group(), name)
             self._names.add(name)
         if arrays is not None:
-            with suppress(KeyError, ValueError):  # another's arrays: the search is made again
+            with suppress(KeyError, ValueError):
                 kept = Optimum(
                     arrays["weights"].copy(),
                     arrays["statistics"].copy(),
-                    arrays["value"].item(),
-                    arrays["searches"].item(),
+                    float(arrays["value"].item()),
+                    int(arrays["searches"].item()),
                 )
-                self.found += 1
-                return kept
+                numbers = kept.weights, kept.statistics, np.array([kept.value])
+                sized = kept.weights.shape == (n,) and kept.statistics.shape >= (_BLEU,)
+                finite = all(np.isfinite(one).all() for one in numbers)
+                if sized and kept.statistics.ndim == 1 and finite:
+                    self.found += 1
+                    return kept
+            with self._lock:  # anybody's arrays: the search is made again
+                self._cache.refuse(_group(), name)
         made = search()
         arrays = {
             "weights": made.weights,
@@ -236,6 +244,7 @@ class PoolSearch:
         """The best of `result`, or of that of an earlier run; with notices about the pool."""
         self.report(pool, notices)
         return self.saved.optimum(
+            len(start),
             (pool, start, self.plan.searched, self.goal, self.bounds, history),
             lambda: self.result(pool, start, history).best,
         )

@@ -265,6 +265,7 @@ def exact(task: Task) -> Rounds:
     def climb(weights: Floats) -> Optimum:
         full = task.full(weights)
         found = task.saved.optimum(
+            len(full),
             (chains.chains, chains.gaps, full, full_goal, columns, bounds),
             lambda: coordinates(
                 DocumentPoint(

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 from support.forked import start
 from support.runs import (
     DOCUMENTS,
@@ -218,6 +219,25 @@ def test_a_right_digest_over_anything_but_safetensors_is_damage(drawn: World) ->
         shard.write_bytes(payload + digest(shard, payload))
         found, written = outputs(drawn, PLAIN)
         assert (name, DAMAGED in found.err, written) == (name, True, expected)
+
+
+@pytest.mark.parametrize("command", [PLAIN, f"{SCORE}ccdclm"], ids=["1", "any"])
+def test_a_shard_of_other_arrays_than_those_of_its_scorer_is_damage(
+    command: str, drawn: World
+) -> None:
+    _, expected = outputs(drawn, command)
+    shard = shards()[0]
+    arrays = load(shard.read_bytes()[:-32])
+    others = ({}, {"a": np.zeros(3)}, *(
+        {**arrays, name: other}
+        for name, old in arrays.items()
+        for other in (np.append(old, old), old[:0], old * np.nan, old[None])
+    ))  # fmt: skip
+    for other in others:
+        payload = save(other)
+        shard.write_bytes(payload + digest(shard, payload))
+        found, written = outputs(drawn, command)
+        assert (DAMAGED in found.err, written) == (True, expected), other
 
 
 def test_shards_of_another_name_group_or_schema_are_damage(drawn: World) -> None:
