@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from rerank.commands.findings import Findings
 from rerank.commands.lists import KBestFile, Lists
 from rerank.commands.run import progress
+from rerank.commands.systems import VOTES
 from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
@@ -43,6 +45,8 @@ from rerank.scorers.features import UnknownWords
 from rerank.table import Column, Table
 
 _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits
+_SIZES = (1, 2, 4, 8)  # candidates of which the best is chosen
+_AGREEING = 100  # candidates whose agreement is computed, in time that grows with the square
 _NAMED = 5  # unknown words of a model in the summary
 
 
@@ -78,11 +82,48 @@ class KnownWords:
 
 @dataclass(frozen=True, slots=True)
 class BleuScores:
-    """BLEU of the first candidates and of the oracle, 0 to 100, and the metric's signature."""
+    """BLEU of choices from lists, 0 to 100, and the metric's signature.
+
+    oracle: of the best candidates by sentence BLEU; best_of: of those among the first N, by N;
+    agreement: of the candidates with the greatest mean sentence BLEU against the others of the
+    first `_AGREEING`, by their votes if the list has votes; better: sentences whose best candidate
+    is better than the first; tuned: on documents held out from tuning, with its standard error and
+    what the weights are, None if it was not asked for.
+    """
 
     first: float
     oracle: float
     signature: str
+    best_of: Mapping[int, float]
+    agreement: float
+    better: int
+    tuned: TunedBleu | None = None
+
+    def to_text(self, n_sentences: int) -> str:
+        """A table of the choices, which says whether there is anything to win."""
+        scores = {"first candidates": self.first}
+        scores |= {f"best of the first {n}": score for n, score in self.best_of.items()}
+        scores |= {"best of all (oracle)": self.oracle, "choice by agreement": self.agreement}
+        if self.tuned is not None:
+            scores["tuned, on held-out documents"] = self.tuned.bleu
+        rows = [
+            (name, score, None if score is self.first else score - self.first)
+            for name, score in scores.items()
+        ]
+        columns = Column("choice"), Column("BLEU", ".2f"), Column("gain", "+.2f")
+        share = self.better / max(1, n_sentences)
+        notes = [f"another candidate than the first is the best in {share:.0%} of the sentences"]
+        if self.tuned is not None:
+            notes.append(self.tuned.note)
+        return "\n".join([Table(columns, rows).to_text(), "", *notes, ""])
+
+
+@dataclass(frozen=True, slots=True)
+class TunedBleu:
+    """BLEU of documents that are held out from the tuning of their weights, and a note on how."""
+
+    bleu: float
+    note: str
 
 
 class ListSurvey:
@@ -113,14 +154,15 @@ class ListSurvey:
         self._systems = of_systems
         self.name, self.models, self.sparse = name, models, set[str]()
         self.duplicates, self.empty = 0, 0
-        self._references, self._findings, self._tokenize = references, findings, tokenize
+        self._references, self._findings, self.tokenize = references, findings, tokenize
         self._counts: list[NDArray[np.int64]] = []
         self._labels: tuple[Label, ...] = ()
         # (F,) of each document: smallest and largest values, and whether they vary in a list
         self._ranges: list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]] = []
         self._firsts: list[bytes] = []
         self._spelling = Spelling()
-        self._statistics: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._statistics: list[NDArray[np.int64]] = []  # (choices, 9) of each document
+        self._better = 0
 
     def add(self, kbest: KBest) -> None:
         """Add a document's lists."""
@@ -139,15 +181,34 @@ class ListSurvey:
         if not self._references:
             return
         rows = map(kbest.rows, range(len(kbest)))
-        firsts = [kbest.text(own[0]) if own else b"" for own in rows]
-        self._firsts += firsts
+        self._firsts += [kbest.text(own[0]) if own else b"" for own in rows]
         self._spelling.add(kbest.texts.to_list(), map(kbest.line_number, range(kbest.n)))
-        from rerank.metrics.bleu import Bleu, list_extremes
+        self._count_choices(kbest, self._references[kbest.first : kbest.first + len(kbest)])
 
-        metric = Bleu(self._tokenize)
-        targets = self._references[kbest.first : kbest.first + len(kbest)]
-        best = list_extremes([kbest], targets, metric).best
-        self._statistics.append((metric.statistics([[one] for one in firsts], targets), best))
+    def _count_choices(self, kbest: KBest, targets: Sequence[Sequence[bytes]]) -> None:
+        """Statistics of the choices from a document's lists. O(bytes + T K²) time, K ≤ 100."""
+        from rerank.metrics.bleu import Bleu, corpus_bleu
+        from rerank.metrics.consensus import PairwiseBleu
+        from rerank.metrics.ngrams import Texts
+
+        texts = Texts.of_lists(kbest)
+        rows = Bleu(self.tokenize).statistics(texts, targets)
+        bleu = corpus_bleu(rows, effective_order=True)
+        spans = [slice(*span) for span in pairwise(texts.rows.tolist())]
+        best = [bleu[span] for span in spans]
+        chosen = [[own[:n].argmax() for own in best] for n in (*_SIZES, None)]
+        names = column_names(kbest.labels)
+        votes = kbest.dense[:, names.index(VOTES)] if VOTES in names else np.ones(kbest.n)
+        blob = np.frombuffer(kbest.texts.blob, np.uint8)
+        utility, agreed = PairwiseBleu(kbest), np.zeros(len(spans), np.int64)
+        for t in np.flatnonzero(kbest.counts > 2).tolist():
+            own = kbest.rows(t)[:_AGREEING]
+            weights = votes[None, own.start : own.stop]
+            at = kbest.texts.spans[own.start : own.stop]
+            agreed[t] = utility.gains(blob, at, weights / weights.sum()).argmax()
+        places = texts.rows[:-1] + np.array([*chosen, agreed.tolist()], np.int64)
+        self._statistics.append(rows[places].sum(axis=1))
+        self._better += int((bleu[places[-2]] > bleu[places[0]]).sum())
 
     def finish(self, form: str, documents: Documents | None) -> ListSurvey | None:
         """The figures of all lists, None if they have no candidates; warns of what is odd.
@@ -189,16 +250,17 @@ class ListSurvey:
             {"hypotheses": profile_of(self._firsts), "references": profile_of(flat)},
             self._findings,
             source=self.name,
-            tokenize=self._tokenize,
+            tokenize=self.tokenize,
             form="" if self._systems else self.form,
             explained=found,
         )
         note_identity(self._firsts, targets, self._findings, source=self.name)
-        first, oracle = (
-            float(corpus_bleu(np.concatenate(rows).sum(axis=0)))
-            for rows in zip(*self._statistics, strict=True)
-        )
-        return BleuScores(first, oracle, Bleu(self._tokenize).signature(len(targets[0])))
+        scores = corpus_bleu(np.sum(self._statistics, axis=0)).tolist()
+        first, *best_of, oracle, agreement = scores
+        longest = int(self.k.max())
+        sizes = {n: score for n, score in zip(_SIZES[1:], best_of, strict=True) if n < longest}
+        signature = Bleu(self.tokenize).signature(len(targets[0]))
+        return BleuScores(first, oracle, signature, sizes, agreement, self._better)
 
     @property
     def sizes(self) -> tuple[int, float, int]:

@@ -23,7 +23,13 @@ from rerank.notices import Notices
 
 MOST_LINES = 2000  # lines of a text that are counted
 _LONGEST = 10_000  # characters of a line that are looked at
-_MANY, _SOME, _PAIRED, _STRAY = 0.5, 0.05, 0.01, 0.002  # shares of the lines of a text
+_NEARLY, _MANY, _SOME, _PAIRED, _STRAY = (
+    0.8,
+    0.5,
+    0.05,
+    0.01,
+    0.002,
+)  # shares of the lines of a text
 _ENOUGH = 10  # lines, for signs that texts may also have by chance
 _NAMED = 3  # signs in one message
 
@@ -189,9 +195,11 @@ def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
     yield "first", words[0]
     yield "last", words[-1]
     yield from (("character", character) for character in text)
-    yield from (("mark", mark.name) for mark in _MARKS if mark.pattern.search(text))
+    rest = text
     if "<" in text or "[" in text:
         yield from (("tag", tag) for tag in _TAG.findall(text))
+        rest = _TAG.sub(" ", text)
+    yield from (("mark", mark.name) for mark in _MARKS if mark.pattern.search(rest))
     yield from (("language", word) for word in words if _LANGUAGE.fullmatch(word))
     if (lower := text.lower()) != text:
         yield "capitals", ""
@@ -248,8 +256,19 @@ def _literal(text: str) -> str:
 
 
 def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
-    """Capitals."""
-    if one.share("capitals") >= _MANY and other.lacks("capitals") and other.share("cased") >= _MANY:
+    """Capitals, unless they are those of one word."""
+    words = [
+        n
+        for word, n in one.of_kind("word", _MANY)
+        if word != (lower := word.lower()) and other.lacks("word", lower)
+    ]
+    capitals = one.counts["capitals", ""] - max(words, default=0)
+    if (
+        one.share("capitals") >= _MANY
+        and capitals > _SOME * one.lines
+        and other.lacks("capitals")
+        and other.share("cased") >= _MANY
+    ):
         script = r"s/\|\|\| [^|]*/\L&/" if of_list else r"s/.*/\L&/"
         cure = "restore them in the other text, or compare in lower case"
         yield Difference("capitals", one.counts["capitals", ""], cure, f"sed -E '{script}'")
@@ -343,9 +362,9 @@ def note_preparation(
         return
     found = [differences(first, second, of_list) for _, first, _, second, of_list in pairs]
     if not (any(found) or explained or min(own.lines, other.lines) < _ENOUGH):
-        found = [
-            list(_unexplained(first, second, of_list)) for _, first, _, second, of_list in pairs
-        ]
+        found = [list(_unexplained(first, second, flag)) for _, first, _, second, flag in pairs]
+        if all(found):  # one explains the other
+            found[found[0][0].lines >= found[1][0].lines] = []
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
     before = to_moses if form not in ("", "moses") else ""
     for (ours, _, theirs, _, of_list), those in zip(pairs, found, strict=True):

@@ -4,6 +4,9 @@ That it finds each fault stands in the table of faults.
 """
 
 import gzip
+import json
+import re
+import subprocess
 from typing import Any
 
 import pytest
@@ -69,7 +72,13 @@ def test_figures_do_not_depend_on_how_lists_are_divided_into_documents(lists: Wo
 
 def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) -> None:
     references = ["the dog barks in the yard", "it is small", "he sleeps all the day long"]
-    texts = [["a dog barks in the yard", "the dog barks in the yard"], ["it is small"], ["no"]]
+    yard = [
+        "a dog barks",
+        "a dog barks in the yard",
+        "one dog barks in a yard",
+        "the dog barks in the yard",
+    ]
+    texts = [yard, ["it is small"], ["no"]]
     lines = [f"{t} ||| {text} ||| A= 1 ||| 1" for t, group in enumerate(texts) for text in group]
     lists.write("dev.kbest", lines)
     lists.write("dev.ref", references)
@@ -80,6 +89,94 @@ def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) ->
     assert found["first"] == pytest.approx(first.score, rel=1e-12)
     assert found["oracle"] == pytest.approx(oracle.score, rel=1e-12)
     assert found["signature"] == str(metric.get_signature())
+    two = metric.corpus_score([yard[1], "it is small", "no"], [references])
+    assert (found["best_of"]["2"], found["better"]) == (pytest.approx(two.score, rel=1e-12), 1)
+    of_others = BLEU(tokenize="none", effective_order=True)
+    agreed = max(yard, key=lambda own: sum(of_others.sentence_score(own, [x]).score for x in yard))
+    agreement = metric.corpus_score([agreed, "it is small", "no"], [references])
+    assert found["agreement"] == pytest.approx(agreement.score, rel=1e-12)
+
+
+def test_the_gain_of_tuning_is_that_of_tune_mert_on_held_out_documents(world: World) -> None:
+    world.ok("tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out w.json")
+    command = "check --kbest dev.kbest --docs dev.docs --ref dev.ref --tune"
+    found = checked(world, command)["summary"]["bleu"]["tuned"]
+    selection = json.loads(world.text("w.json"))["provenance"]["selection"]
+    assert found["bleu"] == selection["held_out_bleu"]
+    assert "tuned, on held-out documents" in world.ok(command).out
+
+
+# Two texts that should be alike
+
+ALIKE = [
+    f"he said \" the {noun} is near the wall , and it 's {n} o'clock \" ."
+    for n, noun in enumerate(("lamp", "bridge", "tower", "river", "road", "house") * 2)
+]
+SIGNS = {
+    "@@": lambda line: line.replace("wall", "wa@@ ll").replace("clo-", "clo-@@ "),
+    "\u2581": lambda line: (
+        "\u2581" + line.replace("wall", "wa ll").replace(" ", " \u2581").replace(" \u2581ll", " ll")
+    ),
+    "##": lambda line: line.replace("wall", "wa ##ll"),
+    "\uffed": lambda line: line.replace("wall", "wa \uffedll").replace("said", "sa\uffed id"),
+    "|0-1|": lambda line: line.replace(",", "|0-3| , |4-4|"),
+    "factors": lambda line: " ".join(f"{word}|X|y" for word in line.split()),
+    "@-@": lambda line: line.replace("-", " @-@ "),
+    "Penn": lambda line: line.replace('"', "``", 1).replace('"', "''"),
+    "__en__": lambda line: f"__en__ {line}",
+    "eng_Latn": lambda line: f"{line} eng_Latn",
+    "</s>": lambda line: f"{line}</s>",
+    "<|end|>": lambda line: f"{line} <|end|>",
+    "[SEP]": lambda line: line.replace(" the", " [SEP] the"),
+    "an id": lambda line: f"{re.sub('[^0-9]', '', line)}-utt {line}",
+    "ends with": lambda line: f"{line} (spk-u{re.sub('[^0-9]', '', line)})",
+    "capitals": str.capitalize,
+    "\u201c": lambda line: (
+        line.replace('"', "\u201c", 1)
+        .replace('"', "\u201d")
+        .replace("o'", "o\u2019")
+        .replace(" '", " \u2019")
+    ),
+    "\uff0c": lambda line: line.replace(",", "\uff0c").replace(".", "\u3002"),
+    "'Translation:'": lambda line: f"Translation: {line}",
+    "'DONE'": lambda line: f"{line} DONE",
+}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_what_one_of_two_texts_has_alone_is_named_and_the_filter_undoes_it(
+    sign: str, world: World
+) -> None:
+    plain = [line.replace("o'clock", "o'clo-ck") for line in ALIKE]
+    signed = list(map(SIGNS[sign], plain))
+    pairs = [f"{t} ||| {x} ||| A= {k} ||| 0" for t, x in enumerate(signed) for k in (-1, -2)]
+    for name, lines in (("plain", plain), ("signed", signed), ("list", pairs)):
+        world.write(name, lines)
+    evaluate, check = "evaluate -m bleu -b --no-docs one", "check --no-docs one --ref plain --kbest"
+    for command, file, again in (
+        (
+            f"{evaluate} --ref plain --baseline plain signed",
+            "signed",
+            f"{evaluate} --ref plain --baseline plain cured",
+        ),
+        (
+            f"{evaluate} --ref signed --baseline plain plain",
+            "signed",
+            f"{evaluate} --ref cured --baseline plain plain",
+        ),
+        (f"{check} list", "list", f"{check} cured"),
+    ):
+        run = world.ok(command)
+        said = run.out if command.startswith("check") else run.err
+        assert sign in said or sign in ("factors", "Penn"), said
+        (filter,) = re.findall(r"filter the \w+ with: (.*?)(?: \(\d+ times\)|, first at)", said)
+        subprocess.run(["bash", "-c", f"{filter} < {file} > cured"], cwd=world.folder, check=True)
+        run = world.ok(again)
+        assert " do not; " not in run.out + run.err
+        expected = plain[0].lower() if sign == "capitals" else plain[0]
+        if command.startswith("check"):
+            assert " ".join(world.lines("cured")[0].split()) == f"0 ||| {expected} ||| A= -1 ||| 0"
+        assert "100.00" in run.out
 
 
 def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: World) -> None:
