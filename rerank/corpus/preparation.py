@@ -330,7 +330,8 @@ def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterato
     """Words at the same place, words and characters in most lines of one text alone."""
     places = {"first": " at the beginning", "last": " at the end", "word": "", "character": ""}
     for at, (kind, place) in enumerate(places.items()):
-        signs = [(v, n) for v, n in one.of_kind(kind, _MANY) if other.lacks(kind, v)]
+        anywhere = "word" if place else kind
+        signs = [(v, n) for v, n in one.of_kind(kind, _MANY) if other.lacks(anywhere, v)]
         if signs:
             value, n = signs[0]
             pattern = re.sub(r"([][\\/.*^$+?(){}|])", r"\\\1", value)
@@ -363,8 +364,6 @@ def note_preparation(
     found = [differences(first, second, of_list) for _, first, _, second, of_list in pairs]
     if not (any(found) or explained or min(own.lines, other.lines) < _ENOUGH):
         found = [list(_unexplained(first, second, flag)) for _, first, _, second, flag in pairs]
-        if all(found):  # one explains the other
-            found[found[0][0].lines >= found[1][0].lines] = []
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
     before = to_moses if form not in ("", "moses") else ""
     for (ours, _, theirs, _, of_list), those in zip(pairs, found, strict=True):
