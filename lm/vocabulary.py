@@ -19,8 +19,8 @@ SPECIAL = (b"<unk>", b"<s>", b"</s>")
 
 
 def words_of(line: bytes) -> list[bytes]:
-    """Words of a line, split on ASCII space only."""
-    return [word for word in line.split(b" ") if word]
+    """Words of a line, split on ASCII space only; a line of white space has none."""
+    return [] if line.isspace() else [word for word in line.split(b" ") if word]
 
 
 @dataclass(frozen=True, slots=True)

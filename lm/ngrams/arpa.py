@@ -1,10 +1,10 @@
 r"""N-gram models as ARPA files, the text format of SRILM, KenLM and others.
 
 The grammar: any lines; `\data\`; a line `ngram n=count` for each order n from 1; for each order a
-line `\n-grams:` and `count` lines of a base-10 logarithm, n words and, in all orders but the last,
-perhaps a back-off (0 if it is missing); `\end\`. Blank lines may stand between these parts. Words
-and numbers are separated by TAB or space. Lines in the form that programs write are read by
-compiled code, others by the grammar.
+line `\n-grams:` and `count` lines of a base-10 logarithm, n words and perhaps a back-off (0 if it
+is missing, and in the last order); `\end\`. Blank lines may stand between these parts. Words and
+numbers are separated by TAB or space. Lines in the form that programs write are read by compiled
+code, others by the grammar.
 
 A model of stupid back-off has a line above the data that says so. KenLM refuses such a file, and
 should: it would not step back over contexts that the model does not have.
@@ -146,8 +146,8 @@ def read_ngrams(
 ) -> Any:
     """Read the lines from index `begin` on into the rows from `row` on, as long as they are simple.
 
-    text: ends with LF; words: (m, n) ids; probs, backoffs: (m,), the latter empty where no line may
-    have one; most: largest size of a number. The row and the index of the line not read.
+    text: ends with LF; words: (m, n) ids; probs, backoffs: (m,), the latter empty where a line may
+    have none but 0; most: largest size of a number. The row and the index of the line not read.
     """
     n = words.shape[1]
     while row < len(words):
@@ -161,9 +161,11 @@ def read_ngrams(
             place = end if blank > place and words[row, j] >= 0 else -1
         if place >= 0:
             blank = _behind_blanks(text, place)
-            if text[blank] != _NEWLINE and len(backoffs):
+            if text[blank] != _NEWLINE:
                 backoff, place = _number(text, blank)
                 blank = _behind_blanks(text, place) if place >= 0 else blank
+                if not len(backoffs) and backoff != 0:
+                    place = -1
             place = blank if place >= 0 and text[blank] == _NEWLINE else -1
         if place < 0 or not (-most <= prob <= 0) or not (-most <= backoff <= most):
             break
@@ -264,14 +266,14 @@ def _entry(
         what = "a blank line or the end of the file" if not fields else shown(line)
         message = f"expected {count:,} {n}-grams, {_SAY}, found {done:,}, then {what}"
         raise text.fault(message, number)
-    if len(fields) not in ((n + 1,) if last else (n + 1, n + 2)):
+    backoff = _logarithm(fields[n + 1]) if len(fields) > n + 1 else 0.0
+    if len(fields) not in (n + 1, n + 2) or (last and backoff != 0):
         form = f"a logarithm and {words}" if last else f"a logarithm, {words}, perhaps a back-off"
         raise text.fault(f"expected {form}, found {shown(line)}", number)
-    prob = _logarithm(fields[0])
+    prob = _logarithm(b"-99" if fields[:2] == [b"-inf", b"<s>"] else fields[0])
     if prob is None or prob > 0:
         limits = f"a base-10 logarithm from -{MOST_LOG10:g} to 0"
         raise text.fault(f"expected {limits}, found {shown(fields[0])}", number)
-    backoff = _logarithm(fields[n + 1]) if len(fields) > n + 1 else 0.0
     if backoff is None:
         limits = f"a base-10 logarithm of at most {MOST_LOG10:g} in size"
         message = f"expected the back-off to be {limits}, found {shown(fields[-1])}"

@@ -267,13 +267,10 @@ class EvaluationText:
 
         InputError if it has no words.
         """
-        from lm.corpus import intern
-        from rerank.commands.texts import check_text
-        from rerank.files.lines import read_lines
+        from rerank.commands.texts import read_text
         from rerank.files.paths import display
 
-        words, corpus = intern(read_lines(path, notices), documents)
-        check_text(corpus, path, notices)
+        words, corpus = read_text(path, "evaluation", documents, notices)
         return cls(display(path), words, corpus)
 
     def encoded(self, saved: SavedModel, label: str, notices: Notices) -> tuple[Corpus, float]:

@@ -23,12 +23,11 @@ from rerank.commands.run import (
 from rerank.commands.texts import (
     TextFiles,
     check_shape,
-    check_text,
     encoded_text,
+    read_text,
     sentences_of,
 )
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.files.lines import read_lines
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
@@ -317,7 +316,7 @@ def _for_people(rows: Sequence[Mapping[str, object]]) -> Table:
 
 def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     """The figures of the text under the n-gram model of an ARPA file."""
-    from lm.corpus import encode
+    from lm.corpus import renumber
     from lm.evaluation import perplexity_of_ngrams
     from lm.ngrams import NGramError
     from rerank.scorers.ngram_model import read_ngrams
@@ -325,8 +324,8 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     ngram, text = str(options.ngram), options.text
     check_outputs((), (ngram, text))
     model = read_ngrams(ngram, notices)
-    corpus = encode(read_lines(text, notices), model.vocabulary, options.documents)
-    check_text(corpus, text, notices)
+    words, corpus = read_text(text, "evaluation", options.documents, notices, across=True)
+    corpus = renumber(corpus, words, model.vocabulary)
     try:
         return perplexity_of_ngrams(model, corpus, per_document=options.per_document)
     except NGramError as fault:
@@ -348,13 +347,13 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     files = TextFiles(options.text, options.side.values())
     needed = information_of(saved.model.context, training=False)
     check_files(dict.fromkeys(needed, str(lm)), files.side)
-    columns = [encoded_text(files, saved, notices, documents)]
+    across = options.across_documents
+    columns = [encoded_text(files, saved, notices, documents, across=across)]
     names: list[str] = []
     if options.tags is not None:
         name = display(options.text)
         tagged, names = _read_tags(options.tags, columns[0], name, documents, notices)
         columns.append(tagged)
-    across = options.across_documents
     columns = [saved.in_reading_order(one, across_documents=across) for one in columns]
     if options.duplicate_last_word:
         if saved.model.config.backward:

@@ -15,6 +15,7 @@ from rerank.commands.run import parting_option
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.running_text import RunningText, Use
 from rerank.notices import Notices
 from rerank.options import option, record
 from rerank.values import MOST_LINES, TEXT, Whole
@@ -141,13 +142,13 @@ def training_texts(
     known: vocabularies of kinds of side information that are not made from the training text;
     streams: documents read in parallel. InputError for files that do not fit each other.
     """
-    from lm.corpus import build_vocabulary, encode, in_reading_order, intern, renumber
+    from lm.corpus import build_vocabulary, in_reading_order, renumber
     from lm.side_information import LABELS, NUMBERS
 
     documents, passages = options.documents, options.passages
-    words, raw = intern(read_lines(train.text, notices), documents)
-    check_text(raw, train.text, notices)
+    across = options.across_documents
     unknown = None if options.unknown is None else options.unknown.encode()
+    words, raw = read_text(train.text, "training", documents, notices, across, unknown)
     if unknown is not None and unknown not in words:
         raise InputError(
             f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
@@ -155,9 +156,9 @@ def training_texts(
             source=display(train.text),
         )
     vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count or 1, unknown)
-    held_out = encode(read_lines(valid.text, notices), vocabulary, documents)
-    check_text(held_out, valid.text, notices)
-    if raw.n_documents == 1 and not options.across_documents:
+    own, held_out = read_text(valid.text, "evaluation", documents, notices, across)
+    held_out = renumber(held_out, own, vocabulary)
+    if raw.n_documents == 1 and not across:
         notices.add(
             f"training text is one document; {_PARTED[documents]}", source=display(train.text)
         )
@@ -215,16 +216,34 @@ def frequent_words(
     return found
 
 
-def check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
-    """InputError for a text without words; a notice of sentences without words."""
+def read_text(
+    path: str | Path,
+    use: Use,
+    documents: str,
+    notices: Notices,
+    across: bool = False,
+    unknown: bytes | None = None,
+) -> tuple[list[bytes], Corpus]:
+    """Distinct words of a text, and the corpus in their indices; notices of what is no sentence.
+
+    documents: a name of `lm.corpus.DOCUMENTS`; across: whether contexts cross their ends; unknown:
+    the word that stands for unknown words. InputError for a text without words.
+    """
     import numpy as np
 
+    from lm.corpus import intern
+
+    text = RunningText(path, use, documents, unknown)
+    words, corpus = intern(text.lines(notices), documents)
     if not len(corpus.tokens):
         raise InputError(
             "expected one sentence per line, found no words; is this the right file?",
             source=display(path),
             line=1,
         )
+    if use != "n-grams" and not across:
+        alone = int(np.count_nonzero(np.diff(corpus.documents) == 1))
+        text.check_documents(corpus.n_documents, alone, notices)
     if empty := int(np.count_nonzero(np.diff(corpus.sentences) == 0)):
         notices.add(
             "blank line read as a sentence without words, as --documents equals says",
@@ -232,6 +251,7 @@ def check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
             count=empty,
             asked=True,
         )
+    return words, corpus
 
 
 def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) -> Documents:
@@ -365,15 +385,20 @@ def _with_side(
 
 
 def encoded_text(
-    files: TextFiles, saved: SavedModel, notices: Notices, documents: str = "blank"
+    files: TextFiles,
+    saved: SavedModel,
+    notices: Notices,
+    documents: str = "blank",
+    *,
+    across: bool = False,
 ) -> Corpus:
     """A text and its side information in a model's ids, not in its reading order.
 
-    documents: a name of `lm.corpus.DOCUMENTS`. InputError if the text has no words, or if its side
+    documents, across: as of `read_text`. InputError if the text has no words, or if its side
     information does not fit.
     """
-    from lm.corpus import encode
+    from lm.corpus import renumber
 
-    corpus = encode(read_lines(files.text, notices), saved.vocabulary, documents)
-    check_text(corpus, files.text, notices)
+    words, corpus = read_text(files.text, "evaluation", documents, notices, across)
+    corpus = renumber(corpus, words, saved.vocabulary)
     return _with_side(corpus, files, saved.side, documents, notices)

@@ -73,10 +73,10 @@ def learn(options: TopicLearnOptions) -> None:
     import numpy as np
 
     from lm.composition import TOPIC_MODELS, load
-    from lm.corpus import intern, renumber
+    from lm.corpus import renumber
     from lm.topics import SavedTopics, TopicModel, strongest_words
-    from rerank.commands.texts import check_text, frequent_words
-    from rerank.files.lines import InputFiles, digest, read_lines
+    from rerank.commands.texts import frequent_words, read_text
+    from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_new_folder
 
     text, out = options.text, options.out
@@ -85,8 +85,7 @@ def learn(options: TopicLearnOptions) -> None:
         if find_spec("sklearn") is None:
             raise UsageError("topics learn needs scikit-learn: pip install 'rerank-mt[topics]'")
         inputs = InputFiles((text,))
-        words, raw = intern(read_lines(text, notices), options.parting)
-        check_text(raw, text, notices)
+        words, raw = read_text(text, "evaluation", options.parting, notices, across=True)
         vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
         corpus = renumber(raw, words, vocabulary)
         model = TopicModel(len(vocabulary), options.topics_number)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from rerank.commands.run import Messages, parting_option
-from rerank.commands.texts import check_text, frequent_words
+from rerank.commands.texts import frequent_words, read_text
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import InputFiles, read_lines
+from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
-from rerank.notices import Notices
+from rerank.formats.running_text import UNKNOWN_FORM
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, MOST_LINES, Whole
 
@@ -75,7 +73,7 @@ def train_ngram(options: TrainNgramOptions) -> None:
     Example:
       rerank train-ngram --order 5 --train train.en.gz --out model.arpa.gz
     """
-    from lm.corpus import intern, renumber
+    from lm.corpus import renumber
     from lm.ngrams import NGramError
     from lm.ngrams.arpa import arpa
     from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
@@ -84,9 +82,9 @@ def train_ngram(options: TrainNgramOptions) -> None:
         train, announce = options.train, options.messages.announce
         check_outputs([options.out], [train])
         inputs = InputFiles((train,))
-        words, raw = intern(_without_tabs(train, notices), options.documents)
-        check_text(raw, train, notices)
-        vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
+        words, raw = read_text(train, "n-grams", options.documents, notices)
+        most, least = options.vocabulary, options.min_count
+        vocabulary = frequent_words(words, raw, most, least, UNKNOWN_FORM)
         corpus = renumber(raw, words, vocabulary)
         counts = count_ngrams(corpus, len(vocabulary), options.order)
         smoothing: KneserNey | StupidBackoff = StupidBackoff()
@@ -110,20 +108,8 @@ def train_ngram(options: TrainNgramOptions) -> None:
         with atomic(options.out) as file:
             for block in arpa(model):
                 file.write(block)
-        announce(f"model written to {display(options.out)}")
+        place = "standard output" if options.out == "-" else display(options.out)
+        announce(f"model written to {place}")
 
 
 COMMAND = Command("train-ngram", TrainNgramOptions, train_ngram)
-
-
-def _without_tabs(train: str, notices: Notices) -> Iterator[bytes]:
-    """Lines of a training text; InputError for characters that part words in ARPA files."""
-    for number, line in enumerate(read_lines(train, notices), 1):
-        if b"\t" in line or b"\r" in line:
-            raise InputError(
-                "expected words between spaces, found a TAB or a carriage return, which ARPA "
-                "files cannot have in words; replace them with: tr '\\t\\r' '  '",
-                source=display(train),
-                line=number,
-            )
-        yield line

@@ -1,0 +1,193 @@
+"""Running text for language models, a sentence a line: what in it is no word of a sentence.
+
+Corpora come with marks of sentences and of unknown words, with mark-up, columns and headings. They
+are found while the lines are read, and each kind is reported once, with a filter that mends it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from rerank.errors import InputError
+from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath, display
+from rerank.notices import NAMED, Notices
+
+Use: TypeAlias = Literal["training", "n-grams", "evaluation"]
+"""What is done with a text."""
+
+PARAGRAPH = b"<p>"  # parts documents where --documents says so
+UNKNOWN_FORM = b"<UNK>"  # `<unk>` to all readers of ARPA files
+_FEWEST = 4  # documents of which most have one sentence
+_WORD = rb"(?<![^ ])(?:%s)(?![^ ])"
+_ENDS = re.compile(_WORD % rb"</?s>")
+_MARK = rb"<(?:eos|bos|sep|brk|pad|cls)>|\[(?:eos|bos|sep|pad|cls)\]|_eos|<\|\w+\|>"
+_MARKS = re.compile(_WORD % _MARK, re.I)
+_INSIDE = re.compile(rb"[^ ] +(?:%s) +[^ ]" % _MARK, re.I)
+_UNKNOWN = re.compile(_WORD % rb"<unk>|\[unk\]", re.I)
+_TAG = re.compile(rb"\s*<(?:/?([?!]?[A-Za-z][\w.:-]*)(?:[\s/][^<>]*)?|(\|\w+\|))>\s*")
+_ELEMENT = re.compile(rb"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>.*</\1>\s*")
+_HEADING = re.compile(rb" *= [^=].* = *")
+_PARTS = frozenset(("doc", "document", "article", "chapter", "talk", "story", "file", "text"))
+_INNER = re.compile(rb"</(b|em|font|hl|i|p|q|s|seg|strong|sub|sup|u)>", re.I)  # around words
+_HEADINGS = "sed -E -e '/^ *$/d' -e '/^ *= = /d' -e 's/^ *= .* = *$//'"
+
+
+@dataclass(slots=True)
+class _Found:
+    """Lines of one kind: the first, how many, and the words, tags or numbers of TABs in them."""
+
+    first: int = 0
+    count: int = 0
+    names: dict[str, None] = field(default_factory=dict)
+
+    def add(self, line: int, *names: bytes) -> None:
+        """Count a line."""
+        self.first, self.count = self.first or line, self.count + 1
+        self.names |= dict.fromkeys(name.decode() for name in names)
+
+    def named(self) -> str:
+        """The first names."""
+        shown = list(self.names)
+        return ", ".join(shown[:NAMED] + ["…"] * (len(shown) > NAMED))
+
+
+class RunningText:
+    """A text as it is read: `lines` yields its lines and then reports what is no sentence.
+
+    documents: a name of `lm.corpus.DOCUMENTS`. unknown: the word of --unknown, if any.
+    """
+
+    def __init__(
+        self, path: FilePath, use: Use, documents: str = "blank", unknown: bytes | None = None
+    ) -> None:
+        self.source, self._path, self._use = display(path), path, use
+        self._documents, self._unknown = documents, unknown
+        self._filled, self._inside = 0, False
+        self._found: dict[str, _Found] = defaultdict(_Found)
+
+    def lines(self, notices: Notices) -> Iterator[bytes]:
+        """The lines of the file. InputError for marks of the ends of sentences, which no word is.
+
+        For n-grams also for characters that part words in ARPA files.
+        """
+        for number, line in enumerate(read_lines(self._path, notices), 1):
+            self._filled += not line.isspace() and line != b""
+            if b"<" in line or b"\t" in line or b"[" in line or b"_" in line or b"\r" in line:
+                self._look(line, number)
+            elif b" = " in line and _HEADING.fullmatch(line):
+                self._found["heading"].add(number)
+            yield line
+        for kind, found in self._reported():
+            notices.add(kind, source=self.source, line=found.first, count=found.count)
+
+    def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
+        """A notice if most documents have one sentence, as if a blank line parted sentences."""
+        if self._documents == "blank" and _FEWEST <= n_documents < 2 * of_one_sentence:
+            headings = self._found["heading"].count > 1
+            mend = f", here with: {_HEADINGS}" if headings else ""
+            notices.add(
+                "document of one sentence, as most here: do blank lines part sentences or "
+                "paragraphs? contexts end there; leave blank lines between documents only"
+                f"{mend}, or give --across-documents",
+                source=self.source,
+                count=of_one_sentence,
+            )
+
+    def _look(self, line: bytes, number: int) -> None:
+        """Count what is unusual in a line."""
+        if line.isspace():
+            return
+        if (b"\t" in line or b"\r" in line) and self._use == "n-grams":
+            raise InputError(
+                "expected words between spaces, found a TAB or a carriage return, which ARPA "
+                "files cannot have in words; replace them with: tr '\\t\\r' '  '",
+                source=self.source,
+                line=number,
+            )
+        if b"\t" in line:
+            self._found["tab"].add(number, b"%d" % line.count(b"\t"))
+        tag = _TAG.fullmatch(line)
+        if tag and not _UNKNOWN.fullmatch(line.strip()):
+            if self._documents != "paragraphs" or line.strip() != PARAGRAPH:
+                self._found["tag"].add(number, tag[1] or tag[2])
+        elif ends := _ENDS.search(line):
+            raise InputError(
+                f"expected words, found {ends[0].decode()}, a mark of the ends of sentences, "
+                "which language models set themselves; remove it with: "
+                "sed -E 's/(^| )<\\/?s>/ /g'",
+                source=self.source,
+                line=number,
+            )
+        elif inner := _INNER.findall(line):
+            self._found["inner"].add(number, *inner)
+        elif element := _ELEMENT.fullmatch(line):
+            self._found["element"].add(number, element[1])
+        else:
+            if marks := _MARKS.findall(line):
+                self._found["mark"].add(number, *marks)
+                self._inside |= _INSIDE.search(line) is not None
+            if unknown := [word for word in _UNKNOWN.findall(line) if word != self._unknown]:
+                self._found["unknown"].add(number, *unknown)
+
+    def _reported(self) -> Iterator[tuple[str, _Found]]:
+        """What is to be reported, and where it was found."""
+        markup = [self._found[kind] for kind in ("tag", "element", "inner")]
+        if any(one.count for one in markup):
+            both = _Found(
+                min(one.first for one in markup if one.count),
+                sum(one.count for one in markup),
+                {f"<{name}>": None for one in markup for name in one.names},
+            )
+            tags, elements, inner = (list(one.names) for one in markup)
+            mend = _without_markup(tags, elements, inner)
+            yield f"mark-up in a line ({both.named()}), read as words; {mend}", both
+        if (mark := self._found["mark"]).count:
+            words = "|".join(map(_escaped, mark.names))
+            mend = f"remove it with: sed -E 's/(^| )({words})/ /g'"
+            if self._inside:
+                mend = f"write line ends with: perl -pe 's/ ({words}) /\\n/g; s/$/\\n/'"
+            yield f"{mark.named()} in a line, read as a word; if it is a mark, {mend}", mark
+        unknown = self._found["unknown"]
+        if self._use == "n-grams" and {"<unk>", UNKNOWN_FORM.decode()} & unknown.names.keys():
+            yield f"{unknown.named()} in the text, counted as any unknown word", unknown
+        others = [name for name in unknown.names if name != "<unk>"]
+        if self._use == "training" and others:
+            cure = f"if it stands for unknown words, give --unknown '{others[0]}'"
+            yield f"{', '.join(others)} in the text, read as a word like others; {cure}", unknown
+        if (tab := self._found["tab"]).count:
+            mend = "write spaces with: tr '\\t' ' '"
+            if len(tab.names) == 1 and tab.count == self._filled >= _FEWEST:
+                last = 1 + int(next(iter(tab.names)))
+                mend = f"if it parts columns, take the text with: cut -f{last}; else {mend}"
+            yield f"TAB in a line, read as part of a word; {mend}", tab
+
+
+def _without_markup(tags: list[str], elements: list[str], inner: list[str]) -> str:
+    """The filter that removes mark-up, and leaves blank lines where documents end.
+
+    tags: alone on their lines; elements: whole lines that are no sentences; inner: around words.
+    """
+    parting = [name for name in tags if name[0] == "|" or name.lower() in _PARTS]
+    edits = [
+        (r"s/^[[:space:]]*<\/?(%s)[ >].*$//", parting),
+        (r"/^[[:space:]]*<(%s)[ >].*<\//d", elements),
+        (r"/^[[:space:]]*<[^<>]*>[[:space:]]*$/d", tags),
+        (r"s/<\/?(%s)( [^<>]*)?>//g", inner),
+    ]
+    chosen = [
+        f"-e '{edit.replace('%s', '|'.join(map(_escaped, names)))}'"
+        for edit, names in edits
+        if names
+    ]
+    what = "remove it, with a blank line between documents," if parting else "remove it"
+    return f"{what} with: sed -E {' '.join(chosen)}"
+
+
+def _escaped(name: str) -> str:
+    """A mark or the name of a tag in a regular expression of sed or perl."""
+    return re.sub(r"([|\[\]])", r"\\\1", name)
