@@ -25,7 +25,10 @@ from lm.vocabulary import END, UNKNOWN
 
 MOST_NATS = 700.0  # a word; exp of more overflows
 Sums: TypeAlias = Sequence[float]
-"""Sums over targets: −log p, of words alone, log Z, log Z squared; the last two 0 if normalised."""
+"""Sums over targets: −log p, of words alone, of unknown words, log Z, log Z squared.
+
+The last two are 0 if the head is normalised.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,10 @@ class Tags:
 class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
-    tokens: words without `</s>`; log_z: of a head that is not normalised; documents: those of
-    each document, if they were asked for; predicts_end: whether `</s>` is predicted, and so
-    counted. A model that does not predict it, of bags of words, is not comparable with others.
+    tokens: words without `</s>`; oov_nats: over unknown words alone; log_z: of a head that is not
+    normalised; documents: those of each document, if they were asked for; predicts_end: whether
+    `</s>` is predicted, and so counted. A model that does not predict it, of bags of words, is not
+    comparable with others.
     normalised: False for scores that are not meant as log-probabilities, as of stupid back-off.
     causal: False where each sentence was given the next one, too. The sum of such log-probabilities
     over a document is a pseudo-log-likelihood, log p of no document, and its perplexity is called
@@ -92,6 +96,7 @@ class Perplexity:
     oov: int
     nats: float
     word_nats: float
+    oov_nats: float = 0.0
     log_z: LogNormalisers | None = None
     documents: tuple[Perplexity, ...] | None = None
     predicts_end: bool = True
@@ -114,15 +119,21 @@ class Perplexity:
         """exp(word_nats / tokens): `</s>` is left out of both."""
         return math.exp(self.word_nats / self.tokens)
 
+    @property
+    def perplexity_without_oov(self) -> float:
+        """Perplexity with `</s>`, unknown words left out, as "excluding OOVs" of other programs."""
+        known = self.tokens - self.oov + self.sentences
+        return math.exp((self.nats - self.oov_nats) / max(1, known))
+
     def as_json(self) -> dict[str, float]:
         """The figures by name, without those of documents.
 
         Of a model without `</s>` there is `nats_per_word_of_a_bag` in place of perplexities, of
         scores that are not normalised `nats_per_token_not_normalised`; of a model that is not
-        causal `nats_per_token_pseudo_likelihood` and `pseudo_perplexity`, also without `</s>`.
+        causal `nats_per_token_pseudo_likelihood` and pseudo-perplexities.
         """
         names = ("sentences", "tokens", "oov", "nats")
-        derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
+        derived = "nats_per_token", "perplexity", "perplexity_without_eos", "perplexity_without_oov"
         figures: dict[str, float] = {name: getattr(self, name) for name in names}
         if not self.normalised:
             figures["nats_per_token_not_normalised"] = self.nats_per_token
@@ -207,9 +218,9 @@ perplexity_by_document = partial(perplexity, per_document=True)
 def _sums(
     model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None, share: Share
 ) -> tuple[Sums, Tensor, Tensor]:
-    """Sums over the whole corpus, (D, 4) over each document, and −log p of each tag, in float64."""
+    """Sums over the whole corpus, (D, 5) over each document, and −log p of each tag, in float64."""
     documents = share.documents(corpus)
-    total, of_documents = [0.0] * 4, torch.zeros(corpus.n_documents, 4, dtype=torch.float64)
+    total, of_documents = [0.0] * 5, torch.zeros(corpus.n_documents, 5, dtype=torch.float64)
     sizes = torch.from_numpy(np.diff(corpus.documents))
     of_tags = torch.zeros(len(tags.names) if tags else 0, dtype=torch.float64)
     document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
@@ -218,10 +229,11 @@ def _sums(
         nll = _interpolated(model, reading, alone).double()
         words = reading.targets != END
         nothing = nll.new_zeros(len(nll))
-        terms = [nll, nll.masked_fill(~words, 0.0), nothing, nothing]
+        unknown = nll.masked_fill(reading.targets != UNKNOWN, 0.0)
+        terms = [nll, nll.masked_fill(~words, 0.0), unknown, nothing, nothing]
         if not model.head.normalised:
             log_z = model.head.score(reading.features, reading.targets).double() + alone
-            terms[2:] = [log_z, log_z.square()]
+            terms[3:] = [log_z, log_z.square()]
         if corpus.predicted is not None:
             kept = torch.from_numpy(corpus.predicted)[reading.sentences.cpu()].to(nll.device)
             terms = [term.masked_fill(~kept, 0.0) for term in terms]
@@ -275,7 +287,7 @@ def _counts(corpus: Corpus, first: int, last: int) -> tuple[int, int, int]:
 def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: DocumentLM) -> Perplexity:
     """Perplexity of sentences first..last-1 from their sums."""
     sentences, tokens, oov = _counts(corpus, first, last)
-    nats, word_nats, log_z, squares = sums
+    nats, word_nats, oov_nats, log_z, squares = sums
     if not nats < MOST_NATS * max(1, tokens):  # NaN is not
         raise LogProbError("a language model returned NaN or has no probability left for the text")
     ends, error = model.head.predicts_end, None
@@ -283,7 +295,7 @@ def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: Docume
         n = tokens + sentences * ends
         variance = squares / n - (log_z / n) ** 2
         error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
-    figures = sentences, tokens, oov, nats, word_nats, error
+    figures = sentences, tokens, oov, nats, word_nats, oov_nats, error
     return Perplexity(*figures, predicts_end=ends, causal=model.causal)
 
 
@@ -308,14 +320,14 @@ def perplexity_of_ngrams(
 
     per_document: with that of its documents. NGramError if it overflows.
     """
-    nats = -model.scores(corpus.tokens, corpus.sentences)  # (S, 2): words, and `</s>`
+    nats = -model.scores(corpus.tokens, corpus.sentences)
 
     def of_sentences(first: int, last: int) -> Perplexity:
         sentences, tokens, oov = _counts(corpus, first, last)
-        words, ends = nats[first:last].sum(axis=0).tolist()
+        words, ends, unknown = nats[first:last].sum(axis=0).tolist()
         if not max(words, words + ends) < MOST_NATS * max(1, tokens):
             raise NGramError("the n-gram model has no probability left for the text")
-        figures = sentences, tokens, oov, words + ends, words
+        figures = sentences, tokens, oov, words + ends, words, unknown
         return Perplexity(*figures, normalised=model.normalised)
 
     whole = of_sentences(0, corpus.n_sentences)

@@ -180,7 +180,7 @@ class NGramModel:
     def scores(
         self, tokens: NDArray[np.int32], sentences: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Scores (S, 2) of sentences in nats: of their words after `<s>`, and of `</s>`.
+        """Scores (S, 3) of sentences in nats: of words after `<s>`, of `</s>`, of unknown words.
 
         tokens: (L,) ids; sentences: (S + 1,) offsets into them. The score of a sentence does not
         depend on the others, to the last bit. O(L · N log V) time, compiled.
@@ -198,7 +198,7 @@ class NGramModel:
 
 @njit(cache=True, nogil=True)
 def _scores(tokens: Any, sentences: Any, levels: Any, ngrams: Any, weights: Any) -> Any:
-    """Sums (S, 2) of base-10 logarithms.
+    """Sums (S, 3) of base-10 logarithms: of words, of `</s>`, and of the unknown ones of the words.
 
     The state is the longest suffix of the history that is a context; it has order m at a word with
     a history of `length` words, of which N − 1 count.
@@ -206,7 +206,7 @@ def _scores(tokens: Any, sentences: Any, levels: Any, ngrams: Any, weights: Any)
     words, children, suffixes = ngrams
     log10_probs, log10_backoffs, unseen = weights
     most = len(levels) - 3
-    sums = np.zeros((len(sentences) - 1, 2))
+    sums = np.zeros((len(sentences) - 1, 3))
     for s in range(len(sums)):
         context, m, length = (1 + START, 1, 1) if most > 0 else (0, 0, 0)
         for place in range(sentences[s], sentences[s + 1] + 1):
@@ -223,6 +223,7 @@ def _scores(tokens: Any, sentences: Any, levels: Any, ngrams: Any, weights: Any)
                 score += unseen * (length - m - steps)
             score += log10_probs[node]
             sums[s, 1 if place == sentences[s + 1] else 0] += score
+            sums[s, 2] += score if word == UNKNOWN else 0.0
             context = node if node < len(children) - 1 else suffixes[node]
             m, length = most, min(length + 1, most)
     return sums

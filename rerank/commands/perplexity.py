@@ -209,10 +209,12 @@ class PerplexityReport:
             )
         elif found.predicts_end:
             pseudo = "" if found.causal else "pseudo-"
+            others = f"without </s> {found.perplexity_without_eos:.2f}"
+            if found.oov:
+                others += f", without unknown words {found.perplexity_without_oov:.2f}"
             text = (
-                f"{pseudo}perplexity {found.perplexity:.2f} (without </s> "
-                f"{found.perplexity_without_eos:.2f}), {found.nats_per_token:.4f} nats per token "
-                f"over {counts}\n"
+                f"{pseudo}perplexity {found.perplexity:.2f} ({others}), "
+                f"{found.nats_per_token:.4f} nats per token over {counts}\n"
             )
         else:
             text = (
@@ -246,7 +248,8 @@ class PerplexityReport:
             nats, n = self.text.nats - self.text.word_nats, self.text.sentences
             ends = replace(self.text, sentences=0, tokens=n, oov=0, nats=nats, word_nats=nats)
             rows[END] = replace(ends, log_z=None)
-        left_out = ("sentences", "perplexity_without_eos", "pseudo_perplexity_without_eos")
+        kinds = ("perplexity_without_eos", "perplexity_without_oov")
+        left_out = ("sentences", *kinds, *(f"pseudo_{kind}" for kind in kinds))
         return [
             {"tag": tag} | {k: v for k, v in one.as_json().items() if k not in left_out}
             for tag, one in rows.items()

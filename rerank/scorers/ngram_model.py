@@ -130,7 +130,7 @@ class ArpaModel:
         from lm.vocabulary import UNKNOWN
 
         tokens, offsets = self._model.vocabulary.encode_lines(text)
-        sums = self._model.scores(tokens, offsets).sum(axis=1)
+        sums = self._model.scores(tokens, offsets)[:, :2].sum(axis=1)
         before = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])
         return sums, np.diff(before[offsets]), len(tokens)
 
