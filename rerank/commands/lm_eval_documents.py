@@ -269,8 +269,9 @@ class EvaluationText:
         """
         from rerank.commands.texts import read_text
         from rerank.files.paths import display
+        from rerank.formats.running_text import RunningText
 
-        words, corpus = read_text(path, "evaluation", documents, notices)
+        words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
         return cls(display(path), words, corpus)
 
     def encoded(self, saved: SavedModel, label: str, notices: Notices) -> tuple[Corpus, float]:

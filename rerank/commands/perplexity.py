@@ -30,6 +30,7 @@ from rerank.commands.texts import (
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
+from rerank.formats.running_text import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
 from rerank.scorers.models import HUGGING_FACE
@@ -327,7 +328,8 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     ngram, text = str(options.ngram), options.text
     check_outputs((), (ngram, text))
     model = read_ngrams(ngram, notices)
-    words, corpus = read_text(text, "evaluation", options.documents, notices, across=True)
+    running = RunningText(text, "evaluation", options.documents)
+    words, corpus = read_text(running, notices, across=True)
     corpus = renumber(corpus, words, model.vocabulary)
     try:
         return perplexity_of_ngrams(model, corpus, per_document=options.per_document)

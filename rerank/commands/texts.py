@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.commands.run import parting_option
+from rerank.corpus.preparation import note_preparation
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.running_text import RunningText, Use
+from rerank.formats.running_text import RunningText
 from rerank.notices import Notices
 from rerank.options import option, record
 from rerank.values import MOST_LINES, TEXT, Whole
@@ -148,7 +149,8 @@ def training_texts(
     documents, passages = options.documents, options.passages
     across = options.across_documents
     unknown = None if options.unknown is None else options.unknown.encode()
-    words, raw = read_text(train.text, "training", documents, notices, across, unknown)
+    text = RunningText(train.text, "training", documents, unknown)
+    words, raw = read_text(text, notices, across=across)
     if unknown is not None and unknown not in words:
         raise InputError(
             f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
@@ -156,8 +158,11 @@ def training_texts(
             source=display(train.text),
         )
     vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count or 1, unknown)
-    own, held_out = read_text(valid.text, "evaluation", documents, notices, across)
-    held_out = renumber(held_out, own, vocabulary)
+    valid_text = RunningText(valid.text, "evaluation", documents)
+    valid_words, held_out = read_text(valid_text, notices, across=across)
+    held_out = renumber(held_out, valid_words, vocabulary)
+    profiles = {"training sentences": text.profile, "validation sentences": valid_text.profile}
+    note_preparation(profiles, notices, source=text.source)
     if raw.n_documents == 1 and not across:
         notices.add(
             f"training text is one document; {_PARTED[documents]}", source=display(train.text)
@@ -217,37 +222,30 @@ def frequent_words(
 
 
 def read_text(
-    path: str | Path,
-    use: Use,
-    documents: str,
-    notices: Notices,
-    across: bool = False,
-    unknown: bytes | None = None,
+    text: RunningText, notices: Notices, *, across: bool = False
 ) -> tuple[list[bytes], Corpus]:
     """Distinct words of a text, and the corpus in their indices; notices of what is no sentence.
 
-    documents: a name of `lm.corpus.DOCUMENTS`; across: whether contexts cross their ends; unknown:
-    the word that stands for unknown words. InputError for a text without words.
+    across: whether contexts cross the ends of documents. InputError for a text without words.
     """
     import numpy as np
 
     from lm.corpus import intern
 
-    text = RunningText(path, use, documents, unknown)
-    words, corpus = intern(text.lines(notices), documents)
+    words, corpus = intern(text.lines(notices), text.documents)
     if not len(corpus.tokens):
         raise InputError(
             "expected one sentence per line, found no words; is this the right file?",
-            source=display(path),
+            source=text.source,
             line=1,
         )
-    if use != "n-grams" and not across:
+    if not across:
         alone = int(np.count_nonzero(np.diff(corpus.documents) == 1))
         text.check_documents(corpus.n_documents, alone, notices)
     if empty := int(np.count_nonzero(np.diff(corpus.sentences) == 0)):
         notices.add(
             "blank line read as a sentence without words, as --documents equals says",
-            source=display(path),
+            source=text.source,
             count=empty,
             asked=True,
         )
@@ -399,6 +397,7 @@ def encoded_text(
     """
     from lm.corpus import renumber
 
-    words, corpus = read_text(files.text, "evaluation", documents, notices, across)
+    text = RunningText(files.text, "evaluation", documents)
+    words, corpus = read_text(text, notices, across=across)
     corpus = renumber(corpus, words, saved.vocabulary)
     return _with_side(corpus, files, saved.side, documents, notices)

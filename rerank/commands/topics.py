@@ -78,6 +78,7 @@ def learn(options: TopicLearnOptions) -> None:
     from rerank.commands.texts import frequent_words, read_text
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_new_folder
+    from rerank.formats.running_text import RunningText
 
     text, out = options.text, options.out
     with options.messages.warnings() as notices:
@@ -85,7 +86,9 @@ def learn(options: TopicLearnOptions) -> None:
         if find_spec("sklearn") is None:
             raise UsageError("topics learn needs scikit-learn: pip install 'rerank-mt[topics]'")
         inputs = InputFiles((text,))
-        words, raw = read_text(text, "evaluation", options.parting, notices, across=True)
+        words, raw = read_text(
+            RunningText(text, "evaluation", options.parting), notices, across=True
+        )
         vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
         corpus = renumber(raw, words, vocabulary)
         model = TopicModel(len(vocabulary), options.topics_number)

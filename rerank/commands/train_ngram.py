@@ -10,7 +10,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
-from rerank.formats.running_text import UNKNOWN_FORM
+from rerank.formats.running_text import UNKNOWN_FORM, RunningText
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, MOST_LINES, Whole
 
@@ -82,7 +82,8 @@ def train_ngram(options: TrainNgramOptions) -> None:
         train, announce = options.train, options.messages.announce
         check_outputs([options.out], [train])
         inputs = InputFiles((train,))
-        words, raw = read_text(train, "n-grams", options.documents, notices)
+        text = RunningText(train, "n-grams", options.documents)
+        words, raw = read_text(text, notices, across=True)
         most, least = options.vocabulary, options.min_count
         vocabulary = frequent_words(words, raw, most, least, UNKNOWN_FORM)
         corpus = renumber(raw, words, vocabulary)

@@ -263,7 +263,9 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     languages = [path for path in paths if path.startswith(".translation.")]
     known += languages if role == "source" else languages[::-1]
     chosen = known[0] if known else max(paths, key=lambda path: len(paths[path]))
-    joined = ' | gsub("\\n+"; " ")' if role and any(b"\\n" in line for line in lines) else ""
+    joined = ""
+    if any(b"\\n" in line for line in lines):
+        joined = ' | gsub("\\n+"; " ")' if role else ', ""'  # a document has several sentences
     path = shlex.quote(f"{each}{chosen}{joined}" or ".")
     command = f"`jq -r {path} {file} > {file}.txt` writes one text a line"
     if each and isinstance(first, dict) and not first.keys().isdisjoint(DOCUMENT_KEYS):

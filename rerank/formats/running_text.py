@@ -10,11 +10,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
 from typing import Literal, TypeAlias
 
+from rerank.corpus.preparation import MOST_LINES, TextProfile
 from rerank.errors import InputError
-from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.document_files import text_lines
 from rerank.notices import NAMED, Notices
 
 Use: TypeAlias = Literal["training", "n-grams", "evaluation"]
@@ -22,6 +25,7 @@ Use: TypeAlias = Literal["training", "n-grams", "evaluation"]
 
 PARAGRAPH = b"<p>"  # parts documents where --documents says so
 UNKNOWN_FORM = b"<UNK>"  # `<unk>` to all readers of ARPA files
+_READERS = {".gz": "gzip -dc", ".xz": "xz -dc", ".bz2": "bzip2 -dc"}
 _FEWEST = 4  # documents of which most have one sentence
 _WORD = rb"(?<![^ ])(?:%s)(?![^ ])"
 _ENDS = re.compile(_WORD % rb"</?s>")
@@ -34,6 +38,7 @@ _ELEMENT = re.compile(rb"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>.*</\1>\s*")
 _HEADING = re.compile(rb" *= [^=].* = *")
 _PARTS = frozenset(("doc", "document", "article", "chapter", "talk", "story", "file", "text"))
 _INNER = re.compile(rb"</(b|em|font|hl|i|p|q|s|seg|strong|sub|sup|u)>", re.I)  # around words
+_WITHOUT_ENDS = r"sed -E 's/(^| )<\/?s>/ /g'"
 _HEADINGS = "sed -E -e '/^ *$/d' -e '/^ *= = /d' -e 's/^ *= .* = *$//'"
 
 
@@ -59,14 +64,16 @@ class _Found:
 class RunningText:
     """A text as it is read: `lines` yields its lines and then reports what is no sentence.
 
-    documents: a name of `lm.corpus.DOCUMENTS`. unknown: the word of --unknown, if any.
+    documents: a name of `lm.corpus.DOCUMENTS`. unknown: the word of --unknown, if any. profile: of
+    how it is prepared. InputError for JSON, tables and XML.
     """
 
     def __init__(
         self, path: FilePath, use: Use, documents: str = "blank", unknown: bytes | None = None
     ) -> None:
         self.source, self._path, self._use = display(path), path, use
-        self._documents, self._unknown = documents, unknown
+        self.documents, self.profile = documents, TextProfile()
+        self._unknown = unknown
         self._filled, self._inside = 0, False
         self._found: dict[str, _Found] = defaultdict(_Found)
 
@@ -75,33 +82,35 @@ class RunningText:
 
         For n-grams also for characters that part words in ARPA files.
         """
-        for number, line in enumerate(read_lines(self._path, notices), 1):
+        for number, line in enumerate(text_lines(self._path, notices), 1):
             self._filled += not line.isspace() and line != b""
-            if b"<" in line or b"\t" in line or b"[" in line or b"_" in line or b"\r" in line:
-                self._look(line, number)
-            elif b" = " in line and _HEADING.fullmatch(line):
+            unusual = False
+            if b" = " in line and _HEADING.fullmatch(line):
                 self._found["heading"].add(number)
+            elif b"<" in line or b"\t" in line or b"[" in line or b"_" in line or b"\r" in line:
+                unusual = self._look(line, number)
+            if not unusual and self.profile.lines < MOST_LINES:
+                self.profile.add([line])
             yield line
         for kind, found in self._reported():
             notices.add(kind, source=self.source, line=found.first, count=found.count)
 
     def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""
-        if self._documents == "blank" and _FEWEST <= n_documents < 2 * of_one_sentence:
+        if self.documents == "blank" and _FEWEST <= n_documents < 2 * of_one_sentence:
             headings = self._found["heading"].count > 1
-            mend = f", here with: {_HEADINGS}" if headings else ""
+            mend = f", as {self._filter(_HEADINGS)} does" if headings else ""
             notices.add(
                 "document of one sentence, as most here: do blank lines part sentences or "
-                "paragraphs? contexts end there; leave blank lines between documents only"
-                f"{mend}, or give --across-documents",
+                f"paragraphs? leave them between documents only{mend}, or give --across-documents",
                 source=self.source,
                 count=of_one_sentence,
             )
 
-    def _look(self, line: bytes, number: int) -> None:
-        """Count what is unusual in a line."""
+    def _look(self, line: bytes, number: int) -> bool:
+        """Whether something is unusual in a line; it is counted."""
         if line.isspace():
-            return
+            return True
         if (b"\t" in line or b"\r" in line) and self._use == "n-grams":
             raise InputError(
                 "expected words between spaces, found a TAB or a carriage return, which ARPA "
@@ -113,13 +122,13 @@ class RunningText:
             self._found["tab"].add(number, b"%d" % line.count(b"\t"))
         tag = _TAG.fullmatch(line)
         if tag and not _UNKNOWN.fullmatch(line.strip()):
-            if self._documents != "paragraphs" or line.strip() != PARAGRAPH:
+            if self.documents != "paragraphs" or line.strip() != PARAGRAPH:
                 self._found["tag"].add(number, tag[1] or tag[2])
         elif ends := _ENDS.search(line):
             raise InputError(
                 f"expected words, found {ends[0].decode()}, a mark of the ends of sentences, "
-                "which language models set themselves; remove it with: "
-                "sed -E 's/(^| )<\\/?s>/ /g'",
+                "which language models set themselves; "
+                f"{self._filter(_WITHOUT_ENDS)} removes it",
                 source=self.source,
                 line=number,
             )
@@ -133,6 +142,8 @@ class RunningText:
                 self._inside |= _INSIDE.search(line) is not None
             if unknown := [word for word in _UNKNOWN.findall(line) if word != self._unknown]:
                 self._found["unknown"].add(number, *unknown)
+            return bool(marks or b"\t" in line)
+        return True
 
     def _reported(self) -> Iterator[tuple[str, _Found]]:
         """What is to be reported, and where it was found."""
@@ -144,31 +155,40 @@ class RunningText:
                 {f"<{name}>": None for one in markup for name in one.names},
             )
             tags, elements, inner = (list(one.names) for one in markup)
-            mend = _without_markup(tags, elements, inner)
+            program, parts = _without_markup(tags, elements, inner)
+            mend = f"remove it{', with a blank line between documents' * parts}"
+            mend = f"{mend}: {self._filter(program)}"
             yield f"mark-up in a line ({both.named()}), read as words; {mend}", both
         if (mark := self._found["mark"]).count:
             words = "|".join(map(_escaped, mark.names))
-            mend = f"remove it with: sed -E 's/(^| )({words})/ /g'"
+            program, what = f"sed -E 's/(^| )({words})/ /g'", "remove it"
             if self._inside:
-                mend = f"write line ends with: perl -pe 's/ ({words}) /\\n/g; s/$/\\n/'"
-            yield f"{mark.named()} in a line, read as a word; if it is a mark, {mend}", mark
+                program, what = f"perl -pe 's/ ({words}) /\\n/g; s/$/\\n/'", "write line ends"
+            mend = f"{what}: {self._filter(program)}"
+            yield f"mark in a line ({mark.named()}), read as a word; if it is no word, {mend}", mark
         unknown = self._found["unknown"]
+        kind = f"unknown word in the text ({unknown.named()})"
         if self._use == "n-grams" and {"<unk>", UNKNOWN_FORM.decode()} & unknown.names.keys():
-            yield f"{unknown.named()} in the text, counted as any unknown word", unknown
+            yield f"{kind}, counted as any word outside the vocabulary", unknown
         others = [name for name in unknown.names if name != "<unk>"]
         if self._use == "training" and others:
             cure = f"if it stands for unknown words, give --unknown '{others[0]}'"
-            yield f"{', '.join(others)} in the text, read as a word like others; {cure}", unknown
-        if (tab := self._found["tab"]).count:
-            mend = "write spaces with: tr '\\t' ' '"
-            if len(tab.names) == 1 and tab.count == self._filled >= _FEWEST:
-                last = 1 + int(next(iter(tab.names)))
-                mend = f"if it parts columns, take the text with: cut -f{last}; else {mend}"
-            yield f"TAB in a line, read as part of a word; {mend}", tab
+            yield f"{kind}, read as a word like others; {cure}", unknown
+        tab = self._found["tab"]
+        if tab.count and not (tab.count == self._filled > 1 == len(tab.names)):  # no columns
+            mend = self._filter("tr '\\t' ' '")
+            yield f"TAB in a line, read as part of a word; write spaces: {mend}", tab
+
+    def _filter(self, program: str) -> str:
+        """A command that writes what a filter makes of the file into one beside it."""
+        name = str(self._path)
+        reader = _READERS.get(Path(name).suffix)
+        given = f"{reader} {quote(name)} | {program}" if reader else f"{program} < {quote(name)}"
+        return f"`{program}`" if name == "-" else f"`{given} > {quote(name)}.txt`"
 
 
-def _without_markup(tags: list[str], elements: list[str], inner: list[str]) -> str:
-    """The filter that removes mark-up, and leaves blank lines where documents end.
+def _without_markup(tags: list[str], elements: list[str], inner: list[str]) -> tuple[str, bool]:
+    """The filter that removes mark-up, and whether it leaves blank lines where documents end.
 
     tags: alone on their lines; elements: whole lines that are no sentences; inner: around words.
     """
@@ -184,8 +204,7 @@ def _without_markup(tags: list[str], elements: list[str], inner: list[str]) -> s
         for edit, names in edits
         if names
     ]
-    what = "remove it, with a blank line between documents," if parting else "remove it"
-    return f"{what} with: sed -E {' '.join(chosen)}"
+    return f"sed -E {' '.join(chosen)}", bool(parting)
 
 
 def _escaped(name: str) -> str:

@@ -39,7 +39,7 @@ def scores(
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Scores (S, 2) in nats."""
     text = "".join(f"{sentence}\n" for sentence in sentences).encode()
-    return model.scores(*model.vocabulary.encode_lines(text))
+    return model.scores(*model.vocabulary.encode_lines(text))[:, :2]
 
 
 def log10_of_words(model: NGramModel, sentence: str) -> list[float]:
