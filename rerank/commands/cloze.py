@@ -65,15 +65,15 @@ def cloze(options: ClozeOptions) -> None:
     from lm.comparisons import answer_log_probs
     from lm.scoring import LogProbError, ScoringEngine
     from lm.vocabulary import SPECIAL
-    from rerank.files.lines import read_lines
     from rerank.files.paths import display
+    from rerank.formats.document_files import text_lines
     from rerank.scorers.models import open_forward_model, refuse
 
     lm, text, machine = options.lm, options.text, options.machine
     options.messages.announce_threads(machine.threads)
     found = []
     with options.messages.warnings() as notices:
-        documents = list(_documents(read_lines(text, notices), display(text)))
+        documents = list(_documents(text_lines(text, notices), display(text)))
         saved = open_forward_model(lm, machine.device, machine.threads)
         refuse(saved, lm, "rerank cloze")
         engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary

@@ -109,8 +109,8 @@ def label(options: RelationLabelOptions) -> None:
     from lm.discourse import RelationClassifier
     from lm.vocabulary import words_of
     from rerank.commands.texts import documents_beside
-    from rerank.files.lines import read_lines
     from rerank.files.outputs import atomic, check_outputs
+    from rerank.formats.document_files import text_lines
     from rerank.scorers.models import valid_files
 
     text, docs = options.text, options.documents.file
@@ -119,7 +119,7 @@ def label(options: RelationLabelOptions) -> None:
         check_outputs([options.out], [text, *([docs] if docs else []), options.model])
         with valid_files():
             classifier = RelationClassifier.load(options.model)
-        lines = [words_of(line) for line in read_lines(text, notices)]
+        lines = [words_of(line) for line in text_lines(text, notices)]
         if docs:
             documents = documents_beside(text, docs, len(lines), notices).split(lines)
         else:  # and what is between documents: runs of blank lines

@@ -389,6 +389,18 @@ def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes
     different numbers of them. O(sentences of both).
     """
     both = found.documents.segments is not None and target.segments is not None
+    if both:
+        others = _segments_of(target)
+        for name, ids in _segments_of(found.documents).items():
+            expected = others.get(name, ())
+            if len(ids) == len(expected) and set(ids) != set(expected):
+                odd = next(one for one in ids if one not in expected)
+                raise InputError(
+                    f"expected the segments of document {shown_id(name)} that the documents have, "
+                    f"from {expected[0]!r:.40} on, found {odd!r:.40}; number the segments of "
+                    "both alike, or leave out the ids of one",
+                    source=found.file,
+                )
     if not both:
         sizes = {name: len(own) for name, own in target.ranges()}
         for name, own in found.documents.ranges():
@@ -409,6 +421,11 @@ def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes
 def shown_name(name: str) -> str:
     """Name of a text for a message; a text without a name is `(unnamed)`."""
     return shown_id(name) if name else "(unnamed)"
+
+
+def _segments_of(documents: Documents) -> dict[str, Sequence[str]]:
+    """Ids of the segments of each document."""
+    return dict(zip(documents.ids, documents.split(documents.segments or ()), strict=True))
 
 
 def _names(documents: Documents, *, numbered: bool) -> list[Segment]:

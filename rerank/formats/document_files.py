@@ -216,13 +216,16 @@ def text_lines(
     if found := _structure(head, path, role):
         text = f"expected a sentence per line, found {found[0]}; {found[1]}"
         raise InputError(text, source=source, line=1)
-    fields = {line.count(b"\t") + 1 for line in filled}
-    if len(filled) > 1 and len(fields) == 1 and (most := max(fields)) > 1:
-        cure = f"if one of them is the text, give what this prints: cut -f{most} {file}"
+    tabs = list(filter(None, (line.count(b"\t") for line in filled)))
+    if len(filled) > 1 and 2 * len(tabs) > len(filled):
+        most = max(tabs) + 1
+        where = "each line" if len(tabs) == len(filled) else "most lines"
+        cut = [f"<(awk -F'\\t' '{{print ${n}}}' {file})" for n in range(1, min(most, 4) + 1)]
+        cure = f"if one of them is the text, give it alone, as {cut[-1]}"
         if role == "reference":
-            several = " ".join(f"--ref <(cut -f{n} {file})" for n in range(1, min(most, 4) + 1))
+            several = " ".join(f"--ref {text}" for text in cut)
             cure = f"if they are several references, give {several}"
-        kind = f"{most} fields parted by TABs on each line, read as one text; {cure}"
+        kind = f"{most} fields parted by TABs on {where}, read as one text; {cure}"
         notices.add(kind, source=source, line=1)
     yield from head
     yield from lines
@@ -263,10 +266,11 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     languages = [path for path in paths if path.startswith(".translation.")]
     known += languages if role == "source" else languages[::-1]
     chosen = known[0] if known else max(paths, key=lambda path: len(paths[path]))
-    joined = ""
+    program = f"{each}{chosen}" or "."
     if any(b"\\n" in line for line in lines):
-        joined = ' | gsub("\\n+"; " ")' if role else ', ""'  # a document has several sentences
-    path = shlex.quote(f"{each}{chosen}{joined}" or ".")
+        gaps = ' | gsub("\\n+"; " ")' if role else ', ""'  # a document has several sentences
+        program = f"{f'{each} | ' if each else ''}{chosen or '.'}{gaps}"
+    path = shlex.quote(program)
     command = f"`jq -r {path} {file} > {file}.txt` writes one text a line"
     if each and isinstance(first, dict) and not first.keys().isdisjoint(DOCUMENT_KEYS):
         command = f"`jq -c '.[]' {file} > {file}.jsonl` writes an object a line"

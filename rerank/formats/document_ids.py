@@ -41,6 +41,8 @@ _NUMBERED = re.compile(rb"(.+)[-_.:/#|][0-9]{1,9}")
 _OPUS = re.compile(rb"[^\t]+\.xml(?:\.gz)?\t[^\t]+\.xml(?:\.gz)?(?:\t[0-9s. :-]*){2}")
 _HEAD = re.compile(rb"\S+(?:\s+\S+)?\s+start\S*\s+end\S*", re.IGNORECASE)
 _SIZE = re.compile(rb"[0-9]{1,9}")
+_SENTENCE = re.compile("(?i:s|seg|segment|sent|sentence|line)?[-_.# ]?[0-9]{1,9}")  # its number
+_FEW = 4  # documents, whose ids may well be numbers
 _HEAD_LINES = 2000  # from which the field of an id is recognised
 _LARGEST = 10**9 - 1  # sentences of all documents
 
@@ -100,6 +102,8 @@ class Docids(DocumentIds):
                 option = "with their numbers, give --docs-field 1"
             elif found := [n for n, one in enumerate(columns, 1) if 1 < _runs(one) < len(rows)]:
                 option = f"of which a field is the id, give --docs-field {found[0]}"
+            elif len(documents) > _FEW and all(map(_SENTENCE.fullmatch, documents.ids)):
+                option = "give the ids of these, otherwise --no-docs each"
         if option:
             counts = "" if "a field" in option else " whose id ends in a number that counts on"
             place.note(

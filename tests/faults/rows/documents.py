@@ -93,7 +93,7 @@ FAULTS = [
             command="first --kbest dev.kbest --docs dev.docs --missing source --source t --out new"),
     Fault("28-document-ids", f"{IDS}", "docs:1: expected a document id on each line, found JSON with .talk, .x; .*--docs-field KEY",
           {"docs": '{"talk": "a", "x": "b"}\n' * 4}, cure=f"{IDS} --docs-field talk"),
-    Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; if they are several .*<.cut -f2 t",
+    Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; if they are several .*<.awk -F'.t' '{print .2}' t",
           {"t": "".join(f"{x}\t{x}\n" for x in FOUR)}, 0, {"t": "".join(f"{x}\n" for x in FOUR)}),
     # Documents of WMT, of OPUS, of mt-metrics-eval
     Fault("48-segments-not-in-order", PLAIN.replace("--no-docs one", ""), "segments put in the order of their ids",
@@ -102,6 +102,11 @@ FAULTS = [
     Fault("48-segment-twice", "evaluate --ref t --baseline one one -m bleu", "t:2: expected an id of each segment of document 'd', found '1' again",
           {"t": '{"document": "d", "seg_id": 1, "ref": "1"}\n' * 2, "one": "1\n2\n"},
           cure={"t": "".join(f'{{"document": "d", "seg_id": {n}, "ref": "1"}}\n' for n in (1, 2))}),
+    Fault("48-segments-numbered-otherwise", "evaluate --ref t --baseline u u -m bleu", "u: expected the segments of document 'd' .*, from '0' on, found '2'; number",
+          {one: "".join(f'{{"document": "d", "seg_id": {n + start}, "{key}": "x"}}\n' for n in (0, 1)) for one, start, key in (("t", 0, "ref"), ("u", 1, "mt"))},
+          cure={"u": "".join(f'{{"document": "d", "seg_id": {n}, "mt": "x"}}\n' for n in (0, 1))}),
+    Fault("49-numbers-of-sentences", PLAIN.replace("--no-docs one", "--docs docs"), "document of one sentence.*otherwise --no-docs each",
+          {"docs": "1\n2\n3\n4\n5\n", **dict.fromkeys(("t", "base.txt", "hyp.txt"), "a b\n" * 5)}, 0, PLAIN.replace("one", "each")),
     Fault("52-paragraphs-of-a-document", "evaluate --ref t --baseline one one -m bleu", "t:1: expected as many paragraphs .*, found 2 in the source, 1 in the "
           "reference A; .*`jq -c 'walk", {**PARAGRAPHS, "t": PARAGRAPHS["p.jsonl"].replace("1\\n\\n2", "1")}, cure={"t": PARAGRAPHS["p.jsonl"]}),
     Fault("52-paragraphs-of-a-system", "evaluate --ref p.jsonl --baseline one t -m bleu", "t: expected 2 segments of document 'd' as the documents have, found 1; join",
