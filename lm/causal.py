@@ -168,15 +168,17 @@ class CausalEngine:
     _size: int = 0  # floats stored
 
     def check(self) -> None:
-        """ValueError for an architecture that reads a prefix tree other than its paths.
+        """ValueError for scores that are NaN, or an architecture that reads a tree otherwise.
 
-        Such as one with positions built into its attention mask, or without attention.
+        That is, other than its paths, as one with positions built into its attention mask.
         """
         n = len(self.model.tokenizer)
         words = [(7 * i + 3) % n for i in range(9)]
         context = CausalContext((self.model.begin, words[0], words[1]), (3,))
         lists = [[words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]]
         plain = np.array([self.plain_score(context.ids, one) for one in lists[0]])
+        if not np.isfinite(plain).all():
+            raise ValueError("it returns NaN or no probability; are its files damaged?")
         try:
             (found,) = self.scores([(context, trees_of(Candidates.of(lists)))])
         except (RuntimeError, TypeError, ValueError, AttributeError):  # masks or pairs not taken

@@ -103,6 +103,11 @@ def open_causal_model(
             f"{folder}: the tokenizer has tokens up to number {highest:,}, the model knows "
             f"{rows:,}: they are not of one model; copy the tokenizer from the model's own folder"
         )
+    if not tokenizer("a", add_special_tokens=False)["input_ids"]:
+        raise CausalFolderError(
+            f"{folder}: expected a tokenizer, found one that knows no letter; copy tokenizer.json, or "
+            "the vocabulary files, from the model's own folder"
+        )
     config = model.config.get_text_config()  # tokens that have positions and may be attended to
     limits = (getattr(config, name, None) for name in ("max_position_embeddings", "sliding_window"))
     positions = min([UNLIMITED, *(n for n in limits if isinstance(n, int) and n > 0)])
@@ -151,7 +156,8 @@ def _weight_files(folder: Path) -> list[Path]:
     if not (folder / INDEX).is_file():
         raise CausalFolderError(
             f"{folder}: expected {WEIGHTS}, or {INDEX} that names the files of its parts, found "
-            "neither; write the model again with model.save_pretrained(DIR)"
+            "neither; write it again with model.save_pretrained(DIR); a model made by train-lm is "
+            "given without hf:"
         )
     parts = _json(folder / INDEX).get("weight_map")
     if not isinstance(parts, dict) or not parts:
@@ -251,6 +257,14 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
             ignore_mismatched_sizes=True,
         )
     wrong = [f"{name} ({_product(a)} for {_product(b)})" for name, a, b in found["mismatched_keys"]]
+    if "quantization_config" not in stated:  # whole numbers are weights only with their scale
+        wrong += [
+            f"{name} ({str(tensor.dtype).removeprefix('torch.')} for {str(dtype)[6:]})"
+            for name, tensor in tensors.items()
+            if name not in found["unexpected_keys"]
+            and name.endswith("weight")
+            and (tensor.dtype.itemsize < 2 or not tensor.dtype.is_floating_point)
+        ]
     if found["missing_keys"] or found["unexpected_keys"] or wrong:
         _refuse(folder, kind.__name__, found["missing_keys"], found["unexpected_keys"], wrong)
     return loaded

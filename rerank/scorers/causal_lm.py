@@ -58,7 +58,8 @@ class CausalProblem(HistoryProblem):
     """A document under a causal language model; a state is a list of the choices in the window.
 
     lines: texts of the candidates of the S lists; label: scorer and document in messages; cut: is
-    called for each context that the model's positions cut; order: that of the window, or None to
+    called for each context that the model's positions cut; parted: with the number of candidates
+    that are scored by parts; order: that of the window, or None to
     have pairs scored as they are asked for; kbest: the lists, for the lines of candidates.
     """
 
@@ -73,11 +74,12 @@ class CausalProblem(HistoryProblem):
         order: int | None,
         label: str,
         cut: Callable[[], None],
+        parted: Callable[[int], None] = lambda n: None,
         kbest: KBest | None = None,
     ) -> None:
         super().__init__(engine, known, cache, order=order)
         self.model, self.window, self.label = engine.model, window, label
-        self._lines, self._cut, self._kbest = lines, cut, kbest
+        self._lines, self._cut, self._parted, self._kbest = lines, cut, parted, kbest
         self._long: dict[tuple[int, int], list[int]] = {}  # candidates that are scored by parts
         self._single: dict[tuple[int, bytes, int], float] = {}
         self._contexts: dict[tuple[int, Choices], tuple[CausalContext, bytes]] = {}
@@ -116,6 +118,7 @@ class CausalProblem(HistoryProblem):
     @cached_property
     def _of_long(self) -> dict[int, NDArray[np.float64]]:
         """(K_t,) log-probabilities of candidates that are scored by parts, 0 of others, by list."""
+        self._parted(len(self._long))
         found: dict[int, NDArray[np.float64]] = {}
         requests, owners = [], []
         for (t, k), tokens in self._long.items():
@@ -307,7 +310,7 @@ def token_of(model: CausalModel, name: str) -> int:
     if name == NO_TOKEN:
         return NOTHING
     found = model.tokenizer.get_vocab().get(name)
-    if found is None:
+    if found is None or found >= model.model.get_input_embeddings().weight.shape[0]:
         names = ", ".join(name_of(model, one) for one in begins_of(model))
         raise ValueError(
             f"begin={name}: its tokenizer has no such token; give another, such as "
@@ -344,7 +347,7 @@ class CausalLM(ModelSource[CausalEngine]):
         super().__init__(name, CausalEngine(model, backend), cache, ERRORS, pmi=pmi)
         self.model, self.window, self.order = model, window, window.order
         self._null = replace(window, sentences=0, tokens=None)
-        self._cut = 0
+        self._cut = self._n_parted = 0
         self._lists: Mapping[str, KBest] = {}
         self._begins = begins_of(model) if window.begin is None else ()
         self._begin_with(model.begin if window.begin is None else token_of(model, window.begin))
@@ -436,6 +439,9 @@ class CausalLM(ModelSource[CausalEngine]):
         def cut() -> None:
             self._cut += 1
 
+        def parted(n: int) -> None:
+            self._n_parted += n
+
         return CausalProblem(
             self._engine,
             known or ListScores(texts, texts, {}),
@@ -445,6 +451,7 @@ class CausalLM(ModelSource[CausalEngine]):
             order=self.order,
             label=self._place(name),
             cut=cut,
+            parted=parted,
             kbest=self._lists.get(name),
         )
 
@@ -509,7 +516,15 @@ class CausalLM(ModelSource[CausalEngine]):
                 source=source,
                 count=self._cut,
             )
-        self._cut = 0
+        if self._n_parted:
+            notices.add(
+                f"text longer than the {self.model.positions:,} positions of {self.label}, scored "
+                "by parts",
+                source=source,
+                count=self._n_parted,
+                asked=True,
+            )
+        self._cut = self._n_parted = 0
 
     def details(self) -> str:
         """Tokens that the transformer read for those that were scored."""

@@ -214,6 +214,7 @@ def of_files(**files: bytes) -> Callable[[Path], None]:
     return make
 
 
+UP = "model.layers.0.mlp.up_proj.weight"
 REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: None, "expected a folder written by save_pretrained, found none"),
     (of_files(README__md=b"?"), "expected config.json of a Hugging Face model, found none"),
@@ -230,6 +231,9 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (saved_as("LlamaModel"), "expected .* LlamaForCausalLM, found LlamaModel"),
     (saved_as("LlamaForSequenceClassification"), "found LlamaForSequenceClassification"),
     (tensors(lambda found: found.pop("lm_head.weight")), "without lm_head.weight; give"),
+    (tensors(lambda found: found.update(e=found.pop("lm_head.weight"))), "use: e;"),
+    (tensors(lambda found: found.update({UP: found[UP].to(torch.int8)})), "int8 for float32"),
+    (of_causal(lambda folder: (folder / "tokenizer.json").unlink(), "gpt2"), "tokenizer"),
     (tensors(lambda found: found.pop("model.norm.weight")), "without model.norm.weight"),
     (tensors(lambda found: found.update(v=torch.ones(1))), "which it does not use: v;"),
     (config(num_hidden_layers=1), "which it does not use: model.layers.1.* and 6 more"),
