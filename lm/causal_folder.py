@@ -105,8 +105,8 @@ def open_causal_model(
         )
     if not tokenizer("a", add_special_tokens=False)["input_ids"]:
         raise CausalFolderError(
-            f"{folder}: expected a tokenizer, found one that knows no letter; copy tokenizer.json, or "
-            "the vocabulary files, from the model's own folder"
+            f"{folder}: expected a tokenizer, found one that knows no letter; copy tokenizer.json "
+            "or its vocabulary from the model's own folder"
         )
     config = model.config.get_text_config()  # tokens that have positions and may be attended to
     limits = (getattr(config, name, None) for name in ("max_position_embeddings", "sliding_window"))
