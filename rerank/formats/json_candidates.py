@@ -51,6 +51,7 @@ _KINDS = {  # of keys that are not read
     "numbers": "list of numbers beside the candidates that is not read",
     "texts": "further text of candidates that is not read",
     "reference": "reference in a list, which is not read; give --ref a file of references",
+    "document": "text in which objects of one id differ, not read as their document",
     "id": "further id, not read, though it counts otherwise than what is read",
 }
 
@@ -276,6 +277,8 @@ class Unread:
             program = ""
             if kind == "id":
                 program = f".custom_id = .{json.dumps(next(iter(lines)))}"
+            elif kind == "document":
+                program = f".document = .{json.dumps(next(iter(lines)))}"
             elif kind == "number" and self.path:
                 score = [f"{{{json.dumps(self.score)}: .{json.dumps(self.score)}}}"]
                 values = " + ".join(

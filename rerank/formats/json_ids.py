@@ -21,16 +21,22 @@ from rerank.errors import InputError
 from rerank.formats.json_objects import first_key, read_object
 
 IDS = (
-    *("custom_id", "id", "sentence_id", "sent_id", "segment_id", "seg_id", "index", "idx"),
-    *("recordId", "key"),
+    *("custom_id", "id", "sentence_id", "sent_id", "segment_id", "seg_id", "segid", "utt_id"),
+    *("index", "idx", "recordId", "key"),
 )
-DOCUMENT = ("document", "document_id", "doc_id", "docid", "doc")
+DOCUMENT = ("document", "document_id", "doc_id", "docid", "doc", "doc_name", "talk_id", "talkid")
 SOURCE = ("source", "src", "prompt", "input", "source_text")
 REFERENCE = ("ref", "reference", "references", "refs", "target", "tgt", "gold")
 _OTHER_IDS = re.compile(
     r"(?i)(?:^|_)(?:id|idx|index|no|nr|number|key|line|seg|segment)$|[a-z]I[Dd]$"
 )
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,10})", re.DOTALL)
+_NUMBERED = re.compile(r"(|.*[^0-9])([0-9]{1,9})", re.DOTALL)
+_LIKE_DOCUMENT = re.compile(
+    r"(?i)doc|talk|file|chapter|article|story|book|dialog|conversation|episode|page|url|title|lang"
+)
+_OF_RUN = re.compile(
+    r"(?i)time|date|created|model|status|reason|system|run|decoder"
+)  # as it may be
 _ANSWER = ("object", "choices", "usage", "custom_id")  # of a server's answer: its `id` is its own
 
 Group: TypeAlias = tuple[Any, str]
@@ -42,13 +48,16 @@ class SentenceIds:
     """The sentence of each object of a file, from 0, or what is wrong with its id.
 
     key: where the ids are; None if there are none. unread: further keys that seem to be ids of
-    other sentences. documents: name and numbers of each document whose ids count anew.
+    other sentences. differing: keys, not read, of texts that objects of one sentence do not share.
+    documents: name and numbers of each document whose ids count anew. named: whether ids are names.
     """
 
     numbers: Sequence[int | str]
     key: str | None
     unread: Sequence[str]
-    documents: Sequence[tuple[Any, range]] = ()
+    differing: Sequence[str]
+    documents: Sequence[tuple[Any, range]]
+    named: bool
 
     @property
     def last(self) -> int:
@@ -61,6 +70,13 @@ class SentenceIds:
         known = [n for n in self.numbers if isinstance(n, int)]
         return all(a <= b for a, b in pairwise(known))
 
+    @property
+    def apart(self) -> int:
+        """How often an object comes after one of another sentence, and that after one of its own."""
+        known = [n for n in self.numbers if isinstance(n, int)]
+        runs = [n for n, before in zip(known, [-1, *known], strict=False) if n != before]
+        return len(runs) - len({*runs})
+
 
 def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
     """The ids of the objects on the lines that are not blank. O(bytes), an object at a time."""
@@ -68,7 +84,7 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
     present = [row for row in rows if row is not None]
     key = next((key for key in IDS if present and all(key in row for row in present)), None)
     key = key or next((key for key in IDS if any(key in row for row in present)), None)
-    numbers, documents = _numbers(rows, key)
+    numbers, documents, named = _numbers(rows, key)
     own = _order(numbers, exact=key is None)
     others = dict.fromkeys(key for row in present for key in row if _OTHER_IDS.search(key))
     unread = [
@@ -78,7 +94,8 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
         and len({str(row.get(other)) for row in present}) > 1
         and _order(_numbers(rows, other)[0], exact=key is None) != own
     ]
-    return SentenceIds(_without_conflicts(rows, numbers, key), key, unread, documents)
+    checked, differing = _compared(rows, numbers, key)
+    return SentenceIds(checked, key, unread, differing, documents, named)
 
 
 def _head(line: bytes) -> dict[str, Any] | None:
@@ -92,17 +109,31 @@ def _head(line: bytes) -> dict[str, Any] | None:
         except InputError:
             return None
     answer = any(key in found for key in _ANSWER)
-    wanted = (
-        key
-        for key in found
-        if key in (*DOCUMENT, *SOURCE, *REFERENCE, *IDS) or _OTHER_IDS.search(key)
-    )
+    read = {*DOCUMENT, *SOURCE, *REFERENCE, *IDS} - ({"id"} if answer else set())
+    beside = {*SOURCE, *REFERENCE}
+    row: dict[str, Any] = {}
+    several = any(_begins(value, "[") for value in found.values())
     try:
-        values = {key: decode(found[key]) for key in wanted if not (answer and key == "id")}
+        for key, value in found.items():
+            if key in read or (key != "id" and _OTHER_IDS.search(key)):
+                content = decode(value)
+                row[key] = hash(str(content)) if key in beside else content
+            elif (
+                key != "id"
+                and _begins(value, '"')
+                and (_LIKE_DOCUMENT.search(key) or (several and not _OF_RUN.search(key)))
+            ):
+                row[key] = hash(str(decode(value)))
     except (msgspec.MsgspecError, RecursionError):
         return None
-    beside = {*SOURCE, *REFERENCE}
-    return {key: hash(str(v)) if key in beside else v for key, v in values.items()}
+    return row
+
+
+def _begins(value: Any, mark: str) -> bool:
+    """Whether a JSON value, which may be read already, is a list or a text, as its mark says."""
+    if isinstance(value, msgspec.Raw):
+        return memoryview(value)[:1] == mark.encode()
+    return isinstance(value, list if mark == "[" else str)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -111,13 +142,13 @@ def _as_it_is(value: Any) -> Any:
 
 def _numbers(
     rows: Sequence[Mapping[str, Any] | None], key: str | None
-) -> tuple[list[int | str], list[tuple[Any, range]]]:
-    """The sentence of each row by its id at a key, and the documents that count anew."""
+) -> tuple[list[int | str], list[tuple[Any, range]], bool]:
+    """The sentence of each row by its id at a key, documents that count anew, whether by name."""
     found: list[int | str] = [
         "expected a JSON object" if row is None else n for n, row in enumerate(rows)
     ]
     if key is None:
-        return found, []
+        return found, [], False
     ids: dict[int, tuple[Group, int]] = {}  # by row
     names: dict[tuple[Any, str], int] = {}  # of all texts, in the order of the file
     named = dict[int, int]()
@@ -145,7 +176,7 @@ def _numbers(
         groups.setdefault(group, []).append(value)
     one_each = len(groups) == len({document for document, _ in groups})
     if len(ids) < len(named) or not (one_each or 2 * len(groups) <= len(names)):
-        return [named.get(n, one) for n, one in enumerate(found)], []
+        return [named.get(n, one) for n, one in enumerate(found)], [], True
     starts, documents = dict.fromkeys(groups, 0), list[tuple[Any, range]]()
     if sum(len(set(own)) for own in groups.values()) > len({n for _, n in ids.values()}):
         base = min(n for _, n in ids.values())
@@ -159,7 +190,7 @@ def _numbers(
         found[n] = starts[group] + value
         if starts[group] + value > MAX_ID:
             found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {value}"
-    return found, documents
+    return found, documents, False
 
 
 def _order(numbers: Sequence[int | str], *, exact: bool) -> list[int]:
@@ -171,25 +202,31 @@ def _order(numbers: Sequence[int | str], *, exact: bool) -> list[int]:
     return [ranks[n] for n in known]
 
 
-def _without_conflicts(
+def _compared(
     rows: Sequence[Mapping[str, Any] | None], numbers: Sequence[int | str], key: str | None
-) -> list[int | str]:
-    """The numbers, but for rows whose source or reference is not that of the first of their id."""
+) -> tuple[list[int | str], list[str]]:
+    """The numbers, but for rows whose source or reference is not that of the first of their id.
+
+    Also the other keys whose texts differ in rows of one id.
+    """
     found = list(numbers)
+    differing: dict[str, None] = {}
     first: dict[int | str, int] = {}
     for n, (row, number) in enumerate(zip(rows, numbers, strict=True)):
         before = first.setdefault(number, n)
-        before_row = rows[before]
-        if row is None or before_row is None or before == n or isinstance(number, str):
+        other = rows[before]
+        if row is None or other is None or before == n or isinstance(number, str):
             continue
         for what, keys in (("source", SOURCE), ("reference", REFERENCE)):
-            own, other = (one.get(first_key(one, keys) or "") for one in (row, before_row))
-            if own != other and None not in (own, other):
+            texts = [one.get(first_key(one, keys) or "") for one in (row, other)]
+            if texts[0] != texts[1] and None not in texts:
                 found[n] = (
                     f"expected one {what} for each id, found another one than object {before + 1} "
                     f"of the file has, with the same {key!r}; number the sentences anew, or, if "
                     f"each object is a sentence, remove the ids: `jq -c 'del(.{key})' FILE > "
                     "lists.jsonl`"
                 )
-                break
-    return found
+        read = (*DOCUMENT, *SOURCE, *REFERENCE, *IDS)
+        same = (one for one in row if one in other and one not in read)
+        differing.update((one, None) for one in same if row[one] != other[one])
+    return found, [one for one in differing if not _OTHER_IDS.search(one)]

@@ -91,7 +91,15 @@ UNGROUPED = (
     "object of one candidate without an id, read as a sentence; if 2 of them in a row are of one "
     "sentence: `jq -sc 'range(0; length; 2) as $i | {candidates: .[$i:$i + 2]}' %s > lists.jsonl`"
 )
-UNSORTED = "answer of a batch without an id, in the order of the file, which servers may change"
+APART = (
+    "objects of one id that stand apart, put together; number them anew if they are of several runs"
+)
+OUT_OF_ORDER = (
+    "sentence_id that does not rise by 1, not read: sentences are in the order of the file"
+)
+UNSORTED = (
+    "answer of a batch without a number as id, in the order of the file, which servers may change"
+)
 _MOST = 1 << 30  # bytes of a file of mlm-scoring
 
 Sentence: TypeAlias = tuple[int, bytes | None, bytes | None]
@@ -134,6 +142,8 @@ class JsonLines(CollectedFormat):
             self = JsonLines(sentence_ids(lines))
         chunks = super().read(lines, notices, source=source, clip=clip)
         rising = self._ids is None or self._ids.rising
+        if self._ids is not None and (n := self._ids.apart):
+            notices.add(APART, source=source, count=n)
         yield from chunks if rising else by_sentence(chunks, notices, source)
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
@@ -148,13 +158,14 @@ class JsonLines(CollectedFormat):
                     layout = _add_sentence(found, one, _checked(ids, place, found), unread)
                     if ids.key is None and unread.path and not unread.path.endswith("[]"):
                         found.note(UNGROUPED % found.argument)
-                    elif ids.key is None and _OF_BATCH.match(unread.path):
+                    elif (ids.key is None or ids.named) and _OF_BATCH.match(unread.path):
                         found.note(UNSORTED)
             except InputError as fault:
                 found.refuse(fault)
             yield
-        for key in ids.unread:
-            unread.note("id", key, 1)
+        for kind, keys in (("id", ids.unread), ("document", ids.differing)):
+            for key in keys:
+                unread.note(kind, key, 1)
         unread.warn(found)
 
     def beside(
@@ -485,7 +496,13 @@ class Sockeye(ReadOnlyFormat):
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of one object, a sentence, after the other."""
+        first: int | None = None
         for sentence, one in enumerate(read_objects(lines, found)):
+            number = str(one.get("sentence_id"))
+            if number.isdecimal():
+                first = int(number[:9]) if first is None else first
+                if int(number[:9]) != first + sentence:
+                    found.note(OUT_OF_ORDER)
             try:
                 self._add(found, sentence, one)
             except InputError as fault:

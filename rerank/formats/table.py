@@ -245,7 +245,7 @@ def annotations_of(
             if text is not None:
                 column[sentence - options.first_id] = text
     documents, sources = (
-        [column[t] for t in range(n)] if n and column.keys() == set(range(n)) else None
+        [column[t] for t in range(n)] if len(column) == n > 0 and min(column) == 0 else None
         for column in columns
     )
     return documents, sources

@@ -149,6 +149,10 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         '{"sentence_id": 3, "translation": "b", "score": 1}', "--clip-inf 9",
         [(0, "a", {"logprob": -9}, -9), (2, "b", {"logprob": -1}, -1)],
         ["without hypotheses (ids 1)", "2 x infinite number, clipped"]),
+    "sockeye with an object left out": (
+        SOCKEYE.replace("2", "3"), "", [(0, "a lamp", {"logprob": -1.5}, -1.5),
+        (0, "the lamp", {"logprob": -1.75}, -1.75), (1, "light", {"logprob": -0.5}, -0.5)],
+        ["1 x sentence_id that does not rise by 1"]),
     "sockeye with a line end in a text": (
         '{"sentence_id": 1, "translation": "a\\n b\\n", "score": 1}', "",
         [(0, "a b", {"logprob": -1}, -1)],
@@ -179,6 +183,10 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         n in ("a0", "a1", "b0", "b2", "c1")), "", [(t, text, {}, None) for t,
         text in ((0, "a0"), (1, "a1"), (2, "b0"), (4, "b2"), (6, "c1"))],
         ["source line without hypotheses (ids 3, 5)"]),
+    "jsonl with ids of several documents, whose key is not known": (
+        "".join(f'{{"talk": "{d}", "id": {n}, "hyps": ["{d}{n}"]}}\n' for d,
+        n in ("a0", "a1", "b0")), "", [(t, text, {}, None) for t, text in ((0, "a0"), (0, "b0"),
+        (1, "a1"))], ["objects of one id differ, not read as their document", "stand apart"]),
     "jsonl with an object a candidate": (
         "".join(f'{{"id": "{n}", "hyp": "{text}", "score": "{s}"}}\n' for n,
         text, s in ((7, "a", -1), (8, "b", -2), (7, "c", -3))), "--first-id 7", [(str(t), text,
