@@ -72,7 +72,7 @@ class SentenceIds:
 
     @property
     def apart(self) -> int:
-        """How often an object comes after one of another sentence, and that after one of its own."""
+        """How often an object is not beside the earlier ones of its sentence."""
         known = [n for n in self.numbers if isinstance(n, int)]
         runs = [n for n, before in zip(known, [-1, *known], strict=False) if n != before]
         return len(runs) - len({*runs})
