@@ -136,6 +136,7 @@ def decode(options: DecodeOptions) -> None:
     from rerank.commands.distribution import share_scores
     from rerank.commands.list_run import ListRun
     from rerank.commands.results import CorpusResult
+    from rerank.commands.systems import DOCUMENT_BLEU
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs, to_json
     from rerank.report.explanation import Explanation
@@ -157,6 +158,11 @@ def decode(options: DecodeOptions) -> None:
             ListRun.open(given.inputs(), notices, given, announce=messages.announce)
         )
         search = run.choose_search(search, messages.announce)
+        if run.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ())):
+            messages.announce(
+                f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no "
+                "change of a single sentence makes better"
+            )
         explained, sentence = _explained(run, options.output.explain)
         if options.output.dry_run or (run.scorers and run.sharded is None):
             run.estimate(search, messages.announce)

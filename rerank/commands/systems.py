@@ -121,7 +121,9 @@ def kbest_of(
 ) -> KBest:
     """Lists of a document's outputs, texts[t][m] of system m or None, labels (M,).
 
-    Candidates are in the order of the first system whose output they are.
+    Candidates are in the order of the first system whose output they are. Their features are
+    computed in an order that depends on texts and labels only, so that another order of the systems
+    changes none of them.
     """
     from rerank.metrics.agreement import document_consensus, leave_one_out  # numba
     from rerank.metrics.consensus import PairwiseBleu, PairwiseChrf
@@ -140,13 +142,18 @@ def kbest_of(
         source="",
         first=first,
         offsets=offsets_of(counts),
-        texts=TextColumn.of([text for one in merged for text in one]),
+        texts=TextColumn.of([text for one in merged for text in sorted(one)]),
         ranks=places_of(counts),
         labels=tuple(Label(name, 1) for name in (*labels, VOTES, *CONSENSUS)),
         dense=np.zeros((len(indicators), 0)),
         sparse=SparseColumns.empty(len(indicators)),
         totals=np.zeros(len(indicators)),  # readers of Moses lists expect a column
     )
+    rows = iter(range(kbest.n))
+    pairs = (pair for one in merged for pair in sorted(zip(one, rows, strict=False)))
+    by_text = np.array([row for _, row in pairs], np.int64)
+    by_label = sorted(range(len(labels)), key=labels.__getitem__)
+    given, indicators = indicators, indicators[by_text][:, by_label]
     votes = indicators.sum(axis=1)
     spans = [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
     consensus = []
@@ -154,7 +161,10 @@ def kbest_of(
         of_sentences = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(spans)]
         consensus.append(np.concatenate([np.zeros(0), *of_sentences]))
     consensus.append(document_consensus(kbest, indicators, consensus[0]))
-    return replace(kbest, dense=np.column_stack([indicators, votes, *consensus]))
+    features = np.empty((kbest.n, 1 + len(CONSENSUS)))
+    features[by_text] = np.column_stack([votes, *consensus])
+    texts_as_given = TextColumn.of([text for one in merged for text in one])
+    return replace(kbest, texts=texts_as_given, dense=np.column_stack([given, features]))
 
 
 def labels_of(names: Iterable[str]) -> list[str]:

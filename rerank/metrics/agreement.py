@@ -54,9 +54,10 @@ def document_consensus(kbest: KBest, indicators: Floats, utility: Floats) -> Flo
 
     indicators: (n, M), 1 where a candidate is the output of a system; utility: (n,), whose best
     candidates are the first choices. From these, x is improved sentence by sentence until no other
-    candidate of one sentence is better: candidates of x have 0, others less, or 0 if they are as
-    good. A system without output of a sentence is left out there. W, the mean number of words of
-    the systems' documents, makes values of long and short documents comparable.
+    candidate of one sentence is better: candidates of x have 0, others less. This is approximate:
+    changes of several sentences at once may be better. Of equal candidates the first one counts. A
+    system without output of a sentence is left out there. W, the mean number of words of the
+    systems' documents, makes values of long and short documents comparable.
 
     O(K² V / 63) time a sentence for the matches of V different n-grams, then O(n M) a pass over the
     document, of which there are few; O(n M) memory.
@@ -115,6 +116,8 @@ def _improve(
             values[k] = _utility(added, shares) - base
             if values[k] > most:
                 best, most = k, values[k]
+            elif k != chosen:  # of choices that are as good, x has one
+                values[k] = min(values[k], -_LEAST_GAIN)
         if best != chosen:
             choices[t], changed = best, True
             sums[:] = others + statistics[best]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -26,7 +27,6 @@ _INVISIBLE = re.compile(
     "\ufff9-\ufffb\ud800-\udfff]"
 )
 LEFT, WIDTH, HEIGHT = 70.0, 1000.0, 240.0  # labels stand left of LEFT
-LABEL = 16.0  # height of a label
 
 
 def visible(text: str) -> str:
@@ -133,7 +133,11 @@ def points(
         found.append(
             (i, round(place, 2), round(_height(y, bottom, top), 2), round(radius, 2), sign(y))
         )
-    ticks = ((LEFT + 10, f"{low:.1f}"), (WIDTH - 20, f"{high:.1f}"))
+    width = WIDTH - LEFT - 20
+    ticks = tuple(
+        (round(LEFT + 10 + width * (value - low) / span, 2), f"{value:.{digits}f}")
+        for value, digits in _round_values(low, low + span)
+    )
     return found, _axis(bottom, top), ticks
 
 
@@ -154,15 +158,19 @@ def _height(value: float, bottom: float, top: float) -> float:
 
 
 def _axis(bottom: float, top: float) -> Axis:
-    inner = (bottom + top) / 2
-    values = [top - 0.08 * (top - bottom), 0.0, bottom + 0.08 * (top - bottom)]
-    if abs(inner) > (top - bottom) / 4:
-        values.append(inner)
-    zero = _height(0.0, bottom, top)
-    heights = {value: _height(value, bottom, top) for value in values}
     ticks = tuple(
-        (round(height, 2), f"{value:+.2f}" if value else "0")
-        for value, height in heights.items()
-        if not value or abs(height - zero) > LABEL
+        (round(_height(value, bottom, top), 2), f"{value:+.{digits}f}" if value else "0")
+        for value, digits in _round_values(bottom, top)
     )
-    return round(zero, 2), ticks
+    return round(_height(0.0, bottom, top), 2), ticks
+
+
+def _round_values(low: float, high: float) -> list[tuple[float, int]]:
+    """The multiples of 1, 2 or 5 times a power of 10 within a range, two to five, with digits."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step = next(
+        step for step in (power, 2 * power, 5 * power, 10 * power) if 4 * step >= high - low
+    )
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    multiples = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [(round(multiple * step, digits + 2), digits) for multiple in multiples]

@@ -308,21 +308,24 @@ def test_equal_outputs_are_one_candidate_with_votes_indicators_and_consensus(
 
 
 @pytest.mark.parametrize("names", [("系統二", "系統一"), ("Müller", "Möller"), ("b-1", "b1")])
-def test_names_of_systems_have_the_same_features_in_any_order(
+def test_features_of_systems_are_the_same_in_any_order_of_them(
     names: tuple[str, str], world: World
 ) -> None:
-    world.write("a", ["a b"])
-    world.write("b", ["c"])
+    """Also consensusdocbleu of c d and of d c, which are as good beside the other sentence."""
+    world.write("a", ["c d", "d"])
+    world.write("b", ["d c", "d e"])
+    world.weights("w.json", {"consensusdocbleu": 1.0})
     systems = [f"--systems {name}={file}" for name, file in zip(names, "ab", strict=True)]
-    found = []
+    found = set()
     for order in permutations(systems):
-        lines = world.ok(f"score --no-docs one --no-cache --out - {' '.join(order)}").lines
-        rows = [line.split(" ||| ") for line in lines]
-        found.append(
-            {text: {*re.findall(r"sys\w*= \d", features)} for _, text, features, _ in rows}
-        )
-    assert found[0] == found[1]
-    assert len(set.union(*found[0].values())) == 4
+        given = f"--no-docs one {' '.join(order)} --out"
+        rows = [line.split(" ||| ") for line in world.ok(f"score {given} -").lines]
+        features = [(row[1], *sorted(re.findall(r"\w+= \S+", row[2]))) for row in rows]
+        decoded = world.ok(f"decode {given} o --weights w.json --default-weight 0")
+        assert "consensusdocbleu: approximate" in decoded.err
+        found.add((*sorted(features), *world.lines("o")))
+    assert len(found) == 1
+    assert len({*re.findall(r"sys\w+", str(found))}) == 2
 
 
 @pytest.mark.parametrize("feature", ["sysA", "sysB1", "sysC"])
