@@ -31,7 +31,26 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'rerank' has no attribute {name!r}")
     from importlib import import_module
 
+    refuse_shadowing()
     return getattr(import_module(_MODULES.get(name, "rerank.api")), name)
+
+
+def refuse_shadowing() -> None:
+    """UsageError if Python finds another `lm` or `decoders` before ours. About 0.1 ms."""
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    ours = Path(__file__).parents[1]
+    for name in ("lm", "decoders"):
+        spec = find_spec(name)
+        found = None if spec is None else spec.origin
+        if found is None or Path(found).parent != ours / name:
+            from rerank.errors import UsageError
+
+            raise UsageError(
+                f"expected the package {name!r} in {ours}, found {found or 'none'}; "
+                "rename that file, or run rerank from another folder"
+            )
 
 
 def __dir__() -> list[str]:

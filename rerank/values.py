@@ -305,7 +305,8 @@ class MemberName(click.Choice[str]):
             try:
                 self.registry.named(value)
             except UsageError as fault:
-                self.fail(str(fault), param, ctx)
+                others = self.others if "; there are " in str(fault) else ()
+                self.fail(", ".join([str(fault), *others]), param, ctx)
         return value
 
 

@@ -1,5 +1,10 @@
-"""Two scorers and a metric for rerank."""
+"""Two scorers, a metric and a decoder for rerank."""
 
+import numpy as np
+
+from decoders.batching import path_score
+from decoders.problem import Path
+from decoders.table import Decoder
 from rerank.metrics import SentenceMetric
 
 
@@ -33,3 +38,16 @@ class WordRecall(SentenceMetric):
     def score(self, hypothesis, references):
         found, expected = {*hypothesis.split()}, [{*reference.split()} for reference in references]
         return max(len(found & words) / max(1, len(words)) for words in expected)
+
+
+def climb(problem):
+    """Path that three rounds of changes of single sentences reach from the first candidates."""
+    path = np.zeros(len(problem.lengths), int)
+    for t in 3 * [*range(len(path))]:
+        changed = np.tile(path, (problem.lengths[t], 1))
+        changed[:, t] = range(len(changed))
+        path = changed[problem.rescore(changed, t, len(path)).argmax()]
+    return Path(tuple(path.tolist()), path_score(problem, path))
+
+
+CLIMB = Decoder("climb", "rerank_plugin:climb", cost="O(T² K)", source="recipes/plugin")

@@ -12,13 +12,12 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from rerank.errors import RerankError, UsageError
+from rerank import refuse_shadowing
+from rerank.errors import RerankError
 from rerank.files.terminal import (
     Terminated,
     command_running,
@@ -90,7 +89,7 @@ class _Commands(click.Group):
         """The command of a name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        _refuse_shadowing()
+        refuse_shadowing()
         module = "list_parts" if cmd_name == "list" else cmd_name.replace("-", "_")
         address = f"rerank.commands.{module}:COMMAND"
         found: click.Command = attribute(address)
@@ -114,20 +113,17 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="rerank")
 def cli() -> None:
-    """Rerank the k-best lists of whole documents with document-context language models."""
+    r"""Rerank the k-best lists of whole documents with document-context language models.
 
-
-def _refuse_shadowing() -> None:
-    """UsageError if Python finds another `lm` or `decoders` before ours. About 0.1 ms."""
-    ours = Path(__file__).parents[2]
-    for name in ("lm", "decoders"):
-        spec = find_spec(name)
-        found = None if spec is None else spec.origin
-        if found is None or Path(found).parent != ours / name:
-            raise UsageError(
-                f"expected the package {name!r} in {ours}, found {found or 'none'}; "
-                "rename that file, or run rerank from another folder"
-            )
+    \b
+    Exit codes:
+      0    success
+      1    the run failed: files, memory, a scorer; evaluate --min-gain is not reached
+      2    options or configuration, or a file that is not there
+      3    bad input data; warnings under --strict; check: the files have faults
+      75   stopped early, with the state saved: run the same command again
+      130  interrupted, nothing saved (143: terminated)
+    """
 
 
 execute = partial(cli.main, prog_name="rerank", standalone_mode=False)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
 
+MOSES = "moses"  # a section for a moses.ini, or a whole one
+
 
 @record
 class WeightsOptions:
@@ -22,8 +24,9 @@ class WeightsOptions:
     source: str = argument("IN", type=FILE)
     to: str = option(
         "Format to write: json (ours), ini (rescore.ini, and a [weight] section to paste), dense "
-        "(run*.dense), kbmira (F0, F1, …), cdec, travatar, or moses-ini with --base.",
-        type=MemberName(WEIGHT_FORMATS, MOSES_INI),
+        "(run*.dense), kbmira (F0, F1, …), cdec, travatar; moses is moses-ini with "
+        "--base, else ini.",
+        type=MemberName(WEIGHT_FORMATS, MOSES, MOSES_INI),
     )
     out: str = option("File to write; - is standard output.", type=FILE, default="-")
     base: str | None = option(
@@ -40,7 +43,7 @@ class WeightsOptions:
 
     def check(self) -> None:
         """UsageError for one half of `--to moses-ini --base FILE`."""
-        if (self.base is not None) != (self.to == MOSES_INI):
+        if self.to != MOSES and (self.base is not None) != (self.to == MOSES_INI):
             raise UsageError("--to moses-ini and --base: expected both or none; give both")
 
 
@@ -69,7 +72,7 @@ def weights(options: WeightsOptions) -> None:
         if kbest is not None:
             read = _named(read, kbest, display(source))
         if base is None:
-            content = to_bytes(read, options.to, notices)
+            content = to_bytes(read, "ini" if options.to == MOSES else options.to, notices)
         else:
             parts, lines = (read.dense, read.sparse, read.alpha), read_base(base, notices)
             content = merged(lines, *parts, notices, source=display(base))

@@ -21,7 +21,7 @@ _WORDS = Column("first candidate"), Column("chosen"), Column("times", "d")
 _LEGEND = """\
 changed: another text than that of the first candidate
 added most: changed sentences in which the feature added most to the choice's lead over the first
-mean: over changed sentences, of what the feature added to that lead, in nats, weighted"""
+mean: over changed sentences, of what the feature added to that lead, times its weight"""
 
 
 @dataclass(slots=True)

@@ -120,7 +120,7 @@ def _features(means: Mapping[str, float]) -> Figure:
     axes.set_yticks(range(len(values)), [*means], parse_math=False)
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.6)
-    axes.set_xlabel("added to the lead of the choice, nats")
+    axes.set_xlabel("added to the lead of the choice, weighted")
     return figure
 
 

@@ -32,7 +32,7 @@ class ChangedSentence:
 
     number: in its document, from 0; before: the text that was chosen for the sentence before;
     rank: of the choice in its list, from 0; alone: the text without context, if it is another one;
-    added: what each feature adds to the lead over the baseline, in nats, weighted.
+    added: what each feature adds to the lead over the baseline, times its weight.
     """
 
     number: int
@@ -52,7 +52,7 @@ class ReportedDocument:
     """A document: BLEU of the baseline and of the decoding, counts, and what the search says.
 
     by_context: sentences whose text would be another without context, None where no score depends
-    on other sentences; exact, gap, score_gain: of a summary, gap and gain in model score in nats;
+    on other sentences; exact, gap, score_gain: of a summary, gap and gain in model score;
     shown: its changed sentences, or the first of them, None for a document that is only counted.
     """
 

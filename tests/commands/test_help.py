@@ -266,6 +266,9 @@ def test_a_file_that_shadows_a_package_is_named_in_one_line(world: World) -> Non
         f"rerank: expected the package 'decoders' in {ROOT}, found {path}; "
         "rename that file, or run rerank from another folder\n",
     )
+    python = [sys.executable, "-c", "from rerank import Reranker"]
+    ran = subprocess.run(python, capture_output=True, cwd=world.folder, text=True, check=False)
+    assert ran.stderr.endswith(found.err.partition(": ")[2])
 
 
 # Standard output and standard error
