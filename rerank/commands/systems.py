@@ -48,6 +48,7 @@ _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
 VOTES = "votes"
 SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
+_NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
 
 
@@ -111,7 +112,8 @@ def _compare(systems: Mapping[str, TextProfile], notices: Notices) -> None:
         others = {other: profile for other, profile in systems.items() if other != name}
         called = next(iter(others)) if len(others) == 1 else "the other systems"
         rest = reduce(TextProfile.merged, others.values())
-        note_preparation({f"outputs of {name}": own, f"those of {called}": rest}, notices)
+        texts = {f"outputs of {name}": own, f"those of {called}": rest}
+        note_preparation(texts, notices, least=_NEARLY_ALL)
         if len(others) == 1:
             return
 

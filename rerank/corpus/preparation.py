@@ -95,9 +95,13 @@ _GROUPS = {character: group[0] for group in _ALIKE for character in group}
 _SCRIPTS = {  # without spaces between words: characters a word that no segmentation reaches
     "Han": (re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"), 3),
     "kana": (re.compile("[\u3041-\u30ff]"), 3),
-    "Thai": (re.compile("[\u0e01-\u0e4e\u0e80-\u0eff\u1000-\u109f\u1780-\u17d3]"), 8),
+    "Thai, Lao, Burmese or Khmer": (
+        re.compile("[\u0e01-\u0e4e\u0e80-\u0eff\u1000-\u109f\u1780-\u17d3]"),
+        8,
+    ),
 }
-_TOKENIZERS = {"Han": "zh", "kana": "ja-mecab, or char", "Thai": "char"}
+_TOKENIZERS = {"Han": "zh", "kana": "ja-mecab, or char", "Thai, Lao, Burmese or Khmer": "char"}
+_PACKED = (".gz", ".xz", ".bz2", ".zst")
 _WORD = "[^[:space:]]+"
 _TOKENS = "spaces before punctuation", "spaces between words"
 _WHITE_SPACE = ("none", "13a", "intl")  # tokenizers that need spaces between words
@@ -348,13 +352,15 @@ def note_preparation(
     tokenize: str | None = None,
     form: str = "",
     explained: bool = False,
+    least: float = 0.0,
 ) -> None:
     """Add a notice for everything that one of two texts has in many lines and the other never.
 
     texts: what messages call the two texts, such as hypotheses and references; tokenize: tokenizer
     of the BLEU in which they are compared, if they are; form: format of the k-best lists whose
-    candidates the first text has, if it has; explained: whether a difference is already known.
-    Words and characters of most lines are named where nothing else is.
+    candidates the first text has, if it has; explained: whether a difference is already known;
+    least: share of the lines of the second text that have what is named as its own. Words and
+    characters of most lines are named where nothing else is.
     """
     (name, own), (other_name, other) = texts.items()
     lists = bool(form)
@@ -365,7 +371,8 @@ def note_preparation(
     if not (any(found) or explained or min(own.lines, other.lines) < _ENOUGH):
         found = [list(_unexplained(first, second, flag)) for _, first, _, second, flag in pairs]
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
-    before = to_moses if form not in ("", "moses") else ""
+    before = to_moses if form not in ("", "moses") or source.endswith(_PACKED) else ""
+    found[1] = [one for one in found[1] if one.lines >= least * other.lines]
     for (ours, _, theirs, _, of_list), those in zip(pairs, found, strict=True):
         for one in those:
             if tokenize is None or one.what not in _TOKENS:
@@ -377,7 +384,9 @@ def note_preparation(
                 notices.add(kind, source=source, count=one.lines)
     for place, end in enumerate(("begins", "ends")):
         if both := _shared_ids(own, other, place):
-            order = "" if both[0] == both[1][: len(both[0])] else ", in another order"
+            order = (
+                "" if both[0] == both[1][: len(both[0])] else ", in another order; sort both files"
+            )
             filters = {_without(_WORD, place, of_list) for of_list in (lists, False)}
             kind = (
                 f"every line of {name} and of {other_name} {end} with an id such as {both[0][0]}"

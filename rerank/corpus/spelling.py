@@ -168,7 +168,8 @@ def unescaped(text: bytes) -> bytes:
 
 def unescaping(escape: bytes, text: str) -> str:
     """What to do about an escape in a text, for messages."""
-    return f"unescape {text} with {_UNESCAPE if escape in _CHARACTERS else _UNESCAPE_ALL}"
+    tool = f" {_UNESCAPE}" if escape in _CHARACTERS else f": {_UNESCAPE_ALL}"
+    return f"unescape {text} with{tool}"
 
 
 def escapes_in(line: bytes) -> tuple[bytes, ...]:

@@ -356,3 +356,43 @@ def test_a_copy_does_not_replace_its_original(fix: str, message: str, lists: Wor
     found = lists.run(f"{CHECK} --fix {fix}")
     assert (found.exit, lists.text("dev.kbest")) == (2, LIST)
     assert message in found.err
+
+
+RAW = """
+灯已经点亮了。|她昨天离开了。 ; 灯点亮了。|她离开了。 ; in Han .* --tokenize zh ; --tokenize zh
+彼女は家を出ました。|雨が降っている。 ; 彼女は出ました。|雨が降った。 ; mecab, or char ; --tokenize char
+ไฟถูกเปิดแล้วในบ้าน|ฝนตกในเมือง ; ไฟถูกเปิดในบ้าน|ฝนตกในเมือง ; in Thai ; --tokenize char
+灯 点亮 了 。|她 离开 了 。 ; 灯点亮了。|她离开了。 ; hypotheses in Han ; --tokenize zh
+It is lit.|She left. ; it is lit .|she left . ; references look detok.* 13a ; --tokenize 13a
+u1 it is|u2 she left ; u1 it was|u2 she left ; begins with an id such as u1 ; sed
+u1 it is|u2 she left ; u2 she left|u1 it was ; id such as u2, in another order ; sed
+it is (a-1)|she left (a-2) ; it was (a-1)|she left (a-2) ; ends with an id such as .a-1 ; sed
+don't|it's ; don&#39;t|it&#x27;s ; mixed escaping: hypotheses contain &#39; .*: python3 -c ; python3
+"""
+
+
+@pytest.mark.parametrize("row", RAW.strip().splitlines())
+def test_raw_texts_and_ids_of_lines_are_named_with_a_cure(row: str, world: World) -> None:
+    reference, hypothesis, said, cure = row.split(" ; ")
+    world.write("ref", reference.split("|"))
+    world.write("hyp", hypothesis.split("|"))
+    command = "evaluate -m bleu -b --no-docs one --baseline hyp hyp --ref ref"
+    found = world.ok(command).err
+    assert re.search(said, found), found
+    if not cure.startswith("--"):
+        (filter,) = re.findall(rf": ({cure} .*?), first at", found)
+        for file in ("ref", "hyp"):
+            made = f"{filter} < {file} | sort > new && mv new {file}"
+            subprocess.run(["bash", "-c", made], cwd=world.folder, check=True)
+        assert "u1" not in world.text("hyp") + world.text("ref")
+        cure = ""
+    assert not re.search(said, world.ok(f"{command} {cure}").err)
+
+
+def test_a_system_is_compared_with_the_others(world: World) -> None:
+    for name, before in (("A", ""), ("B", ""), ("C", "sure : ")):
+        world.write(name, [f"{before}{line[: 60 - n]}" for n, line in enumerate(ALIKE)])
+    systems = "".join(f" --systems {name}={name}" for name in "ABC")
+    said = world.ok(f"check{systems} --no-docs one").out
+    assert "outputs of C have 'sure' at the beginning, those of the other systems do not; " in said
+    assert said.count(" do not; ") == 1
