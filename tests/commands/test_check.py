@@ -360,7 +360,7 @@ def test_a_copy_does_not_replace_its_original(fix: str, message: str, lists: Wor
 
 RAW = """
 灯已经点亮了。|她昨天离开了。 ; 灯点亮了。|她离开了。 ; in Han .* --tokenize zh ; --tokenize zh
-彼女は家を出ました。|雨が降っている。 ; 彼女は出ました。|雨が降った。 ; mecab, or char ; --tokenize char
+彼女は家を出た。|雨が降っている。 ; 彼女は出た。|雨が降った。 ; mecab, or char ; --tokenize char
 ไฟถูกเปิดแล้วในบ้าน|ฝนตกในเมือง ; ไฟถูกเปิดในบ้าน|ฝนตกในเมือง ; in Thai ; --tokenize char
 灯 点亮 了 。|她 离开 了 。 ; 灯点亮了。|她离开了。 ; hypotheses in Han ; --tokenize zh
 It is lit.|She left. ; it is lit .|she left . ; references look detok.* 13a ; --tokenize 13a
