@@ -330,7 +330,7 @@ def with_sources(
     if not len(gaps):
         return rows
     n, g = len(rows), len(gaps)
-    texts = TextColumn.of([lines[t].strip(b" ") for t in gaps.tolist()])
+    texts = TextColumn.of([lines[t].strip() for t in gaps.tolist()])
     new = KBestRows(
         labels=rows.labels,
         lines=texts,

@@ -44,7 +44,7 @@ class KBestRows:
 
     labels: tuple[Label, ...]  # their widths sum to F
     lines: TextColumn  # (n,)
-    text_spans: NDArray[np.int64]  # (n, 2) in `lines.blob`, without blanks around the text
+    text_spans: NDArray[np.int64]  # (n, 2) in `lines.blob`, without white space around the text
     line_numbers: NDArray[np.int64]  # (n,) of entries from 1: lines, where each has a hypothesis
     sentences: NDArray[np.int64]  # (n,) ids as written
     dense: NDArray[np.float64]  # (n, F)
@@ -182,7 +182,7 @@ class KBest:
     source: str  # file name for messages
     first: int  # number of the first of the T sentences, from 0, in the source
     offsets: NDArray[np.int64]  # (T+1,): sentence t has the rows offsets[t]:offsets[t + 1]
-    texts: TextColumn  # (n,) hypotheses, without blanks around them
+    texts: TextColumn  # (n,) hypotheses, without white space around them
     ranks: NDArray[np.int64]  # (n,) places in the lists of the file, from 0; rising in each list
     labels: tuple[Label, ...]  # their widths sum to F
     dense: NDArray[np.float64]  # (n, F)
@@ -223,7 +223,7 @@ class KBest:
             source=source,
             first=0,
             offsets=offsets_of(counts),
-            texts=TextColumn.of([text.strip(" ").encode() for text, _ in rows]),
+            texts=TextColumn.of([text.encode().strip() for text, _ in rows]),
             ranks=places_of(counts),
             labels=tuple(Label(name, 1) for name in names),
             dense=np.array(dense, np.float64).reshape(len(rows), len(names)),

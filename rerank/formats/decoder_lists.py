@@ -6,7 +6,8 @@
     0 ||| the text ||| 1.5 1.75                                              Nematus
 
 The first three leave out features that are 0, so that the names of all features are known only at
-the end of a file: it is read twice, first for the names (`prepared`). Joshua's names have
+the end of a file: it is read twice, first for the names (`prepared`). Where these are very many,
+those that not every hypothesis has are sparse features. Joshua's names have
 underscores, with which Moses marks sparse features: they are dense here, and read as `tmpt0` and
 `lm0`; there may be a blank after `=`.
 
@@ -37,6 +38,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,13 +55,22 @@ from rerank.notices import Notices
 from rerank.text import NUMBER, shown
 
 ABSENT = "hypothesis without some of the features, read as 0"
-_MANY = 10_000  # names of features, beyond which they are no dense ones
+MANY = (
+    "list of more than 1,000 features: those that not every hypothesis has are sparse, under names "
+    "with '_', and tune-mert leaves their weights as they are"
+)
+FURTHER = "column of numbers after features and total, not read; cut it off, or label its numbers"
+_MANY = 1000  # names of features, beyond which only those of every hypothesis are dense
+_MOST = 1_000_000  # names of features
 _NAME = re.compile(rb"([^\s=]+)=")
 LOG_LINE = "line that is no output of fairseq (logging), skipped"
 NO_TOKENS = (
     "hypothesis without P- lines; its feature is the score of H-, normalised by length, in nats"
 )
 _TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
+_AFTER_BAR = re.compile(
+    rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t"
+)  # a line behind a progress bar or a log's head
 _KNOWN = frozenset(b"STHDPAIECWO")
 _LN2 = math.log(2)
 _SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
@@ -67,37 +78,44 @@ _OF_JOSHUA = re.compile(rb"(?:^|\s)(?:tm_[A-Za-z]+_[0-9]+|lm_[0-9]+)=")
 
 
 class NamedFeatures(LineFormat):
-    """A format `id ||| text ||| …` with features `name=value`; names: those of the whole file."""
+    """A format `id ||| text ||| …` with features `name=value`, and further columns.
+
+    names: of the dense features of the whole file; sparse: whether it has others.
+    """
 
     name: str
     column: int  # of the features
     total: int
-    most: float = 4  # columns
 
-    def __init__(self, names: tuple[str, ...] | None = None) -> None:
-        self.names = names
+    def __init__(self, names: tuple[str, ...] | None = None, sparse: bool = False) -> None:
+        self.names, self.sparse, self._known = names, sparse, frozenset(names or ())
 
     def feature_columns(self, head: Sequence[bytes]) -> list[bytes]:
         """Those of the lines that are not blank; none unless each has a total and these columns."""
         lines = [line.split(grammar.SEPARATOR) for line in head if line.strip()]
-        if all(4 <= len(f) <= self.most and NUMBER.fullmatch(f[self.total].strip()) for f in lines):
+        if all(len(f) > 3 and NUMBER.fullmatch(f[self.total].strip()) for f in lines):
             return [fields[self.column] for fields in lines]
         return []
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> Self:
         """The format with the names of all features, in order of appearance."""
-        found: dict[bytes, None] = {}
+        found, n = Counter[bytes](), 0
         for number, line in enumerate(lines, 1):
             fields = line.split(grammar.SEPARATOR)
             if len(fields) > self.column:
-                found.update(dict.fromkeys(_NAME.findall(fields[self.column])))
-            if len(found) > _MANY:
+                found.update(dict.fromkeys(_NAME.findall(fields[self.column]), 1))
+                n += 1
+            if len(found) > _MOST:
                 raise InputError(
-                    f"expected at most {_MANY:,} names of features, found more",
+                    f"expected at most {_MOST:,} names of features, found more; leave out the rare "
+                    "ones",
                     source=source,
                     line=number,
                 )
-        return type(self)(tuple(name.decode() for name in found))
+        many = len(found) > _MANY
+        dense = [name for name, count in found.items() if not many or count == n]
+        dense = [] if len(dense) > _MANY else dense
+        return type(self)(tuple(name.decode() for name in dense), many)
 
     def add(self, found: RowBuilder, line: bytes) -> None:
         """Add the hypothesis of a line; a feature that it leaves out is 0."""
@@ -117,13 +135,21 @@ class NamedFeatures(LineFormat):
         sentence = sentence_id(fields[0].strip())
         names = found.names if self.names is None else self.names
         names = tuple(features) if names is None else names
-        unknown = [name for name in features if name not in names]
-        if unknown:
-            raise InputError(f"expected the features {', '.join(names)}, found {unknown[0]!r}")
-        if len(features) < len(names):
+        known = self._known or set(names)
+        others = {name: value for name, value in features.items() if name not in known}
+        if others and not self.sparse:
+            raise InputError(
+                f"expected the features {', '.join(names)}, found {next(iter(others))!r}"
+            )
+        if self.sparse and found.names is None:
+            found.note(MANY)
+        elif not self.sparse and len(features) < len(names):
             found.note(ABSENT)
+        if any(map(_is_numeric, fields[4:])):
+            found.note(FURTHER)
         values = [features.get(name, 0.0) for name in names]
-        found.add(sentence, fields[1].strip(), names, values, total=total)
+        sparse = {name if grammar.is_sparse(name) else f"{name}_": others[name] for name in others}
+        found.add(sentence, fields[1], names, values, total=total, sparse=sparse)
 
 
 class Cdec(NamedFeatures):
@@ -171,12 +197,11 @@ class Travatar(NamedFeatures):
     example = b"0 ||| the text ||| -12.6 ||| egfp=-4.2 lm=-38.1 word=2"
     column = 3
     total = 2
-    most = math.inf  # further columns are not read
 
     def detect(self, head: Sequence[bytes]) -> bool:
-        """Whether all lines have a number before features `name=value`."""
+        """Whether all lines have a number before features `name=value`, or before none."""
         columns = self.feature_columns(head)
-        return bool(columns) and all(map(_names, columns))
+        return bool(columns) and all(_names(column) or not column.strip() for column in columns)
 
 
 class Nematus(LineFormat):
@@ -201,6 +226,11 @@ class Nematus(LineFormat):
         found.add(sentence_id(sentence.strip()), text, names, values)
 
 
+def _is_numeric(field: bytes) -> bool:
+    """Whether a column has numbers alone, one at least."""
+    return bool(field.strip()) and all(map(NUMBER.fullmatch, field.split()))
+
+
 def _names(field: bytes) -> list[bytes]:
     """Names of a column of `name=value`; none if it has anything else."""
     found = [token.rpartition(b"=") for token in field.split()]
@@ -218,6 +248,7 @@ class _Hypothesis:
     text: bytes
     score: float
     log_prob: float | None = None
+    tags: bytes = b""  # of its further lines
 
 
 class Fairseq(ReadOnlyFormat):
@@ -232,7 +263,7 @@ class Fairseq(ReadOnlyFormat):
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether a line of a hypothesis, or two of a source, are among the first ones."""
-        tags = [found[1] for line in head if (found := _TAG.match(line))]
+        tags = [found[1] for line in map(_without_bar, head) if (found := _TAG.match(line))]
         return b"H" in tags or sum(tag in (b"S", b"W", b"O") for tag in tags) >= 2
 
     def read(
@@ -248,7 +279,7 @@ class Fairseq(ReadOnlyFormat):
         broken = False  # whether the current hypothesis has an error
         sources = dict[bytes, bytes]()  # by id
         counted = -1  # sentence of lines without ids, of old versions of fairseq-interactive
-        for line in found.numbered(lines):
+        for line in found.numbered(map(_without_bar, lines)):
             tag = _TAG.match(line)
             if tag is None or tag[1][0] not in _KNOWN:
                 if line.strip():
@@ -285,6 +316,12 @@ class Fairseq(ReadOnlyFormat):
                         raise InputError(
                             f"expected H-{sentence} before its other lines, found {shown(line)}"
                         )
+                    if kind in last.tags:
+                        raise InputError(
+                            f"expected one {kind.decode()}- line after H-{sentence}, found "
+                            f"{shown(line)}, too; is an H- line missing before it?"
+                        )
+                    last.tags += kind
                     if kind == b"D":
                         last.text = b"\t".join(fields[1:])
                     else:
@@ -302,7 +339,7 @@ class Fairseq(ReadOnlyFormat):
     ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         """(sentence, its document, its source) of each sentence; documents are not known."""
         place = Place(source, notices)
-        for line in place.numbered(lines):
+        for line in place.numbered(map(_without_bar, lines)):
             tag = _TAG.match(line)
             if tag and tag[1] in (b"S", b"H") and tag[2]:
                 try:
@@ -314,7 +351,7 @@ class Fairseq(ReadOnlyFormat):
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The highest id of a source, which may have no hypotheses; -1 if there is none."""
         last = counted = -1
-        for line in lines:
+        for line in map(_without_bar, lines):
             tag = _TAG.match(line)
             if tag is None or tag[1] not in (b"S", b"O"):
                 continue
@@ -322,6 +359,14 @@ class Fairseq(ReadOnlyFormat):
             with suppress(InputError):
                 last = max(last, counted if tag[2] is None else sentence_id(tag[2]))
         return last
+
+
+def _without_bar(line: bytes) -> bytes:
+    """A line without the progress bar, or the head of a log's line, that is before its tag."""
+    if b"\r" in line and _TAG.match(line):
+        return line.partition(b"\r")[0]  # a bar behind it
+    behind = None if _TAG.match(line) else _AFTER_BAR.search(line)
+    return line if behind is None else line[behind.start() :]
 
 
 def _add(found: RowBuilder, one: _Hypothesis) -> None:

@@ -46,6 +46,7 @@ _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
 _KERNEL = "rerank.formats.moses_kernel"
 
 WORD_SCORES_LEFT_OUT = "line with Marian's word scores, which a Moses list cannot hold; left out"
+SOFT = "column with a soft alignment, which a Moses list cannot hold; left out"
 OTHER = "column that is no alignment or segmentation, left out"
 _MARK = b"WordScores="
 _ALIGNMENT = re.compile(rb"\s*(?:[0-9]+-[0-9]+(?:\s+|$))*")
@@ -221,10 +222,10 @@ def moses_lines(kbest: KBest, first_id: int) -> Iterator[bytes]:
 def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
     """A line as Moses writes it for a candidate, with numbers that read back to the same bits.
 
-    `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
+    `RerankError` for text that would not read back: with `|||`, line ends or outer white space.
     """
     text, values = kbest.texts[row], iter(kbest.dense[row].tolist())
-    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
+    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip():
         raise RerankError(
             f"a k-best list cannot hold the text {shown(text)}; write it with Moses' "
             "escapes: rerank convert --escape moses"
@@ -259,6 +260,8 @@ def further_columns(line: bytes, notices: Notices, *, source: str = "") -> dict[
             found["word_scores"] = text.removeprefix(_MARK).strip().decode()
         elif _ALIGNMENT.fullmatch(field):
             found["alignment"] = text.decode()
+        elif place < column and (before := grammar.before_features(field)):
+            found["alignment"] = before[0].strip().decode()
         elif _SEGMENTATION.fullmatch(field):
             found["segmentation"] = text.decode()
         elif place > column:  # before the features it is part of the text
@@ -287,20 +290,25 @@ def as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> bytes
     if column == 2 and labels <= set(fields[2].split()) and not with_scores:
         return line  # no label without a blank between it and its value, as Marian writes them
     before = [field for field in fields[2:column] if not field.strip().startswith(_MARK)]
-    if not all(map(_ALIGNMENT.fullmatch, before)):
+    parts = [part for field in before if (part := grammar.before_features(field))]
+    if len(parts) < len(before):
         return line
+    values[:0] = [value for _, own in parts for value in grammar.feature_values(own)]
+    aligned = [own for own, _ in parts if _ALIGNMENT.fullmatch(own)]
+    if len(aligned) < len(parts):
+        notices.add(SOFT, source=source)
     if len(before) < column - 2 or with_scores:
         notices.add(WORD_SCORES_LEFT_OUT, source=source)
-    if column + 1 == len(fields) and before:  # no total that it could follow
+    if column + 1 == len(fields) and aligned:  # no total that it could follow
         notices.add(OTHER, source=source)
-        before = []
+        aligned = []
     features = b""
     for value in values:
         if value.name != grammar.WORD_SCORES:
             if value.label:
                 features += value.label[:-1] + b"= "
             features += value.number.lower().replace(b"e+", b"e").lstrip(b"+") + b" "
-    columns = [fields[0], fields[1], features, *fields[column + 1 :], *before]
+    columns = [fields[0], fields[1], features, *fields[column + 1 :], *aligned]
     return b" ||| ".join(field.strip() for field in columns)
 
 

@@ -3,10 +3,11 @@
     id ||| text ||| LM0= -38.1 TM0= -4.2 -5.3 tag_np= 2 ||| total [||| further columns]
 
 Dialects are accepted: `|||` with or without blanks, old labels (`lm: -3`), no blank between label
-and value, alignments before the features (Marian), no labels, no total. As in Moses, a label with
-`_` is a sparse feature, which has one value and is 0 where it is absent. A dense label may be
-repeated; its values are then those of one feature function. Numbers are finite ASCII decimals;
-other spellings that Python accepts (`1_0`, `nan`) are refused.
+and value, alignments, hard or soft, before the features (Marian), no labels, no total. As in Moses,
+a label with `_` is a sparse feature, which has one value and is 0 where it is absent. A dense label
+may be repeated; its values are then those of one feature function. Numbers are finite ASCII
+decimals; other spellings that Python accepts (`1_0`, `nan`) are refused. White space around `|||`
+is no part of the text.
 
 Sources: moses/Manager.cpp (OutputNBest) and mert/FeatureArray.cpp of
 https://github.com/moses-smt/mosesdecoder; src/translator/output_printer.h of
@@ -33,10 +34,12 @@ SEPARATOR = b"|||"
 WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features
 
 _ID = re.compile(rb"[0-9]+")
-_NUMBER_LIKE = re.compile(rb"%s|[+-]?(?:nan|inf|infinity)" % NUMBER.pattern, re.IGNORECASE)
+NUMBER_LIKE = re.compile(rb"%s|[+-]?(?:nan|inf|infinity)" % NUMBER.pattern, re.IGNORECASE)
 _LABELLED = re.compile(rb"\s*(?!WordScores=)[-+.,0-9]*[^-+.,0-9=\s][^=\s]*(?:=|:\s)")
 _GLUED = re.compile(rb"[=:][-+.0-9][^=\s]*(?:\s|$)")
-_BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|\s*(?:[0-9]+-[0-9]+(?:\s+|$))*")
+_NUMBERS = rb"%s(?:,%s)+" % (NUMBER.pattern, NUMBER.pattern)  # of a target word: soft alignment
+_ALIGNED = rb"\s*(?:(?:[0-9]+-[0-9]+|%s)(?:\s+|$))*" % _NUMBERS
+_BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|%s([^\s=:|]+=.*)?" % _ALIGNED)
 
 NO_TOTAL = "no total column"
 SPARSE = "line with sparse features (labels with '_')"
@@ -87,12 +90,12 @@ def layout(line: bytes) -> Layout:
         )
     column = columns[0]
     for field in fields[2:column]:
-        if _BEFORE_FEATURES.fullmatch(field) is None:
+        if before_features(field) is None:
             raise InputError(
                 f"expected features or an alignment, found {shown(field)}; "
                 "'|||' inside a hypothesis is written &#124;&#124;&#124;"
             )
-    values = list(feature_values(fields[column]))
+    values = list(feature_values(_feature_field(fields, column, column - 2)))
     dense = [v for v in values if not (is_sparse(v.name) or v.name == WORD_SCORES)]
     widths = Counter(v.name for v in dense)
     rank = {name: i for i, name in enumerate(widths)}
@@ -115,12 +118,30 @@ def feature_columns(fields: Sequence[bytes]) -> list[int]:
     """
 
     def before_total(c: int) -> bool:
-        return c + 1 == len(fields) or _NUMBER_LIKE.fullmatch(fields[c + 1].strip()) is not None
+        return c + 1 == len(fields) or NUMBER_LIKE.fullmatch(fields[c + 1].strip()) is not None
 
     columns = [c for c in range(2, len(fields)) if before_total(c)]
     return [c for c in columns if _LABELLED.match(fields[c])] or [
-        c for c in columns if all(map(_NUMBER_LIKE.fullmatch, fields[c].split()))
+        c for c in columns if all(map(NUMBER_LIKE.fullmatch, fields[c].split()))
     ]
+
+
+def before_features(field: bytes) -> tuple[bytes, bytes] | None:
+    """Alignment and features of a column before that of the features; None if it has others.
+
+    Marian's scorer appends features to the third column, even where that is the alignment.
+    """
+    found = _BEFORE_FEATURES.fullmatch(field)
+    return (
+        None if found is None else (field[: found.start(1)] if found[1] else field, found[1] or b"")
+    )
+
+
+def _feature_field(fields: Sequence[bytes], column: int, n_before: int) -> bytes:
+    """The features of a line, those after an alignment in one of the columns before included."""
+    before = fields[column - n_before : column]
+    parts = [found[1] for field in before if b"=" in field and (found := before_features(field))]
+    return b" ".join([*parts, fields[column]])
 
 
 def feature_values(field: bytes) -> Iterator[Value]:
@@ -175,8 +196,8 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     fields = line.split(SEPARATOR)
     column = _feature_column(fields, layout)
     text = SEPARATOR.join(fields[1 : 2 + column - layout.column])
-    start = len(fields[0]) + len(SEPARATOR) + len(text) - len(text.lstrip(b" "))
-    dense, sparse = features(fields[column], number)
+    start = len(fields[0]) + len(SEPARATOR) + len(text) - len(text.lstrip())
+    dense, sparse = features(_feature_field(fields, column, layout.column - 2), number)
     total = None
     if column + 1 < len(fields):
         total = number(fields[column + 1].strip(), "the total")
@@ -187,7 +208,7 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     }
     return ParsedLine(
         sentence=_sentence(fields[0].strip()),
-        text=(start, start + len(text.strip(b" "))),
+        text=(start, start + len(text.strip())),
         dense=_in_order(dense, layout.labels),
         sparse=sparse,
         total=total,

@@ -30,6 +30,7 @@ from rerank.formats.token_kernel import (
 )
 
 _BLANK, _BAR, _ZERO, _NINE, _MARK, _SPARSE = b" |09=_"
+_TAB, _RETURN = b"\t\r"
 _ID_DIGITS = 9  # of a sentence id
 
 
@@ -133,14 +134,20 @@ def _read_id_and_text(blob: Bytes, i: int, end: int, columns: Columns, row: int)
     start = _after_bars(blob, i, end)
     next_start = _next_column(blob, start, end)
     stop = next_start - 3
-    while start < stop and blob[start] == _BLANK:
+    while start < stop and _is_white(blob[start]):
         start += 1
-    while start < stop and blob[stop - 1] == _BLANK:
+    while start < stop and _is_white(blob[stop - 1]):
         stop -= 1
     sentences, text_spans, _, _, _ = columns
     sentences[row] = sentence
     text_spans[row, 0], text_spans[row, 1] = start, stop
     return next_start
+
+
+@njit(cache=True)
+def _is_white(byte: int) -> bool:
+    """Whether a byte is white space of ASCII."""
+    return byte == _BLANK or _TAB <= byte <= _RETURN
 
 
 @njit(cache=True)

@@ -24,16 +24,155 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice, pairwise
 
 from rerank.errors import InputError, UsageError
+from rerank.formats.moses_grammar import NUMBER_LIKE, SEPARATOR
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
 from rerank.text import NUMBER, shown
 
 PADDING = "blank line that fills up a list, skipped"
 BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"
+SCORES = "list with numbers beside its hypotheses, read as features F0, F1, …"
+NUMBER_ALONE = "number between TABs, read as a hypothesis; leave its column out with: cut -f"
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
+_DECIMAL = re.compile(rb"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+")  # no number of things
+_CONVERT = "`rerank convert --kbest FILE --kbest-format {} --to moses --out FILE`"
+_HEAD = 200  # lines that tell which columns are numbers
+_FEWEST = 3  # lines whose words are compared
+_IDS = "line that {} with another word with digits, as {}, read as a word of the hypothesis; "
+_NUMBER_WORD = "line that {} with a number, read as a word; if it is a score, put a TAB {} it: "
+_ENDS = (  # place of a word on the line, how the line has it, and how to part it
+    (0, "begins", "after", "cut -d' ' -f2-", r"sed 's/ /\t/'"),
+    (-1, "ends", "before", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +([^ ]+)$/\t\1/'"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns of a line of plain text: each hypothesis has one with its text, others with numbers.
+
+    separator: between columns, empty if a line is a text; size: columns of a hypothesis; text: the
+    place of its text among them.
+    """
+
+    separator: bytes = b""
+    size: int = 1
+    text: int = 0
+
+    def hypotheses(self, line: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
+        """Text and numbers of each hypothesis of a line; InputError for other columns."""
+        cells = line.split(self.separator) if self.separator and line.strip() else [line]
+        for start in range(0, len(cells), self.size) if line.strip() else ():
+            own = cells[start : start + self.size]
+            if not _fits(own, self):
+                raise InputError(
+                    f"expected {self.size} columns of each hypothesis, its text and numbers, as on "
+                    f"the first lines, found {shown(line)}"
+                )
+            others = own[: self.text] + own[self.text + 1 :]
+            yield own[self.text], [number for cell in others for number in cell.split()]
+
+
+def _numeric(cell: bytes) -> bool:
+    """Whether a column has numbers alone, one at least."""
+    numbers = cell.split()
+    return bool(numbers) and all(map(NUMBER_LIKE.fullmatch, numbers))
+
+
+def _fits(cells: Sequence[bytes], columns: _Columns) -> bool:
+    """Whether the columns of a line are those of hypotheses, each with its numbers."""
+    return len(cells) % columns.size == 0 and all(
+        place % columns.size == columns.text or _numeric(cell) for place, cell in enumerate(cells)
+    )
+
+
+def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
+    """The columns of a list that begins with these lines.
+
+    several: whether a line may have several hypotheses, with TABs between.
+    """
+    lines = [line for line in head if line.strip()]
+    for separator in (b"\t", SEPARATOR):
+        rows = [line.split(separator) for line in lines]
+        widths = set(map(len, rows))
+        for size in range(2, max(widths, default=0) + 1):
+            if not several and widths != {size}:
+                continue
+            for text in range(size):
+                columns = _Columns(separator, size, text)
+                texts = (cell for row in rows for cell in row[text::size])
+                if all(_fits(row, columns) for row in rows) and not all(map(_numeric, texts)):
+                    return columns
+    return _Columns(b"\t") if several else _Columns()
+
+
+def looks_like(head: Sequence[bytes]) -> str:
+    """What a file may be that begins with these lines, none of them JSON or of numbers alone."""
+    rows = [line.split(SEPARATOR) for line in head if line.strip()]
+    if all(len(row) == 2 and row[0].strip().isdigit() for row in rows):
+        return "it looks like a list without features: end each line with: sed 's/$/ |||/' FILE"
+    single = columns_of(head, several=False)
+    if single.size > 1:
+        firsts = [line.split(b"\t")[0] for line in head if line.strip()]
+        if single.text and single.separator == b"\t" and _are_ids(firsts):
+            others = [f' " " ${n}' for n in range(2, single.size + 1) if n != single.text + 1]
+            return (
+                "it looks like a table of ids, texts and scores, which becomes a list by: awk -F'"
+                f'\\t\' \'{{print $1 " ||| " ${single.text + 1} " |||"{"".join(others)}}}\' FILE'
+            )
+        return (
+            "it looks like plain text with numbers beside each hypothesis: if it has K hypotheses "
+            f"of each sentence, a line each, use {_CONVERT.format('flat:K')}"
+        )
+    if len(rows[0]) > 1:
+        return ""
+    if any(b"\t" in line for line in head):
+        several = columns_of(head, several=True)
+        cells = [cell for line in head for cell in line.split(b"\t")]
+        if several.size == 1 and any(map(_numeric, cells)):
+            return (
+                "it looks like a table with columns of numbers: write each hypothesis as 'id ||| "
+                "text ||| numbers'"
+            )
+        return (
+            "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
+            + _CONVERT.format("tabs")
+        )
+    ids = "".join(f"it has a {kind} FILE; " for kind in odd_words(head))
+    return (
+        f"{ids}it looks like plain text: if it has K hypotheses of each sentence, a line each, "
+        "use, with portage:K in place of flat:K and ffvals as SCORES for a list of Portage, "
+        + _CONVERT.format("flat:K --kbest-scores SCORES")
+    )
+
+
+def _are_ids(cells: Sequence[bytes]) -> bool:
+    """Whether a column counts the sentences: from 0 or 1, by one at most, some of them twice."""
+    if not all(cell.strip().isdigit() for cell in cells):
+        return False
+    ids = list(map(int, cells))
+    return ids[0] in (0, 1) and all(0 <= b - a <= 1 for a, b in pairwise(ids)) and len(ids) > 1
+
+
+def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
+    """Notices of texts that all begin, or end, with an id or a number.
+
+    An id is another word in each line or, with k lines a sentence, in each sentence.
+    """
+    words = [found for text in texts if len(found := text.split()) > 1]
+    if len(words) < max(_FEWEST, len(texts)):
+        return
+    for place, has, side, cut, part in _ENDS:
+        own = [found[place] for found in words]
+        if all(map(_DECIMAL.fullmatch, own)):
+            yield _NUMBER_WORD.format(has, side) + part
+        elif all(any(48 <= byte <= 57 for byte in word) for word in own):
+            sentences = [set(own[a : a + k]) for a in range(0, len(own), k)] if k else []
+            of_each = len(set(own)) == len(sentences) == sum(map(len, sentences))
+            if len(set(own)) == len(own) or (of_each and len(sentences) >= _FEWEST):
+                yield _IDS.format(has, shown(own[0])) + "remove it with: " + cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +204,8 @@ class Flat(ReadOnlyFormat):
         scores = None if self.scores is None else iter(self.scores)
         names: tuple[str, ...] = ()
         number = 0
-        for text in found.numbered(lines):
+        columns, lines = _started(found, lines, several=False, k=self.k)
+        for line in found.numbered(lines):
             number, values = found.line, list[float]()
             if scores is not None:
                 tokens = next(scores, None)
@@ -78,11 +218,17 @@ class Flat(ReadOnlyFormat):
                     head = [tokens, *islice(scores, HEAD)] if others else []
                     message = f"{fault}{numbers_cure(head, self.scores_name)}"
                     raise InputError(message, source=self.scores_name, line=number) from None
+            try:
+                text, numbers = next(columns.hypotheses(line), (b"", []))
+                values += [found.number(token, "a score") for token in numbers]
+            except InputError as fault:
+                found.refuse(fault)
+                continue
             if not text.strip() and not values:
                 found.note(PADDING)
                 continue
             if len(names) != len(values):
-                names = tuple(f"F{i}" for i in range(len(values)))
+                names = _names(values)
             found.add((number - 1) // self.k, text, names, values)
             yield
         if scores is not None and next(scores, None) is not None:
@@ -138,14 +284,43 @@ class Tabs(ReadOnlyFormat):
         A line without any words is a sentence with one empty hypothesis; beside other hypotheses
         a blank one is left out, and counted.
         """
+        columns, lines = _started(found, lines, several=True)
         for line in found.numbered(lines):
-            texts = [text for text in line.split(b"\t") if text.strip()] or [b""]
-            skipped = line.count(b"\t") + 1 - len(texts)
+            try:
+                own = [one for one in columns.hypotheses(line) if one[0].strip() or one[1]]
+            except InputError as fault:
+                found.refuse(fault)
+                continue
+            skipped = (line.count(b"\t") + 1) // columns.size - max(len(own), 1)
             if skipped:
                 found.note(BLANK_HYPOTHESIS, count=skipped)
-            for text in texts:
-                found.add(found.line - 1, text, (), [])
+            numeric = sum(_numeric(text) for text, _ in own)
+            if columns.size == 1 and 0 < numeric < len(own):
+                found.note(NUMBER_ALONE, count=numeric)
+            for text, numbers in own or [(b"", [])]:
+                values = [found.number(token, "a score") for token in numbers]
+                found.add(found.line - 1, text, _names(values), values)
             yield
+
+
+def _started(
+    found: RowBuilder, lines: Iterable[bytes], *, several: bool, k: int | None = None
+) -> tuple[_Columns, Iterator[bytes]]:
+    """The columns of a list by its first lines, and all lines; notes what its owner should know."""
+    rest = iter(lines)
+    head = list(islice(rest, _HEAD))
+    columns = columns_of(head, several=several)
+    if columns.size > 1:
+        found.note(SCORES)
+    elif not several:
+        for kind in odd_words(head, k):
+            found.note(kind)
+    return columns, chain(head, rest)
+
+
+def _names(values: Sequence[float]) -> tuple[str, ...]:
+    """Names of features without labels."""
+    return tuple(f"F{i}" for i in range(len(values)))
 
 
 class MbrNmt(ReadOnlyFormat):

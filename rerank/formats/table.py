@@ -27,9 +27,9 @@ from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats import moses_grammar as grammar
 from rerank.formats.json_candidates import ANSWERS, CANDIDATES, guessed_candidates
 from rerank.formats.json_objects import read_object
+from rerank.formats.plain_lists import looks_like
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
 from rerank.registry import FORMATS
@@ -43,6 +43,8 @@ _OTHERS = {  # how files begin that are no k-best lists, and what to do with the
     "all of its systems, or --systems NAME=FILE#SYSTEM for one",
     rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "it looks like a file of Moses' extractor: "
     "`rerank tune-moses --features FILE` reads it",
+    rb"D-[0-9]+\t": "it looks like the D- lines of fairseq alone, which are read as H- lines: "
+    "sed 's/^D-/H-/' FILE",
     rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
 }
 _SHAPE = 'expected for each sentence a line {"candidates": [{"text": "…", "score": -1.5}, …]}'
@@ -348,23 +350,12 @@ def _looks_like(head: Sequence[bytes], place: Place) -> str:
             return meaning
     if re.match(rb"\s*[\[{]", line):
         return _json(head, place)
-    if grammar.SEPARATOR in line:
-        return ""
     if all(map(NUMBER.fullmatch, line.split())):
         return (
             "it looks like numbers alone, as of Portage's ffvals: give it as --kbest-scores beside "
             "the list, with --kbest-format portage:K or flat:K"
         )
-    if b"\t" in line:
-        return (
-            "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
-            "`rerank convert --kbest FILE --kbest-format tabs --to moses --out FILE`"
-        )
-    return (
-        "it looks like plain text: if it has K hypotheses of each sentence, a line each, use, with "
-        "portage:K in place of flat:K and ffvals as SCORES for a list of Portage, `rerank convert "
-        "--kbest FILE --kbest-format flat:K --kbest-scores SCORES --to moses --out FILE`"
-    )
+    return looks_like(head)
 
 
 def _json(head: Sequence[bytes], place: Place) -> str:
