@@ -34,18 +34,20 @@ from rerank.text import NUMBER, shown
 
 PADDING = "blank line that fills up a list, skipped"
 BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"
-SCORES = "list with numbers beside its hypotheses, read as features F0, F1, …"
+SCORES = "scores beside the hypotheses, read as features F0, F1, …"
 NUMBER_ALONE = "number between TABs, read as a hypothesis; leave its column out with: cut -f"
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(rb"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+")  # no number of things
 _CONVERT = "`rerank convert --kbest FILE --kbest-format {} --to moses --out FILE`"
 _HEAD = 200  # lines that tell which columns are numbers
 _FEWEST = 3  # lines whose words are compared
-_IDS = "line that {} with another word with digits, as {}, read as a word of the hypothesis; "
-_NUMBER_WORD = "line that {} with a number, read as a word; if it is a score, put a TAB {} it: "
-_ENDS = (  # place of a word on the line, how the line has it, and how to part it
-    (0, "begins", "after", "cut -d' ' -f2-", r"sed 's/ /\t/'"),
-    (-1, "ends", "before", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +([^ ]+)$/\t\1/'"),
+_IDS = "id on each line, as {} at its {}, read as a word of the hypothesis; remove it with: "
+_NUMBER_WORD = (
+    "number on each line, as {} at its {}, read as a word; if it is a score, part it by: "
+)
+_ENDS = (  # place of a word on the line, and the commands that remove it or part it by a TAB
+    (0, "start", "cut -d' ' -f2-", r"sed 's/ /\t/'"),
+    (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +([^ ]+)$/\t\1/'"),
 )
 
 
@@ -140,7 +142,7 @@ def looks_like(head: Sequence[bytes]) -> str:
             "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
             + _CONVERT.format("tabs")
         )
-    ids = "".join(f"it has a {kind} FILE; " for kind in odd_words(head))
+    ids = "".join(f"it has an {kind} FILE; " for kind in odd_words(head))
     return (
         f"{ids}it looks like plain text: if it has K hypotheses of each sentence, a line each, "
         "use, with portage:K in place of flat:K and ffvals as SCORES for a list of Portage, "
@@ -164,15 +166,15 @@ def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
     words = [found for text in texts if len(found := text.split()) > 1]
     if len(words) < max(_FEWEST, len(texts)):
         return
-    for place, has, side, cut, part in _ENDS:
+    for place, end, cut, part in _ENDS:
         own = [found[place] for found in words]
         if all(map(_DECIMAL.fullmatch, own)):
-            yield _NUMBER_WORD.format(has, side) + part
+            yield _NUMBER_WORD.format(shown(own[0]), end) + part
         elif all(any(48 <= byte <= 57 for byte in word) for word in own):
             sentences = [set(own[a : a + k]) for a in range(0, len(own), k)] if k else []
             of_each = len(set(own)) == len(sentences) == sum(map(len, sentences))
             if len(set(own)) == len(own) or (of_each and len(sentences) >= _FEWEST):
-                yield _IDS.format(has, shown(own[0])) + "remove it with: " + cut
+                yield _IDS.format(shown(own[0]), end) + cut
 
 
 @dataclass(frozen=True, slots=True)

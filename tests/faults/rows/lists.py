@@ -148,7 +148,6 @@ FAULTS = [
         ("LM=-4", "LM=-4 LM=2", "list:2: expected one value of LM"),
         ("LM=-4", "LM=x", "list:2: expected a decimal number for LM"),
         ("Glue=2", "a=b=2", "list:2: expected the features LM, Phrase_0, a, b, found 'a=b'"),
-        ("Glue=2", " ".join(f"f{i}=1" for i in range(10_001)), "list:2: expected at most 10,000 n"),
     ], "--kbest-format cdec"),
     *numbered("nematus", "0 ||| a ||| 1\n0 ||| b ||| 2\n", [
         ("0 ||| b ||| 2", "0 ||| b", r"list:2: expected 'id \|\|\| text \|\|\| cost cost'"),
