@@ -9,7 +9,14 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of, runs_of_lists
+from rerank.corpus.columns import (
+    SparseColumns,
+    TextColumn,
+    column_names,
+    offsets_of,
+    places_of,
+    runs_of_lists,
+)
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import MAX_ID, KBest, KBestRows, concatenate, split_words
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE, ReadingOptions
@@ -19,6 +26,18 @@ from rerank.notices import Notices
 
 EMPTY = "empty hypothesis"
 DUPLICATE = "duplicate hypothesis, kept"
+UNLABELLED_COSTS = (
+    "hypothesis with numbers without labels, positive in all of the list, that look like costs; "
+    "give --kbest-format nematus, or weights with a negative sign"
+)
+_COSTS = (
+    "likely costs (positive, and rising in each list) in place of scores; give negative weights"
+)
+_NOT_BEST = (
+    "first candidate whose total is not the largest, in {:,} of {:,} sentences; if the list was "
+    'sorted or merged, rerank decode --default-weight 0 with the weights {{"total": 1}} chooses '
+    "the largest totals"
+)
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
 _NAMED = 5  # ids listed in a message
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
@@ -90,6 +109,7 @@ class _Grouping:
         self.no_rows: KBestRows
         self.has_totals, self.lowest_id, self.largest_k = False, MAX_ID, 0
         self.missing: list[int] = []
+        self.order: _ListOrder | None = None
 
     def parts(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
         """The rows split where the document changes: (document, its rows)."""
@@ -163,6 +183,8 @@ class _Grouping:
         rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
         offsets = offsets_of(np.minimum(counts, self.top))
         self._note_texts(rows, offsets)
+        self.order = self.order or _ListOrder([*column_names(rows.labels), "total"])
+        self.order.add(rows, offsets)
         if self.sources is not None:
             total, lines = 0.0 if self.has_totals else np.nan, next(self.sources)
             rows = with_sources(rows, offsets, missing, lines, total=total, store=files)
@@ -186,6 +208,8 @@ class _Grouping:
         """Add the notices that need all documents."""
         if self.missing:
             self._note_missing()
+        if self.order is not None and not any(one.kind == UNLABELLED_COSTS for one in self.notices):
+            self.order.report(self.notices, self.source)
         if self.largest_k == 1:
             self.notices.add(
                 "list with one hypothesis per sentence, so there is nothing to rerank",
@@ -285,6 +309,53 @@ class _Grouping:
         if len(lines):
             line = int(lines.min())
             self.notices.add(kind, source=self.source, line=line, count=len(lines))
+
+
+class _ListOrder:
+    """What the order of the candidates in all lists says about their features and totals.
+
+    names: of the F features and the total; rises, falls: (F + 1,) whether no list has a smaller
+    number after a larger one, or a larger one after a smaller one; steps: (F + 1,) between
+    neighbours that differ.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.rises, self.falls = np.ones((2, len(names)), np.bool_)
+        self.steps = np.zeros(len(names), np.int64)
+        self.n_lists = self.n_not_best = self.line = 0
+
+    def add(self, rows: KBestRows, offsets: NDArray[np.int64]) -> None:
+        """Add the lists of a document; offsets: (T + 1,) of its sentences among the rows."""
+        for begin, end in runs_of_lists(offsets, _TOGETHER):
+            own = offsets[begin : end + 1]
+            counts = np.diff(own)
+            part = slice(int(own[0]), int(own[-1]))
+            totals = rows.totals[part]
+            numbers = np.column_stack([rows.dense[part], totals])
+            inside = np.diff(np.repeat(np.arange(len(counts)), counts)) == 0
+            steps = np.diff(numbers, axis=0)[inside]
+            self.rises &= (steps >= 0).all(axis=0) & (numbers > 0).all(axis=0)
+            self.falls &= (steps <= 0).all(axis=0)
+            self.steps += (steps != 0).sum(axis=0)
+            starts = own[:-1][counts > 0] - own[0]
+            if len(starts):
+                later = np.flatnonzero(np.maximum.reduceat(totals, starts) > totals[starts])
+                self.n_lists += len(starts)
+                self.n_not_best += len(later)
+                if len(later) and not self.line:
+                    self.line = int(rows.file_lines[part][starts[later[0]]])
+
+    def report(self, notices: Notices, source: str) -> None:
+        """Warn of numbers that look like costs, else of first candidates that are not the best."""
+        costs = self.rises & (self.steps > 1)
+        unordered = not (self.falls & (self.steps > 0)).any()
+        if costs[-1] or (costs.any() and unordered and not self.n_not_best):
+            names = [name for name, cost in zip(self.names, costs.tolist(), strict=True) if cost]
+            notices.add(_COSTS, source=source, names=names)
+        elif self.n_not_best:
+            kind = _NOT_BEST.format(self.n_not_best, self.n_lists)
+            notices.add(kind, source=source, line=self.line or None, count=self.n_not_best)
 
 
 def _repeated(texts: Sequence[bytes], rows: range) -> Iterator[int]:

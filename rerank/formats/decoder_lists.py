@@ -56,8 +56,8 @@ from rerank.text import NUMBER, shown
 
 ABSENT = "hypothesis without some of the features, read as 0"
 MANY = (
-    "many features (more than 1,000); those that not every hypothesis has are read as sparse, under "
-    "names with '_', and tune-mert leaves their weights as they are"
+    "many features (more than 1,000); those that not every hypothesis has are read as sparse, with "
+    "'_' in their names, and tune-mert leaves their weights as they are"
 )
 FURTHER = "column of numbers after features and total, not read; cut it off, or label its numbers"
 _MANY = 1000  # names of features, beyond which only those of every hypothesis are dense

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import SparseColumns, TextColumn
+from rerank.corpus.grouping import UNLABELLED_COSTS
 from rerank.corpus.kbest import KBest, KBestRows
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats import moses_grammar as grammar
@@ -38,10 +39,6 @@ from rerank.formats import tokens
 from rerank.notices import Notices
 from rerank.text import shown
 
-COSTS = (
-    "hypothesis with numbers without labels, positive in all of the list, that look like costs; "
-    "give --kbest-format nematus, or weights with a negative sign"
-)
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
 _KERNEL = "rerank.formats.moses_kernel"
 
@@ -130,7 +127,7 @@ class _Reader(tokens.Place):
     def finish(self) -> None:
         """Warn of a whole list that looks like one of costs."""
         if self._costs:
-            self.note(COSTS, line=self._first, count=self._costs)
+            self.note(UNLABELLED_COSTS, line=self._first, count=self._costs)
 
 
 def append_features(

@@ -142,7 +142,7 @@ def looks_like(head: Sequence[bytes]) -> str:
             "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
             + _CONVERT.format("tabs")
         )
-    ids = "".join(f"it has an {kind} FILE; " for kind in odd_words(head))
+    ids = "".join(f"{kind} FILE; " for kind in odd_words(head))
     return (
         f"{ids}it looks like plain text: if it has K hypotheses of each sentence, a line each, "
         "use, with portage:K in place of flat:K and ffvals as SCORES for a list of Portage, "
