@@ -47,6 +47,7 @@ from rerank.table import Column, Table
 _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits
 _SIZES = (1, 2, 4, 8)  # candidates of which the best is chosen
 _AGREEING = 100  # candidates whose agreement is computed, in time that grows with the square
+_UNKNOWN_WORD = 100  # what Moses takes from a total for each unknown word; no feature of its lists
 _NAMED = 5  # unknown words of a model in the summary
 
 
@@ -348,6 +349,7 @@ class WeightedTotals:
         self._vector: NDArray[np.float64] | None = None
         self._unchecked = True
         self._wrong, self._line, self._largest, self._name = 0, 0, 0.0, ""
+        self.penalised = 0  # totals that are lower by Moses' penalty of unknown words, and no more
         if source is not None:
             with findings.counting():
                 self._weights = read_weights(source, findings)
@@ -363,8 +365,13 @@ class WeightedTotals:
         if self._vector is None or kbest.totals is None:
             return
         sums = kbest.dense @ self._vector + kbest.sparse.dot(self._weights.sparse)
-        differences = np.abs(sums - kbest.totals)
-        rows = np.flatnonzero(differences > _TOLERANCE * np.maximum(1, np.abs(kbest.totals)))
+        excess = sums - kbest.totals
+        allowed = _TOLERANCE * np.maximum(1, np.abs(kbest.totals))
+        penalties = _UNKNOWN_WORD * np.maximum(0, np.round(excess / _UNKNOWN_WORD))
+        differences = np.abs(excess - penalties)
+        differences = np.where(differences > allowed, np.abs(excess), 0)
+        self.penalised += int(((differences == 0) & (penalties > 0)).sum())
+        rows = np.flatnonzero(differences)
         if len(rows):
             self._line = self._line or (kbest.line_number(int(rows[0])) or 0)
             self._wrong += len(rows)
