@@ -22,7 +22,7 @@ from rerank.commands.run import progress
 from rerank.commands.systems import VOTES
 from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
-from rerank.corpus.grouping import DUPLICATE, EMPTY
+from rerank.corpus.grouping import EMPTY
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_preparation, profile_of
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
@@ -154,7 +154,7 @@ class ListSurvey:
     ) -> None:
         self._systems = of_systems
         self.name, self.models, self.sparse = name, models, set[str]()
-        self.duplicates, self.empty = 0, 0
+        self.duplicates, self.empty, self.penalised = 0, 0, 0
         self._references, self._findings, self.tokenize = references, findings, tokenize
         self._counts: list[NDArray[np.int64]] = []
         self._labels: tuple[Label, ...] = ()
@@ -176,6 +176,9 @@ class ListSurvey:
             varies = np.any(least < most, axis=0)
             self._ranges.append((least.min(axis=0), most.max(axis=0), varies))
             self.sparse.update(kbest.sparse.names)
+            texts = kbest.texts.to_list()
+            unique = sum(len(set(texts[a:b])) for a, b in pairwise(kbest.offsets.tolist()))
+            self.duplicates += len(texts) - unique
         for model in self.models:
             for row in range(kbest.n):
                 model.counts.add(kbest.tokens(row), model.ids)
@@ -226,7 +229,6 @@ class ListSurvey:
         vary = np.any(varies, axis=0).tolist()
         ranges = zip(column_names(self._labels), low, high, vary, strict=True)
         self.features = [FeatureRange(n, a, b, not v and a == b, not v) for n, a, b, v in ranges]
-        self.duplicates = self._findings.count_of(DUPLICATE)
         self.empty = self._findings.count_of(EMPTY)
         for model in self.models:
             model.counts.warn(model.name, model.about, self._findings, source=self.name)
@@ -314,6 +316,8 @@ class ListSurvey:
             ("hypotheses", f"{self.k.sum():,}; k min {least}, median {median:g}, max {most}"),
             ("duplicates", f"{self.duplicates:,}, empty hypotheses {self.empty:,}"),
         ]
+        if self.penalised:
+            rows.append(("totals", f"{self.penalised:,} with Moses' penalty of unknown words"))
         if self.bleu is not None:
             first, oracle = self.bleu.first, self.bleu.oracle
             rows.append(("BLEU", f"first {first:.2f}, oracle {oracle:.2f} ({self.bleu.signature})"))
@@ -438,6 +442,7 @@ def examine(
             survey.add(kbest)
             totals.add(kbest)
     totals.report()
+    survey.penalised = totals.penalised
     return findings, survey.finish(form, documents if known else None)
 
 

@@ -298,7 +298,8 @@ class _Grouping:
             if suspected:
                 words = (_SPECIAL_WORDS & set(text.split(b" ")) for text in texts)
                 special += (own[0] + k for k, found in enumerate(words) if found)
-        self._note(DUPLICATE, rows.file_lines[repeated])
+        if rows.dense.shape[1] or rows.sparse.names or self.has_totals:  # otherwise they are votes
+            self._note(DUPLICATE, rows.file_lines[repeated])
         self._note(
             "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word",
             rows.file_lines[special],
