@@ -336,7 +336,7 @@ class _ListOrder:
             numbers = np.column_stack([rows.dense[part], totals])
             inside = np.diff(np.repeat(np.arange(len(counts)), counts)) == 0
             steps = np.diff(numbers, axis=0)[inside]
-            self.rises &= (steps >= 0).all(axis=0) & (numbers > 0).all(axis=0)
+            self.rises &= (steps >= 0).all(axis=0) & (numbers >= 0).all(axis=0)
             self.falls &= (steps <= 0).all(axis=0)
             self.steps += (steps != 0).sum(axis=0)
             starts = own[:-1][counts > 0] - own[0]

@@ -56,10 +56,9 @@ from rerank.text import NUMBER, shown
 
 ABSENT = "hypothesis without some of the features, read as 0"
 MANY = (
-    "many features (more than 1,000); those that not every hypothesis has are read as sparse, with "
-    "'_' in their names, and tune-mert leaves their weights as they are"
+    "many features (more than 1,000); those that not every hypothesis has are read as sparse{}, and "
+    "tune-mert leaves their weights as they are"
 )
-FURTHER = "column of numbers after features and total, not read; cut it off, or label its numbers"
 _MANY = 1000  # names of features, beyond which only those of every hypothesis are dense
 _MOST = 1_000_000  # names of features
 _NAME = re.compile(rb"([^\s=]+)=")
@@ -142,11 +141,12 @@ class NamedFeatures(LineFormat):
                 f"expected the features {', '.join(names)}, found {next(iter(others))!r}"
             )
         if self.sparse and found.names is None:
-            found.note(MANY)
+            renamed = (f" ({name} as {name}_)" for name in others if not grammar.is_sparse(name))
+            found.note(MANY.format(next(renamed, "")))
         elif not self.sparse and len(features) < len(names):
             found.note(ABSENT)
-        if any(map(_is_numeric, fields[4:])):
-            found.note(FURTHER)
+        if any(map(grammar.is_numeric, fields[4:])):
+            found.note(grammar.FURTHER)
         values = [features.get(name, 0.0) for name in names]
         sparse = {name if grammar.is_sparse(name) else f"{name}_": others[name] for name in others}
         found.add(sentence, fields[1], names, values, total=total, sparse=sparse)
@@ -224,11 +224,6 @@ class Nematus(LineFormat):
         names = tuple(f"F{i}" for i in range(len(values)))
         text = grammar.SEPARATOR.join(texts).strip()
         found.add(sentence_id(sentence.strip()), text, names, values)
-
-
-def _is_numeric(field: bytes) -> bool:
-    """Whether a column has numbers alone, one at least."""
-    return bool(field.strip()) and all(map(NUMBER.fullmatch, field.split()))
 
 
 def _names(field: bytes) -> list[bytes]:

@@ -43,6 +43,7 @@ _BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|%s([^\s=:|]+=.*)?" % _ALIGNED)
 
 NO_TOTAL = "no total column"
 SPARSE = "line with sparse features (labels with '_')"
+FURTHER = "column of numbers after features and total, not read; cut it off, or label its numbers"
 BAR_IN_TEXT = "hypothesis that contains '|||', kept; escape it as &#124;&#124;&#124;"
 
 
@@ -91,10 +92,13 @@ def layout(line: bytes) -> Layout:
     column = columns[0]
     for field in fields[2:column]:
         if before_features(field) is None:
-            raise InputError(
-                f"expected features or an alignment, found {shown(field)}; "
-                "'|||' inside a hypothesis is written &#124;&#124;&#124;"
-            )
+            cure = "'|||' inside a hypothesis is written &#124;&#124;&#124;"
+            if is_numeric(field):
+                cure = (
+                    "of costs with an alignment, as of Nematus, keep the costs: awk -F' [|][|][|] ' "
+                    '\'NF > 2 {print $1 " ||| " $2 " ||| " $3}\' FILE'
+                )
+            raise InputError(f"expected features or an alignment, found {shown(field)}; {cure}")
     values = list(feature_values(_feature_field(fields, column, column - 2)))
     dense = [v for v in values if not (is_sparse(v.name) or v.name == WORD_SCORES)]
     widths = Counter(v.name for v in dense)
@@ -124,6 +128,12 @@ def feature_columns(fields: Sequence[bytes]) -> list[int]:
     return [c for c in columns if _LABELLED.match(fields[c])] or [
         c for c in columns if all(map(NUMBER_LIKE.fullmatch, fields[c].split()))
     ]
+
+
+def is_numeric(field: bytes) -> bool:
+    """Whether a column has numbers alone, one at least."""
+    numbers = field.split()
+    return bool(numbers) and all(map(NUMBER_LIKE.fullmatch, numbers))
 
 
 def before_features(field: bytes) -> tuple[bytes, bytes] | None:
@@ -248,6 +258,8 @@ def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> I
         yield "features without labels, called F0, F1, …"
     if column + 1 == len(fields):
         yield NO_TOTAL
+    if any(map(is_numeric, fields[column + 2 :])):
+        yield FURTHER
     blanks = [f[-1:] + g[:1] for f, g in pairwise(fields)]
     if any(pair != b"  " for pair in blanks):
         yield "'|||' without blanks around it"

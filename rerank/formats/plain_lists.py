@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
 from rerank.errors import InputError, UsageError
-from rerank.formats.moses_grammar import NUMBER_LIKE, SEPARATOR
+from rerank.formats.moses_grammar import SEPARATOR, is_numeric
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
 from rerank.text import NUMBER, shown
@@ -77,16 +77,10 @@ class _Columns:
             yield own[self.text], [number for cell in others for number in cell.split()]
 
 
-def _numeric(cell: bytes) -> bool:
-    """Whether a column has numbers alone, one at least."""
-    numbers = cell.split()
-    return bool(numbers) and all(map(NUMBER_LIKE.fullmatch, numbers))
-
-
 def _fits(cells: Sequence[bytes], columns: _Columns) -> bool:
     """Whether the columns of a line are those of hypotheses, each with its numbers."""
     return len(cells) % columns.size == 0 and all(
-        place % columns.size == columns.text or _numeric(cell) for place, cell in enumerate(cells)
+        place % columns.size == columns.text or is_numeric(cell) for place, cell in enumerate(cells)
     )
 
 
@@ -105,7 +99,7 @@ def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
             for text in range(size):
                 columns = _Columns(separator, size, text)
                 texts = (cell for row in rows for cell in row[text::size])
-                if all(_fits(row, columns) for row in rows) and not all(map(_numeric, texts)):
+                if all(_fits(row, columns) for row in rows) and not all(map(is_numeric, texts)):
                     return columns
     return _Columns(b"\t") if several else _Columns()
 
@@ -133,7 +127,7 @@ def looks_like(head: Sequence[bytes]) -> str:
     if any(b"\t" in line for line in head):
         several = columns_of(head, several=True)
         cells = [cell for line in head for cell in line.split(b"\t")]
-        if several.size == 1 and any(map(_numeric, cells)):
+        if several.size == 1 and any(map(is_numeric, cells)):
             return (
                 "it looks like a table with columns of numbers: write each hypothesis as 'id ||| "
                 "text ||| numbers'"
@@ -296,7 +290,7 @@ class Tabs(ReadOnlyFormat):
             skipped = (line.count(b"\t") + 1) // columns.size - max(len(own), 1)
             if skipped:
                 found.note(BLANK_HYPOTHESIS, count=skipped)
-            numeric = sum(_numeric(text) for text, _ in own)
+            numeric = sum(is_numeric(text) for text, _ in own)
             if columns.size == 1 and 0 < numeric < len(own):
                 found.note(NUMBER_ALONE, count=numeric)
             for text, numbers in own or [(b"", [])]:
@@ -306,16 +300,25 @@ class Tabs(ReadOnlyFormat):
 
 
 def _started(
-    found: RowBuilder, lines: Iterable[bytes], *, several: bool, k: int | None = None
+    found: RowBuilder,
+    lines: Iterable[bytes],
+    *,
+    several: bool,
+    k: int | None = None,
+    counted: bool = False,
 ) -> tuple[_Columns, Iterator[bytes]]:
-    """The columns of a list by its first lines, and all lines; notes what its owner should know."""
+    """The columns of a list by its first lines, and all lines; notes what its owner should know.
+
+    several: see `columns_of`; k: lines of a sentence; counted: whether there are lines `NC=n`.
+    """
     rest = iter(lines)
     head = list(islice(rest, _HEAD))
-    columns = columns_of(head, several=several)
+    texts = [line for line in head if not (counted and _COUNT.fullmatch(line.strip()))]
+    columns = columns_of(texts, several=several)
     if columns.size > 1:
         found.note(SCORES)
     elif not several:
-        for kind in odd_words(head, k):
+        for kind in odd_words(texts, k):
             found.note(kind)
     return columns, chain(head, rest)
 
@@ -340,9 +343,12 @@ class MbrNmt(ReadOnlyFormat):
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file."""
         sentence, left = -1, 0
+        columns, lines = _started(found, lines, several=False, counted=True)
         for line in found.numbered(lines):
             if left:
-                found.add(sentence, line, (), [])
+                text, numbers = next(columns.hypotheses(line), (b"", []))
+                values = [found.number(token, "a score") for token in numbers]
+                found.add(sentence, text, _names(values), values)
                 left -= 1
                 yield
                 continue
