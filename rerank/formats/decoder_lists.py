@@ -56,7 +56,7 @@ from rerank.text import NUMBER, shown
 
 ABSENT = "hypothesis without some of the features, read as 0"
 MANY = (
-    "many features (more than 1,000); those that not every hypothesis has are read as sparse{}, and "
+    "many features (more than 1,000); those that some hypotheses lack are read as sparse{}, and "
     "tune-mert leaves their weights as they are"
 )
 _MANY = 1000  # names of features, beyond which only those of every hypothesis are dense

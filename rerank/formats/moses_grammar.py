@@ -95,7 +95,7 @@ def layout(line: bytes) -> Layout:
             cure = "'|||' inside a hypothesis is written &#124;&#124;&#124;"
             if is_numeric(field):
                 cure = (
-                    "of costs with an alignment, as of Nematus, keep the costs: awk -F' [|][|][|] ' "
+                    "of costs with alignments, as of Nematus, keep the costs: awk -F' [|][|][|] ' "
                     '\'NF > 2 {print $1 " ||| " $2 " ||| " $3}\' FILE'
                 )
             raise InputError(f"expected features or an alignment, found {shown(field)}; {cure}")

@@ -1,5 +1,6 @@
 """Faults of k-best lists of each format, of contrastive sets, and of what is asked of lists."""
 
+import json
 import re
 from itertools import count
 
@@ -100,6 +101,7 @@ FAULTS = [
         ("H-0\t-1\ta", "H-0\t-1", "list:2: expected H-ID, score and text"),
         ("H-0", f"H-{'9' * 5000}", "list:2: expected a sentence id"),
         ("H-0", "S-0\ty\nH-0", "list:2: expected one source of S-0"),
+        (FAIRSEQ, FAIRSEQ + "P-0\t-2\n", "list:4: expected one P- line after H-0.*H- line missing"),
     ]),
     of_list("fairseq-infinite", FAIRSEQ.replace("-1", "-inf"), "list:2: .*--clip-inf", CLIPPED),
     *numbered("sockeye", SOCKEYE, [
@@ -190,6 +192,24 @@ FAULTS = [
     looks_like("scores", "1.5\t-2\n", "--kbest-format portage:K"),
     looks_like("text", "the text\n", "looks like plain text.*portage:K in place of flat:K", f"{CONVERT} --kbest-format flat:1"),
     looks_like("tabs", "a\tthe\n", "--kbest-format tabs", f"{CONVERT} --kbest-format tabs"),
+    *(looks_like(name, text, message, f"{CONVERT} --kbest-format {cure}") for name, text, message, cure in (
+        ("scores", "a b\t-1.5\n-2\t-1\n", "numbers beside each hypothesis: .* flat:K --to", "flat:2"),
+        ("scores-first", "-1.5 ||| a b\n-2 ||| a\n", "beside each hypothesis: .* flat:K --to", "flat:1"),
+        ("pairs", "a\t-1\tb\t-2\n", "with TABs.*--kbest-format tabs", "tabs"))),
+    looks_like("two-columns", "0 ||| a\n0 ||| b\n", "end each line with: sed 's/[$]/ [|]{3}/' FILE", "0 ||| a |||\n0 ||| b |||\n"),
+    looks_like("ids", "0\ta\t-1\n1\tb\t-2\n", r"a list by: awk -F'\\t' '{print [$]1 \" [|]{3} \" [$]2 \" [|]{3}\" \" \" [$]3}' FILE", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
+    looks_like("columns", "a\t1\t2\tb\n", "!tabs --to"),
+    looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "id on each line, as 'u1-1' at its start.*cut -d' ' -f2- FILE", ),
+    looks_like("d-lines", "D-0\t-1\ta\n", "sed 's/.D-/H-/' FILE", "H-0\t-1\ta\n"),
+    of_list("nematus-aligned", "0 ||| a ||| 2.6 ||| x ||| 1 ||| 1\n0.1 0.9\n", "as of Nematus.*awk -F", "0 ||| a ||| 2.6\n"),
+    *(Fault(f"--plain-{n}", f"{CONVERT} --kbest-format flat:3", message, {"list": text}, 0, {"list": cure})
+      for n, (text, message, cure) in enumerate((
+        ("u1 a\nu2 a\nu3 b\n", "id on each line, as 'u1' at its start.*with: cut -d' ' -f2-", "a\na\nb\n"),
+        ("a (u-1)\na (u-2)\nb (u-3)\n", r"id on each line, as '.u-1.' at its end.*sed -E 's/ \+", "a\na\nb\n"),
+        ("-0.5 a\n-1 a\n-1.5 b\n", r"number on each line, as '-0.5' at its start.*sed 's/ /\\t/'", "-0.5\ta\n-1\ta\n-1.5\tb\n"),
+        ("a -0.5\nb -1\nc -1.5\n", r"number on each line, as '-0.5' at its end.*sed -E", "a\t-0.5\nb\t-1\nc\t-1.5\n")))),
+    Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "2 x number between TABs.*cut -f", {"list": "1\ta\tb\n2\tc\td\n"}, 0, {"list": "a\tb\nc\td\n"}),
+    Fault("--columns-differ", f"{CONVERT} --kbest-format flat:1", "list:201: expected 2 columns of each", {"list": "a\t-1\n" * 200 + "c\n"}),
     looks_like("key", '{"a": 1}\n', "no list of candidates at its keys a: expected for each sentence a line [^`]*; formats"),
     looks_like("array", '[{"candidates": ["a", "b"]}]\n', r"a JSON array of sentences: .*`jq -c '\.\[\]' list > ", '{"candidates": ["a", "b"]}\n'),
     looks_like("array-of-arrays", '[["a", "b"], ["c"]]\n', r"an array of candidates for each sentence: .*'\.\[\] \| {candidates: \.}'",
@@ -211,6 +231,20 @@ FAULTS = [
     Fault("16-bars-for-moses", "convert --kbest list --kbest-format tabs --to moses",
           "list: expected no '...' in a text .* sentence 0 .*give --escape moses", {"list": "a ||| b\tc\n"},
           cure="convert --kbest list --kbest-format tabs --to moses --escape moses"),
+    # What the order of candidates says of their numbers
+    *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*negative weights: {names}, first at list",
+            {"list": "".join(f"{k // 2} ||| a{k} ||| {one.format(k + 1)}\n" for k in range(4)), "w.json": json.dumps(weights)}, 0)
+      for n, (one, names, weights) in enumerate((
+        ("A= {0} ||| {0}", "A, total", {"A": 1}), ("A= {0} B= -1", "A", {"A": 1, "B": 0}), ("A= -1 ||| {0}.5", "total", {"A": 1})))),
+    *(Fault(f"--no-costs-{n}", "check --kbest list --no-docs one", "!costs|largest", {"list": one}, 0) for n, one in enumerate((
+        "0 ||| a ||| A= 1 B= -1 ||| -1\n0 ||| b ||| A= 2 B= -2 ||| -2\n1 ||| c ||| A= 1 B= -1 ||| -1\n1 ||| d ||| A= 3 B= -4 ||| -2\n",
+        "0 ||| a ||| A= 1 B= -1\n0 ||| b ||| A= 2 B= -2\n0 ||| c ||| A= 3 B= -2\n", "0 ||| a ||| A= 1 ||| 1\n0 ||| b ||| A= 1 ||| 1\n"))),
+    Fault("--not-best", "first --kbest list", r"1 x first candidate whose total is not the largest, in 1 of 2 sentences; .*rerank decode --default-weight 0.*first at list:3",
+          {"list": "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 2 ||| -2\n1 ||| c ||| A= 1 ||| -2\n1 ||| d ||| A= 3 ||| -1\n", "w.json": '{"total": 1}'}, 0,
+          "decode --kbest list --no-docs each --default-weight 0 --weights w.json --out -"),
+    Fault("--votes", "check --kbest list --kbest-format flat:2 --no-docs one", (r"duplicates +1,", "no faults, no warnings"), {"list": "a\na\n"}, 0),
+    Fault("--unknown-word-penalty", "check --kbest list --no-docs one --weights w.json", ("totals +2 with Moses' penalty", "no faults, no warnings"),
+          {"list": "0 ||| a ||| A= -1 ||| -101\n0 ||| b ||| A= -2.5 ||| -302.5\n0 ||| c ||| A= -1000 ||| -1000\n", "w.json": '{"A": 1}'}, 0),
     # Ids
     Fault("27-id-far-beyond", "first --kbest dev.kbest", r"dev\.kbest: .*found id 2147483647 in a list of 9 hypotheses; give --docs FILE",
           {"dev.kbest": line(9, "3 |||", "2147483647 |||")}),
