@@ -340,7 +340,7 @@ class _ListOrder:
             self.falls &= (steps <= 0).all(axis=0)
             self.steps += (steps != 0).sum(axis=0)
             starts = own[:-1][counts > 0] - own[0]
-            if len(starts):
+            if len(starts):  # of lists that are not empty
                 later = np.flatnonzero(np.maximum.reduceat(totals, starts) > totals[starts])
                 self.n_lists += len(starts)
                 self.n_not_best += len(later)
@@ -354,7 +354,7 @@ class _ListOrder:
         if costs[-1] or (costs.any() and unordered and not self.n_not_best):
             names = [name for name, cost in zip(self.names, costs.tolist(), strict=True) if cost]
             notices.add(_COSTS, source=source, names=names)
-        elif self.n_not_best:
+        elif self.n_not_best > 1:  # one alone may be a list that somebody has edited
             kind = _NOT_BEST.format(self.n_not_best, self.n_lists)
             notices.add(kind, source=source, line=self.line or None, count=self.n_not_best)
 

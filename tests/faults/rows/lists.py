@@ -239,11 +239,11 @@ FAULTS = [
     *(Fault(f"--no-costs-{n}", "check --kbest list --no-docs one", "!costs|largest", {"list": one}, 0) for n, one in enumerate((
         "0 ||| a ||| A= 1 B= -1 ||| -1\n0 ||| b ||| A= 2 B= -2 ||| -2\n1 ||| c ||| A= 1 B= -1 ||| -1\n1 ||| d ||| A= 3 B= -4 ||| -2\n",
         "0 ||| a ||| A= 1 B= -1\n0 ||| b ||| A= 2 B= -2\n0 ||| c ||| A= 3 B= -2\n", "0 ||| a ||| A= 1 ||| 1\n0 ||| b ||| A= 1 ||| 1\n"))),
-    Fault("--not-best", "first --kbest list", r"1 x first candidate whose total is not the largest, in 1 of 2 sentences; .*rerank decode --default-weight 0.*first at list:3",
-          {"list": "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 2 ||| -2\n1 ||| c ||| A= 1 ||| -2\n1 ||| d ||| A= 3 ||| -1\n", "w.json": '{"total": 1}'}, 0,
+    Fault("--not-best", "first --kbest list", r"2 x first candidate whose total is not the largest, in 2 of 3 sentences; .*rerank decode --default-weight 0.*first at list:3",
+          {"list": "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 2 ||| -2\n1 ||| c ||| A= 1 ||| -2\n1 ||| d ||| A= 3 ||| -1\n2 ||| e ||| A= 1 ||| -4\n2 ||| f ||| A= 1 ||| -3\n", "w.json": '{"total": 1}'}, 0,
           "decode --kbest list --no-docs each --default-weight 0 --weights w.json --out -"),
-    Fault("--votes", "check --kbest list --kbest-format flat:2 --no-docs one", (r"duplicates +1,", "no faults, no warnings"), {"list": "a\na\n"}, 0),
-    Fault("--unknown-word-penalty", "check --kbest list --no-docs one --weights w.json", ("totals +2 with Moses' penalty", "no faults, no warnings"),
+    Fault("--votes", "check --kbest list --kbest-format flat:2 --no-docs one", (r"!\d warning", r"duplicates +1,"), {"list": "a\na\n"}, 0),
+    Fault("--unknown-word-penalty", "check --kbest list --no-docs one --weights w.json", (r"!\d warning", "totals +2 with Moses' penalty"),
           {"list": "0 ||| a ||| A= -1 ||| -101\n0 ||| b ||| A= -2.5 ||| -302.5\n0 ||| c ||| A= -1000 ||| -1000\n", "w.json": '{"A": 1}'}, 0),
     # Ids
     Fault("27-id-far-beyond", "first --kbest dev.kbest", r"dev\.kbest: .*found id 2147483647 in a list of 9 hypotheses; give --docs FILE",
