@@ -95,8 +95,8 @@ def layout(line: bytes) -> Layout:
             cure = "'|||' inside a hypothesis is written &#124;&#124;&#124;"
             if is_numeric(field):
                 cure = (
-                    "of costs with alignments, as of Nematus, keep the costs: awk -F' [|][|][|] ' "
-                    '\'NF > 2 {print $1 " ||| " $2 " ||| " $3}\' FILE'
+                    "of costs with alignments, as of Nematus, keep the costs: `awk -F' [|][|][|] ' "
+                    '\'NF > 2 {print $1 " ||| " $2 " ||| " $3}\' FILE > NEW`'
                 )
             raise InputError(f"expected features or an alignment, found {shown(field)}; {cure}")
     values = list(feature_values(_feature_field(fields, column, column - 2)))

@@ -35,18 +35,23 @@ from rerank.text import NUMBER, shown
 PADDING = "blank line that fills up a list, skipped"
 BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"
 SCORES = "scores beside the hypotheses, read as features F0, F1, …"
-NUMBER_ALONE = "number between TABs, read as a hypothesis; leave its column out with: cut -f"
+NUMBER_ALONE = (
+    "number between TABs, read as a hypothesis; leave columns of numbers out, as `cut -f 2-` does"
+)
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(rb"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+")  # no number of things
 _CONVERT = "`rerank convert --kbest FILE --kbest-format {} --to moses --out FILE`"
 _HEAD = 200  # lines that tell which columns are numbers
 _FEWEST = 3  # lines whose words are compared
-_IDS = "id on each line, as {} at its {}, read as a word of the hypothesis; remove it with: "
+_IDS = (
+    "id on each line, as {} at its {}, read as a word of the hypothesis; `{} FILE > NEW` removes it"
+)
 _NUMBER_WORD = (
-    "number on each line, as {} at its {}, read as a word; if it is a score, part it by: "
+    "number on each line, as {} at its {}, read as a word of the hypothesis; if it is a score, "
+    "`{} FILE > NEW` parts it"
 )
 _ENDS = (  # place of a word on the line, and the commands that remove it or part it by a TAB
-    (0, "start", "cut -d' ' -f2-", r"sed 's/ /\t/'"),
+    (0, "start", "cut -d ' ' -f 2-", r"sed 's/ /\t/'"),
     (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +([^ ]+)$/\t\1/'"),
 )
 
@@ -108,15 +113,16 @@ def looks_like(head: Sequence[bytes]) -> str:
     """What a file may be that begins with these lines, none of them JSON or of numbers alone."""
     rows = [line.split(SEPARATOR) for line in head if line.strip()]
     if all(len(row) == 2 and row[0].strip().isdigit() for row in rows):
-        return "it looks like a list without features: end each line with: sed 's/$/ |||/' FILE"
+        return "it looks like a list without features, which `sed 's/$/ |||/' FILE > NEW` writes"
     single = columns_of(head, several=False)
     if single.size > 1:
         firsts = [line.split(b"\t")[0] for line in head if line.strip()]
         if single.text and single.separator == b"\t" and _are_ids(firsts):
             others = [f' " " ${n}' for n in range(2, single.size + 1) if n != single.text + 1]
+            columns = f'$1 " ||| " ${single.text + 1} " |||"{"".join(others)}'
             return (
-                "it looks like a table of ids, texts and scores, which becomes a list by: awk -F'"
-                f'\\t\' \'{{print $1 " ||| " ${single.text + 1} " |||"{"".join(others)}}}\' FILE'
+                "it looks like a table of ids, texts and scores, which becomes a list by `awk "
+                f"-F'\\t' '{{print {columns}}}' FILE > NEW`"
             )
         return (
             "it looks like plain text with numbers beside each hypothesis: if it has K hypotheses "
@@ -136,7 +142,7 @@ def looks_like(head: Sequence[bytes]) -> str:
             "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
             + _CONVERT.format("tabs")
         )
-    ids = "".join(f"{kind} FILE; " for kind in odd_words(head))
+    ids = "".join(f"{kind}; " for kind in odd_words(head))
     return (
         f"{ids}it looks like plain text: if it has K hypotheses of each sentence, a line each, "
         "use, with portage:K in place of flat:K and ffvals as SCORES for a list of Portage, "
@@ -163,12 +169,12 @@ def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
     for place, end, cut, part in _ENDS:
         own = [found[place] for found in words]
         if all(map(_DECIMAL.fullmatch, own)):
-            yield _NUMBER_WORD.format(shown(own[0]), end) + part
+            yield _NUMBER_WORD.format(shown(own[0]), end, part)
         elif all(any(48 <= byte <= 57 for byte in word) for word in own):
             sentences = [set(own[a : a + k]) for a in range(0, len(own), k)] if k else []
             of_each = len(set(own)) == len(sentences) == sum(map(len, sentences))
             if len(set(own)) == len(own) or (of_each and len(sentences) >= _FEWEST):
-                yield _IDS.format(shown(own[0]), end) + cut
+                yield _IDS.format(shown(own[0]), end, cut)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _OTHERS = {  # how files begin that are no k-best lists, and what to do with the
     rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "it looks like a file of Moses' extractor: "
     "`rerank tune-moses --features FILE` reads it",
     rb"D-[0-9]+\t": "it looks like the D- lines of fairseq alone, which are read as H- lines: "
-    "sed 's/^D-/H-/' FILE",
+    "`sed 's/^D-/H-/' FILE > NEW`",
     rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
 }
 _SHAPE = 'expected for each sentence a line {"candidates": [{"text": "…", "score": -1.5}, …]}'
@@ -347,7 +347,7 @@ def _looks_like(head: Sequence[bytes], place: Place) -> str:
     line = head[0]
     for pattern, meaning in _OTHERS.items():
         if re.match(pattern, line):
-            return meaning
+            return place.named(meaning)
     if re.match(rb"\s*[\[{]", line):
         return _json(head, place)
     if all(map(NUMBER.fullmatch, line.split())):
@@ -355,7 +355,7 @@ def _looks_like(head: Sequence[bytes], place: Place) -> str:
             "it looks like numbers alone, as of Portage's ffvals: give it as --kbest-scores beside "
             "the list, with --kbest-format portage:K or flat:K"
         )
-    return looks_like(head)
+    return place.named(looks_like(head))
 
 
 def _json(head: Sequence[bytes], place: Place) -> str:

@@ -48,6 +48,11 @@ class Place:
         tool = next((tool for end, tool in _UNPACKED.items() if self.source.endswith(end)), None)
         return name if tool is None else f"<({tool} {name})"
 
+    def named(self, message: str) -> str:
+        """A message whose commands read this file where it has FILE, and write NEW beside it."""
+        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
+        return message.replace(" FILE > NEW`", f" {self.argument} > {new}`")
+
     def numbered(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines, each of which is the current one until the next one is taken."""
         for self.line, line in enumerate(lines, 1):
@@ -63,13 +68,15 @@ class Place:
 
     def fault(self, message: str, line: int | None = None) -> InputError:
         """The error about a line, by default the current one."""
-        return InputError(message, source=self.source, line=line or self.line or None)
+        return InputError(self.named(message), source=self.source, line=line or self.line or None)
 
     def note(
         self, kind: str, *, line: int | None = None, count: int = 1, asked: bool = False
     ) -> None:
         """Count a warning of a line, by default the current one."""
-        self.notices.add(kind, source=self.source, line=line or self.line, count=count, asked=asked)
+        self.notices.add(
+            self.named(kind), source=self.source, line=line or self.line, count=count, asked=asked
+        )
 
     def refuse(self, fault: InputError) -> None:
         """Refuse an entry, on the current line if the error has no place."""

@@ -91,7 +91,7 @@ CURED = {cured(row): row for row in FAULTS if row.cure}.values()
 def pasted(world: World, fault: Fault) -> str:
     """The command of a fault, on the file that the command in its message writes."""
     found = run(world, fault)
-    (shell,) = re.findall("`([^`]+)`", found.err)
+    (shell,) = re.findall("`([^`]+ > [^`]+)`", found.err)
     subprocess.run(["bash", "-c", shell], cwd=world.folder, check=True)
     made = shell.split()[-1]
     return re.sub(rf"(?<![\w.]){re.escape(made.rpartition('.')[0])}(?!\S)", made, fault.command)
