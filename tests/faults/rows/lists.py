@@ -193,7 +193,7 @@ FAULTS = [
     looks_like("text", "the text\n", "looks like plain text.*portage:K in place of flat:K", f"{CONVERT} --kbest-format flat:1"),
     looks_like("tabs", "a\tthe\n", "--kbest-format tabs", f"{CONVERT} --kbest-format tabs"),
     *(looks_like(name, text, message, f"{CONVERT} --kbest-format {cure}") for name, text, message, cure in (
-        ("scores", "a b\t-1.5\n-2\t-1\n", "numbers beside each hypothesis: .* flat:K --to", "flat:2"),
+        ("scores-behind", "a b\t-1.5\n-2\t-1\n", "numbers beside each hypothesis: .* flat:K --to", "flat:2"),
         ("scores-first", "-1.5 ||| a b\n-2 ||| a\n", "beside each hypothesis: .* flat:K --to", "flat:1"),
         ("pairs", "a\t-1\tb\t-2\n", "with TABs.*--kbest-format tabs", "tabs"))),
     *(Fault(f"--pasted-{n}", f"{CONVERT}{options}", message, {"list": text}, 0 if options else 3, PASTED) for n, (text, options, message) in enumerate((
