@@ -222,7 +222,8 @@ def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
         value, declared = getattr(found, one.name), one.metadata.get(_OPTION)
         for other, reason in () if declared is None else declared.needs.items():
             if value != one.default and not values.get(other):
-                text = "" if value is True else f" {value}"
+                shown = value[0] if isinstance(value, tuple) else value
+                text = "" if value is True else f" {shown}"
                 raise UsageError(f"{declared.long_flag(one.name)}{text}: {reason}")
     if (check := getattr(found, "check", None)) is not None:
         check()

@@ -18,7 +18,7 @@ from rerank.options import Command, option, part, record
 from rerank.values import FILE, FOLDER, Pair
 
 if TYPE_CHECKING:
-    from rerank.commands.findings import CleanCopies, Findings
+    from rerank.commands.findings import CleanCopies, Finding, Findings
     from rerank.commands.lists import Lists
     from rerank.commands.survey import ListSurvey
     from rerank.files.paths import FilePath
@@ -107,13 +107,11 @@ class CheckResult:
     def exit_code(self) -> int:
         """3 if the files, or else the clean copies asked for, have faults; otherwise 0."""
         findings = self.findings if self.copies is None else self.copies.findings
-        failures = [
-            found
-            for found in findings.all
-            if found.fault
-            or (self.strict and not found.asked and not is_allowed(found.kind, self.allowed))
-        ]
-        return 3 if failures else 0
+        return 3 if any(found.fault or self._fails(found) for found in findings.all) else 0
+
+    def _fails(self, warning: Finding) -> bool:
+        """Whether a warning is an error under --strict."""
+        return self.strict and not (warning.asked or is_allowed(warning.kind, self.allowed))
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values, numbers unrounded."""
@@ -128,7 +126,9 @@ class CheckResult:
     def to_text(self) -> str:
         """The summary, then the faults and warnings, a line each."""
         parts = [] if self.summary is None else [self.summary.to_text()]
-        strict = ", errors under --strict" if self.strict else ""
+        failing = [self._fails(found) for found in self.findings.of_level(False)]
+        some = "" if all(failing) else f"{sum(failing)} of them "
+        strict = f", {some}errors under --strict" if self.strict else ""
         for fault, name, meaning in (
             (True, "fault", ", which decode and tune-mert refuse"),
             (False, "warning", strict),

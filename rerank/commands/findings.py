@@ -115,6 +115,7 @@ class Finding:
         """The finding as JSON values."""
         return {
             "level": "fault" if self.fault else "warning",
+            "kind": kind_name(self.kind),
             "file": self.source,
             "lines": self.lines,
             "count": self.count,

@@ -335,7 +335,7 @@ class Messages:
         default=(),
         metavar="KIND",
         rare=True,
-        needs={"strict": "without it every warning is accepted; add it"},
+        needs={"strict": "warnings are errors under --strict alone; add it"},
     )
     quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
     verbose: bool = option(

@@ -1,7 +1,7 @@
 """Faults of lists, documents and weights, as decode, evaluate and others see them."""
 
 from support.faults import (RESTORED, Fault, around, each_line, line, normal_form, order, recoded, without)
-from support.world import DECODE, EVALUATE, SOUND, TUNE
+from support.world import CHECK, DECODE, EVALUATE, SOUND, TUNE
 
 LIST, WEIGHTS = {"dev.kbest": RESTORED}, {"w.ini": RESTORED}
 FROM_SOURCE = DECODE + " --missing source --source dev.src"
@@ -65,6 +65,8 @@ FAULTS = [
     Fault("66-default-weight", DECODE + " --default-weight 0",
           r"1 x feature without weight; 0 is used: WP0, first at w\.ini \[feature-without-weight\]", {"w.ini": without(4)}, 0, asked=True),
     Fault("--allow-a-kind", DECODE + " --strict --allow crlf-line", r"9 x CRLF line ends, .* \[crlf-line-ends\]$", CRLF, 0, asked=True),
+    Fault("--allow-a-kind-in-check", CHECK + " --strict --allow crlf", (r"^1 warning, 0 of them errors under --strict:", r"\[crlf-line-ends\]$"), CRLF, 0, asked=True),
+    Fault("--allow-without-strict", DECODE + " --allow crlf", "--allow crlf: warnings are errors under --strict alone; add it", exit=2, cure=DECODE + " --strict --allow crlf"),
     Fault("--allow-no-other-kind", DECODE + " --strict --allow blank-line", r"error under --strict; --allow crlf-line-ends accepts it",
           CRLF, cure=DECODE + " --strict --allow crlf-line-ends"),
     Fault("66-default-weight-infinite", DECODE + " --default-weight inf",
