@@ -23,7 +23,10 @@ HEAD = 50  # lines of another tool's output that show what it is
 _HEAD_BYTES = 1 << 16
 _SCORE_KEY = re.compile("comet|score|predict|log.?prob", re.IGNORECASE)
 _NUMBER_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[?\s*-?[0-9]')
-_TOTAL = re.compile(rb"(^|\t)Total: \S+ OOV: ")
+_TOTALS = {  # of a line: log10 of KenLM's query and of SRILM's ngram -ppl -debug 1
+    re.compile(rb"(^|\t)Total: \S+ OOV: "): r"s/.*Total: \([^ ]*\) OOV: .*/\1/p",
+    re.compile(rb" zeroprobs, logprob= \S+ ppl= "): r"s/.* logprob= \([^ ]*\) ppl= .*/\1/p",
+}
 _SEPARATORS = {b"\t": "cut -f {}", b",": "cut -d , -f {}", b" ": "cut -d ' ' -f {}"}
 
 Number: TypeAlias = Callable[[bytes, str], float]
@@ -117,7 +120,8 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
 
     lines: the first ones that are not numbers. Empty where no command is known.
     """
-    head, name, also = b"\n".join(lines)[:_HEAD_BYTES], shlex.quote(file), ""
+    head, also = b"\n".join(lines)[:_HEAD_BYTES], ""
+    name = Place(file, Notices()).argument
     if head.lstrip()[:1] in (b"{", b"["):
         keys = [key.decode(errors="replace") for key in _NUMBER_KEY.findall(head)]
         key = next(filter(_SCORE_KEY.search, keys), keys[0] if keys else None)
@@ -125,10 +129,9 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
         command = f"jq '.. | objects | .[{own}] | .. | numbers' {name}" if key else ""
     elif any(b"\tscore: " in line for line in lines[:1]):
         command = f"sed -n 's/.*\\tSegment [0-9]*\\tscore: //p' {name}"
-    elif _TOTAL.search(head):
-        totals = f"sed -n 's/.*Total: \\([^ ]*\\) OOV: .*/\\1/p' {name}"
-        command = f"{totals} | awk '{{print $1 * 2.302585}}'"
-        also = " as natural logarithms; KenLM's are log10"
+    elif total := next((part for sign, part in _TOTALS.items() if sign.search(head)), None):
+        command = f"sed -n '{total}' {name} | awk '{{print $1 * 2.302585}}'"
+        also = " as natural logarithms; those of KenLM and SRILM are log10"
     else:
         command = _column_command(lines, name)
     return f"; `{command} > numbers` writes its numbers{also}" if command else ""
