@@ -21,6 +21,8 @@ from lm.training.optimisers import OPTIMISERS
 from lm.training.settings import Settings
 from lm.training.trainer import Progress, Trainer
 
+_MOST = 1 << 40  # updates, predictions and the like of a run
+
 
 def save_training(folder: Path, trainer: Trainer) -> None:
     """Write the state from which `load_training` resumes a run, bit for bit.
@@ -59,8 +61,7 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     moments: dict[str, dict[int, dict[str, Tensor]]] = {}
     try:
         progress = checked(Progress, content["progress"])
-        if progress.stage not in range(len(trainer.stages)):
-            raise ValueError(f"no stage {progress.stage} is known")
+        _check_progress(progress, len(trainer.stages))
         names = map(_contexts_name, range(len(trainer.contexts.tensors)))
         contexts = Rows.of(*(tensors[name] for name in names))
         optimisers = trainer.optimisers_of(progress.stage)
@@ -111,6 +112,16 @@ def _averaged(trainer: Trainer) -> dict[str, Tensor]:
     shared = {tensor.data_ptr() for tensor in own_tensors(trainer.model).values()}
     averaged = own_tensors(trainer.average.model).items()
     return {name: tensor for name, tensor in averaged if tensor.data_ptr() not in shared}
+
+
+def _check_progress(progress: Progress, stages: int) -> None:
+    """ValueError for a position that no run of so many stages can have."""
+    at, since = progress, progress.update - progress.first_update
+    counts = at.epoch, at.position, at.predictions, at.first_update, since, at.failures, at.halvings
+    times = at.first_seconds, at.reported, at.seconds - max(at.first_seconds, at.reported)
+    possible = min(*counts, *times) >= 0 and max(at.update, *counts) < _MOST
+    if not possible or at.stage not in range(stages):
+        raise ValueError("no run has such a position")
 
 
 def _contexts_name(number: int) -> str:

@@ -323,7 +323,17 @@ Change = Callable[[dict[str, Any], dict[str, Tensor]], object]
 STATES: list[tuple[Change, str]] = [
     (lambda c, _: c.pop("progress"), ""),
     (lambda c, _: c["progress"].update(update=True), "not a training state"),
-    (lambda c, _: c["progress"].update(stage=1), "not a training state"),
+    *(
+        (lambda c, _, fault=fault: c["progress"].update(fault), "not a training state")
+        for fault in (
+            {"stage": 1},
+            {"update": -1},
+            {"position": -3},
+            {"seconds": -0.5},
+            {"reported": 1e9},
+            {"epoch": 10**30},
+        )
+    ),
     (lambda _, t: t.update({"model.head.bias": torch.zeros(5)}), "head.bias"),
     (lambda _, t: t.update(contexts=torch.zeros(7, 5)), "contexts expected"),
     (lambda _, t: t.update(contexts=t["contexts"].long()), "int64"),
