@@ -12,7 +12,7 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import accumulate, chain
 from pathlib import Path
@@ -32,7 +32,7 @@ from rerank.corpus.columns import Label
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, NamedLists
 from rerank.corpus.reading import AS_SOURCE
-from rerank.errors import InputError
+from rerank.errors import ArgumentError, InputError
 from rerank.files.lines import RereadFile
 from rerank.files.paths import display
 from rerank.formats.translations import check_document
@@ -116,9 +116,10 @@ def read(
     side: files of side information by kind, as `{"source": "dev.zh"}`. The other options are those
     of `rerank decode`.
     """
-    outputs = tuple((systems or {}).items())
+    side = _by_name("side", "files of side information", side or {})
+    outputs = tuple(_by_name("systems", "files of outputs", systems or {}).items())
     lists = settings_of(ListFiles, kbest=kbest, docs=docs, systems=outputs, **options)
-    return DocumentReader(lists.lists(side=side or {}))
+    return DocumentReader(lists.lists(side=side))
 
 
 def tune(
@@ -148,6 +149,8 @@ def tune(
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
     plan.check(start=start is not None)
     given = None if start is None else _weights(start, {}, notices)
+    if isinstance(features, str):
+        raise ArgumentError(f"features: expected a list of names, found the text {features!r:.60}")
     tuned = TunedFeatures(features, given)
     source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), tuned.sparse)
     chosen = tuning_search(asked.search, plan)
@@ -183,6 +186,7 @@ def evaluate(
     from rerank.report.comparison import evaluate as judge
     from rerank.report.measures import MeasureOptions
 
+    systems = _by_name("systems", "the texts of each system", systems)
     sizes = [len(document) for document in references]
     for name, own in systems.items():
         if [len(document) for document in own] != sizes:
@@ -215,8 +219,30 @@ def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     if isinstance(given, str | Path):
         given = read_weights(given, notices)
     elif not isinstance(given, Weights):
-        given = Weights({n: tuple(np.array(w, float, ndmin=1).tolist()) for n, w in given.items()})
-    return replace(given, sparse={**given.sparse, **sparse})
+        named = _by_name("weights", "the weights of features, or a weights file", given)
+        given = Weights({name: _numbers(f"weight of {name!r}", w) for name, w in named.items()})
+    others = _by_name("sparse", "the weights of sparse features", sparse)
+    own = {name: _numbers(f"weight of {name!r}", w, 1)[0] for name, w in others.items()}
+    return replace(given, sparse={**given.sparse, **own})
+
+
+def _by_name(argument: str, what: str, given: object) -> Mapping[str, Any]:
+    """An argument that gives values by name; ArgumentError, a TypeError, for something else."""
+    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
+        return given
+    raise ArgumentError(
+        f"{argument}: expected {what}, as {{'NAME': …}}, found {type(given).__name__} {given!r:.60}"
+    )
+
+
+def _numbers(what: str, given: object, most: int | None = None) -> tuple[float, ...]:
+    """A finite number or a list of them, at most so many; ArgumentError for something else."""
+    with suppress(TypeError, ValueError, OverflowError):
+        found = np.array(given, float, ndmin=1)
+        if found.ndim == 1 and np.isfinite(found).all() and (most is None or len(found) == most):
+            return tuple(found.tolist())
+    expected = "a finite number" if most == 1 else "a finite number, or a list of them"
+    raise ArgumentError(f"{what}: expected {expected}, found {type(given).__name__} {given!r:.60}")
 
 
 class _Options:
@@ -238,9 +264,11 @@ class _Options:
         chosen = {name: options[name] for name in options if name in searching}
         found = SearchOptions(search=member, **chosen).chosen()
         self.search = found.listing(options.get("n_best", 1))
-        self.default_weight: float | None = options.get("default_weight")
-        given = {name: options[name] for name in options if name in machine}
-        self.machine = settings_of(ScoringMachine, **given)
+        default = options.get("default_weight")
+        given = () if default is None else _numbers("default_weight", default, 1)
+        self.default_weight: float | None = next(iter(given), None)
+        own_machine = {name: options[name] for name in options if name in machine}
+        self.machine = settings_of(ScoringMachine, **own_machine)
 
     def open(
         self,
@@ -253,6 +281,8 @@ class _Options:
 
         provenance: of weights, which say what was chosen for the models when they were tuned.
         """
+        scorers = _by_name("scorers", "functions or objects that score", scorers)
+        lm = _by_name("lm", "folders of language models", lm)
         named = [
             one if isinstance(one, LanguageModelOption) else LanguageModelOption.of(name, one)
             for name, one in lm.items()

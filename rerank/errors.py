@@ -25,6 +25,10 @@ class UsageError(RerankError):
     exit_code = 2
 
 
+class ArgumentError(UsageError, TypeError):
+    """A value that is not of the type that a function, or an attribute of a scorer, takes."""
+
+
 class InputError(RerankError):
     """Bad input data, with its place: `file:line: expected …, found …; cure`."""
 

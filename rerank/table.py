@@ -97,18 +97,21 @@ class Table:
 
     def to_latex(self) -> str:
         """The table for LaTeX with the package booktabs."""
-        return self._tabulated("latex_booktabs", [one.flat for one in self.columns], self.cells())
+        cells = [[one_line(cell) for cell in row] for row in self.cells()]
+        headings = [one_line(one.flat) for one in self.columns]
+        return self._tabulated("latex_booktabs", headings, cells)
 
     def to_markdown(self) -> str:
         """The table for Markdown of GitHub."""
-        cells = [[cell.replace("|", r"\|") for cell in row] for row in self.cells()]
-        return self._tabulated("github", [one.flat for one in self.columns], cells)
+        rows = [[one.flat for one in self.columns], *self.cells()]
+        headings, *cells = [[one_line(text).replace("|", r"\|") for text in row] for row in rows]
+        return self._tabulated("github", headings, cells)
 
     def to_tsv(self) -> str:
         """A line of headings and one for each row, with TABs; numbers with all digits."""
         rows = [[column.heading for column in self.columns], *self.rows]
         return "\n".join(
-            "\t".join("" if value is None else str(value).replace("\t", " ") for value in row)
+            "\t".join("" if value is None else one_line(str(value)) for value in row)
             for row in rows
         )
 
@@ -126,6 +129,11 @@ class Table:
             disable_numparse=True,
         )
         return table
+
+
+def one_line(text: str) -> str:
+    """A cell in which TABs and whatever ends a line are spaces."""
+    return " ".join(text.replace("\t", " ").splitlines()) if not text.isprintable() else text
 
 
 def p_value(p: float) -> str:

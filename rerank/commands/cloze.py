@@ -10,6 +10,7 @@ from pathlib import Path
 from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
 from rerank.errors import InputError, RerankError
 from rerank.options import Command, argument, option, part, record
+from rerank.table import one_line
 from rerank.values import FILE, FOLDER, Whole
 
 MISSING = b"___"  # the word that stands for the missing one
@@ -28,7 +29,7 @@ class Cloze:
     def to_text(self) -> str:
         """A line for each answer: line of the query, word and log-probability, with TABs."""
         return "\n".join(
-            f"{line}\t{word}\t{log_prob:.4f}"
+            f"{line}\t{one_line(word)}\t{log_prob:.4f}"
             for line, answers in self.queries
             for word, log_prob in answers.items()
         )

@@ -12,6 +12,7 @@ from rerank.commands.run import Messages
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, argument, option, part, record
+from rerank.table import one_line
 from rerank.values import FILE, FOLDER, Pair
 
 INDEX = "documents.tsv"
@@ -65,7 +66,7 @@ def export(options: ExportOptions) -> None:
                     (new / name / f"{d:0{digits}}.txt").write_bytes(content)
             sentences = documents.split(range(documents.n_sentences))
             rows = (  # ids come from strangers, and never name files
-                f"{d}\t{name}\t{len(own)}\n"
+                f"{d}\t{one_line(name)}\t{len(own)}\n"
                 for d, (name, own) in enumerate(zip(documents.ids, sentences, strict=True), 1)
             )
             (new / INDEX).write_text("".join(rows), encoding="utf-8")

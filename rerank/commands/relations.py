@@ -18,6 +18,7 @@ from rerank.errors import InputError
 from rerank.files.paths import display
 from rerank.files.terminal import show
 from rerank.options import Command, argument, option, part, record
+from rerank.table import one_line
 from rerank.values import FILE, FOLDER
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class RelationFigures:
     def to_text(self) -> str:
         """A line for each split, with TABs, after that of the columns."""
         rows = [
-            f"{split}\t{one.pairs}\t{one.accuracy:.4f}\t{one.majority_class:.4f}"
+            f"{one_line(split)}\t{one.pairs}\t{one.accuracy:.4f}\t{one.majority_class:.4f}"
             for split, one in self.splits.items()
         ]
         return "\n".join(["split\tpairs\taccuracy\tmajority class", *rows])

@@ -14,6 +14,7 @@ from rerank.errors import UsageError
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import attribute
 from rerank.signature import __version__
+from rerank.table import one_line
 from rerank.values import FILE, FOLDER, MOST_LINES, Whole
 
 MOST_TOPICS = 1 << 16
@@ -186,7 +187,9 @@ class LearnedTopics:
 
     def to_text(self) -> str:
         """A line for each topic, with TABs, after that of the columns."""
-        rows = [f"{one.label}\t{one.sentences}\t{' '.join(one.words)}" for one in self.topics]
+        rows = [
+            f"{one.label}\t{one.sentences}\t{one_line(' '.join(one.words))}" for one in self.topics
+        ]
         return "\n".join(["topic\tsentences\tstrongest words", *rows])
 
     def to_dict(self) -> dict[str, object]:

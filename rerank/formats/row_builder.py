@@ -165,7 +165,8 @@ class RowBuilder(Place):
             plain = plain_name(name)
             if not plain:
                 raise self.fault(
-                    f"expected a feature name with letters or digits, found {shown(name.encode())}"
+                    "expected a feature name with letters or digits, found "
+                    f"{shown(name.encode(errors='backslashreplace'))}"
                 )
             if plain in originals:
                 raise self.fault(

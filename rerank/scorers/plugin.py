@@ -34,11 +34,13 @@ from decoders.problem import (
     checked,
 )
 from rerank.corpus.kbest import Document, KBest
-from rerank.errors import RerankError, UsageError
+from rerank.errors import ArgumentError, RerankError, UsageError
 from rerank.files.cache import Cache
+from rerank.registry import SIDE_INFORMATION
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.cached_scores import ListTexts, ScorerCache, flat
 from rerank.scorers.features import FeatureSource
+from rerank.text import LARGEST
 
 
 class PluginScorer(FeatureSource):
@@ -70,8 +72,19 @@ class PluginScorer(FeatureSource):
                 f"scorer {name!r}: expected order to be 0, 1, 2, … or None (unbounded), "
                 f"found {order!r:.60}"
             )
-        self.order, self.error = order, float(getattr(scorer, "error", 0.0))
-        self.side_information = tuple(getattr(scorer, "side_information", ()))
+        error, needed = getattr(scorer, "error", 0.0), getattr(scorer, "side_information", ())
+        if not isinstance(error, int | float | np.number) or not 0 <= error <= LARGEST:
+            raise ArgumentError(
+                f"scorer {name!r}: expected error to be a number from 0 on, found {error!r:.60}"
+            )
+        if not isinstance(needed, tuple | list) or not all(
+            one in SIDE_INFORMATION for one in needed
+        ):
+            raise ArgumentError(
+                f"scorer {name!r}: expected side_information to be a tuple of kinds, of "
+                f"{', '.join(SIDE_INFORMATION)}, as ('source',); found {needed!r:.60}"
+            )
+        self.order, self.error, self.side_information = order, float(error), tuple(needed)
         own = getattr(scorer, "digest", None)
         self.digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
         self.cacheable = own is not None and order in (0, 1)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -245,6 +246,13 @@ IMPOSSIBLE = Document("d", [[], [("a", {"tm": 0.0}), ("b", {"tm": 0.0})]])
 REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
     "option, nearest": ({"beem": 3}, TALK, TypeError, "^no option 'beem'; did you mean 'beam'"),
     "option, none near": ({"xyzzy": 3}, TALK, TypeError, "^no option 'xyzzy'; there are alpha, be"),
+    "weights, a list": ({"weights": [1.0]}, TALK, TypeError, "^weights: expected the weig"),
+    "weight, no float": ({"weights": {"tm": 10**400}}, TALK, TypeError, "^weight of 'tm': exp"),
+    "scorers, a list": ({"scorers": [short]}, TALK, TypeError, "^scorers: expected fun"),
+    "kinds, a text": (
+        {"scorers": {"own": SimpleNamespace(score=short, side_information="source")}},
+        TALK, TypeError, r"'own': expected side_information to be a tuple .*\('source',\)",
+    ),
     "name taken": ({"scorers": {"tm": short}}, TALK, RerankError, "'tm': talk-1 already has a fea"),
     "scorer's shape": (
         {"weights": {"tm": 1.0, "own": 1.0}, "scorers": {"own": lambda d: [[1.0], [1.0]]}},
@@ -426,7 +434,7 @@ REFUSED_TUNING: dict[str, tuple[Any, str]] = {
         {"plan": Plan(objective=replace(PLAIN_BLEU, worst=2.0))},
         "^--worst 200: expected more than 0, at most 100",
     ),
-    "start": ({"start": {"tm": np.nan}}, "^start weight of tm: expected a finite number, foun"),
+    "start": ({"start": {"tm": np.nan}}, "^weight of 'tm': expected a finite number, or"),
     "sums": (
         {"start": {"tm": 1.7e308, "own": 1.0}, "scorers": {"own": short}, "features": ["own"]},
         f"^candidate 1 of all lists, counted from 0: {FINITE}",

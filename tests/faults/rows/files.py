@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from support.faults import Fault
+from support.faults import RESTORED, Fault
+from support.world import EVALUATE
 
 CHOICE: dict[str, Any] = {
     "document": "evening", "sentence": 0, "source": None, "chosen": 1, "first": 0,
@@ -47,7 +48,9 @@ FAULTS = [
             {key: value for key, value in CHOICE.items() if key != "margin"},
             {**CHOICE, "texts": {"chosen": 1, "first": "a", "runner_up": None}},
             {**CHOICE, "over_first": {"LM0": "0.5"}}, {**CHOICE, "over_first": 3},
-            {**CHOICE, "alone": {"chosen": 1}}, {**CHOICE, "sentence": "2"},
+            {**CHOICE, "alone": {"chosen": 1}}, {**CHOICE, "sentence": "2"}, "5", '["evening", 0]',
+            {**CHOICE, "margin": float("inf")}, json.dumps(CHOICE).replace("0.125,", f"1{'0' * 400},"),
+            {**CHOICE, "over_first": {"\udc00": 0.5}}, {**CHOICE, "texts": {**CHOICE["texts"], "first": "\ud800"}},
         ))
     ),
     *(
@@ -57,8 +60,10 @@ FAULTS = [
             {key: value for key, value in SUMMARY.items() if key != "best"},
             *({**SUMMARY, name: "1"} for name in ("gap", "exact", "near_ties")),
             {**SUMMARY, "documents": [{**DOCUMENT, "gap": "0"}]}, {**SUMMARY, "documents": 3},
-            {**SUMMARY, "signature": None},
+            {**SUMMARY, "signature": None}, {**SUMMARY, "score": float("nan")}, {**SUMMARY, "best": "\udc00"},
         ))
     ),
+    Fault("--blank-lines", EVALUATE, r"dev.ref:1048\d\d\d: expected text, found 1,0.* blank lines of 1,0.*; is this the right",
+          {"dev.ref": lambda old: old + b"\n" * 2**21}, cure={"dev.ref": RESTORED}),
     of_summary("other", {**SUMMARY, "documents": [{**DOCUMENT, "id": "c"}]}, "a document 'c'"),
 ]  # fmt: skip

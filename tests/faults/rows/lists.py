@@ -120,6 +120,7 @@ FAULTS = [
     of_list("sockeye-infinite", SOCKEYE.replace(": 1}", ": Infinity}"), "list:1: .*--clip-inf", CLIPPED),
     *numbered("jsonl", JSONL, [
         ("1}", "NaN}", "list:1: expected a finite number for lp"),
+        ('"lp"', '"\\udc00"', r"list:1: expected a feature name with letters or digits, found '.*udc00"),
         ("1}", "1e400}", "list:1: expected a finite number for lp"),
         ("1}", "true}", "list:1: expected a number for lp"),
         ("lp", "_", "list:1: expected a feature name with letters"),
