@@ -27,7 +27,7 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.spelling import detokenised
 from rerank.errors import InputError, RerankError
 from rerank.files.cache import Cache
-from rerank.notices import Notices
+from rerank.notices import Notices, log
 from rerank.scorers.cached_scores import (
     Arrays,
     HistoryProblem,
@@ -299,8 +299,10 @@ def _scored(requests: Sequence[tuple[CausalProblem, CausalContext, list[Tree]]])
 def begins_of(model: CausalModel) -> tuple[int, ...]:
     """Ids of tokens that texts may begin with: first the tokenizer's bos or eos, some others."""
     tokenizer = model.tokenizer
-    others = [tokenizer.eos_token_id, tokenizer.pad_token_id, *sorted(tokenizer.all_special_ids)]
-    known = [one for one in others if one not in (None, tokenizer.unk_token_id)]
+    marks = (n for n, token in tokenizer.added_tokens_decoder.items() if token.special)
+    # that of unknown words, too: it is <|endoftext|> in some models of chats
+    others = [tokenizer.eos_token_id, tokenizer.pad_token_id, *sorted(marks)]
+    known = [one for one in others if one is not None]
     rows = model.model.get_input_embeddings().weight.shape[0]
     return tuple(dict.fromkeys(one for one in [model.begin, *known] if 0 <= one < rows))[:BEGINS]
 
@@ -398,7 +400,8 @@ class CausalLM(ModelSource[CausalEngine]):
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
-        self.choose(kbest for _, kbest in documents)
+        if line := self.choose(kbest for _, kbest in documents):
+            log.info(line)
         self._lists = dict(documents)
         return super().score(documents)
 
