@@ -334,14 +334,6 @@ def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(worl
     assert "longer than" not in narrow.err
 
 
-def test_a_candidate_longer_than_the_positions_is_an_error(world: World) -> None:
-    options, _ = written(world, {"x": [["it"], ["it"]]}, [Hf(positions=20)])
-    long = "it gives light " * 9
-    world.write("dev.kbest", f"0 ||| it ||| LM0= 0 ||| 0\n1 ||| {long}||| LM0= 0 ||| 0\n")
-    found = world.run(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
-    assert re.search(r"document 'x', sentence 1 .* positions for 20", found.err)
-
-
 def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world: World) -> None:
     options, _ = written(world, {"x": [["it"], ["it"]]}, [Hf()])
     command = f"score --kbest dev.kbest --docs dev.docs --out scored {options}"
