@@ -85,9 +85,13 @@ def layout(line: bytes) -> Layout:
     labelled = [c for c in range(2, len(fields)) if _LABELLED.match(fields[c])]
     columns = feature_columns(fields) or labelled  # `parse` refuses the total
     if not columns:
+        cure = ""
+        if len(fields) == 3 and is_numeric(fields[1]):
+            moved = '$1 " ||| " $3 " ||| " $2'
+            cure = f"; `awk -F' [|][|][|] ' '{{print {moved}}}' FILE > NEW` moves the numbers back"
         raise InputError(
             "expected 'id ||| text ||| features ||| total' as Moses and Marian write it, "
-            f"found {_columns(len(fields))}: {shown(line)}"
+            f"found {_columns(len(fields))}: {shown(line)}{cure}"
         )
     column = columns[0]
     for field in fields[2:column]:

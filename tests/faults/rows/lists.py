@@ -202,6 +202,7 @@ FAULTS = [
         ("0\ta\t-1\n1\tb\t-2\n", "", "a table of ids, texts and scores, which becomes a list by `awk"),
         ("D-0\t-1\ta\n", "", "the D- lines of fairseq alone"),
         ("0 ||| a ||| 2.6 ||| x ||| 1 ||| 1\n0.1 0.9\n", "", "list:1: expected features or an alignment, found ' 2.6 '; of costs with alignments, as of Nematus"),
+        ("0 ||| -1 ||| a\n0 ||| -2 ||| b\n", "", "found 3 columns: .*moves the numbers back"),
         ("u1 a\nu2 a\nu3 b\n", " --kbest-format flat:3", "id on each line, as 'u1' at its start"),
         ("a (u-1)\na (u-2)\nb (u-3)\n", " --kbest-format flat:3", r"id on each line, as '.u-1.' at its end"),
         ("-0.5 a\n-1 a\n-1.5 b\n", " --kbest-format flat:3", "number on each line, as '-0.5' at its start"),
