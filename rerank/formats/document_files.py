@@ -217,7 +217,7 @@ def text_lines(
         text = f"expected a sentence per line, found {found[0]}; {found[1]}"
         raise InputError(text, source=source, line=1)
     tabs = list(filter(None, (line.count(b"\t") for line in filled)))
-    if len(filled) > 1 and 2 * len(tabs) > len(filled):
+    if role is not None and len(filled) > 1 and 2 * len(tabs) > len(filled):
         most = max(tabs) + 1
         where = "each line" if len(tabs) == len(filled) else "most lines"
         cut = [f"<(awk -F'\\t' '{{print ${n}}}' {file})" for n in range(1, min(most, 4) + 1)]

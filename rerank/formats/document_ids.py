@@ -96,9 +96,9 @@ class Docids(DocumentIds):
         if len(documents) == documents.n_sentences:
             rows = [name.split("\t") for name in documents.ids]
             columns = [*zip(*rows, strict=True)] if len({len(row) for row in rows}) == 1 else []
-            if _count_on(documents.ids, "_") or _count_on(documents.ids, "[-.:/#|]", restart=True):
+            if counts_on(documents.ids, "_") or counts_on(documents.ids, restart=True):
                 option = "as Z-MERT has them, give --docs-format numbered-docids"
-            elif choices.field is None and _count_on(documents.ids, r"\s+"):
+            elif choices.field is None and counts_on(documents.ids, r"\s+"):
                 option = "with their numbers, give --docs-field 1"
             elif found := [n for n, one in enumerate(columns, 1) if 1 < _runs(one) < len(rows)]:
                 option = f"of which a field is the id, give --docs-field {found[0]}"
@@ -186,7 +186,7 @@ def _runs(values: Sequence[object]) -> int:
     return runs if runs == len(set(values)) else 0
 
 
-def _count_on(ids: Sequence[str], separator: str, *, restart: bool = False) -> bool:
+def counts_on(ids: Sequence[str], separator: str = "[-_.:/#|]", *, restart: bool = False) -> bool:
     """Whether all ids are a name, the separator and 1, 2, …, and some names have two at least.
 
     restart: whether two names at least must have two.

@@ -40,7 +40,9 @@ Source: https://github.com/wmt-conference/wmt26-general-mt, and wmt25-general-mt
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -57,6 +59,7 @@ from rerank.corpus.documents import (
 )
 from rerank.errors import InputError
 from rerank.formats.document_files import DOCUMENT_KEYS, MAX_BYTES, TEXT_KEYS
+from rerank.formats.document_ids import counts_on
 from rerank.formats.json_objects import encoded, first_key, read_json, text_of
 from rerank.formats.tokens import Place, chunks, similar
 from rerank.notices import Notices
@@ -406,6 +409,17 @@ class DocumentJson:
         ordered = documents.in_order(rows)
         if any(row.segment for row in rows):
             documents = replace(documents, segments=tuple(row.segment or "" for row in ordered))
+        elif len(documents) == documents.n_sentences and counts_on(documents.ids, restart=True):
+            file = shlex.quote(str(choices.path))
+            key = json.dumps(choices.field or first_key(found or {}, DOCUMENT_KEYS))
+            place.note(
+                "document of one sentence whose id ends in a number that counts on; if these are "
+                "sentences of documents, "
+                f'`jq -c \'.[{key}] |= sub("[-_.:/#|][0-9]+$"; "")\' {file} '
+                f"> {file}.jsonl` leaves the numbers out",
+                line=1,
+                count=len(documents),
+            )
         columns: dict[Role, dict[str, Lines]] = {}
         for role, name in dict.fromkeys(text for row in rows for text in row.texts):
             columns.setdefault(role, {})[name] = [
@@ -517,12 +531,15 @@ def _segment_id(found: dict[str, Any]) -> str | None:
 
 def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
     """Role, name and text of those of an object."""
-    system = found.get("system")
+    system, of_lists = found.get("system"), False
     for role, keys in TEXT_KEYS.items():
-        key = next((key for key in keys if isinstance(found.get(key), str)), None)
-        if role is not None and key is not None:
-            name = system if role == "system" and isinstance(system, str) else ""
-            yield role, name, found[key]
+        values = (found.get(key) for key in keys if role is not None)
+        value = next((one for one in values if isinstance(one, str | list)), None)
+        # a list at `reference` may be several references, unless the source is one, too
+        of_lists |= role == "source" and isinstance(value, list)
+        text = value if role == "reference" and not of_lists else _joined(value)
+        if role is not None and isinstance(text, str):
+            yield role, system if role == "system" and isinstance(system, str) else "", text
     for key in (*_REFERENCES, *_BY_NAME):
         several = found.get(key)
         if isinstance(several, list) and key in _REFERENCES:
@@ -530,11 +547,19 @@ def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
         for name, text in several.items() if isinstance(several, dict) else ():
             if isinstance(text, dict):
                 text = text.get("ref", text.get("text"))
+            text = _joined(text)
             if isinstance(text, str):
                 of_reference = key in _REFERENCES or name.lower().startswith("ref")
                 yield "reference" if of_reference else "system", name, text
             elif key in _REFERENCES and text is not None:
                 raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
+
+
+def _joined(value: object) -> object:
+    """Texts of a list as paragraphs of one text; other values as they are."""
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return "\n\n".join(_PARAGRAPH.sub("\n", one) for one in value)
+    return value
 
 
 def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
