@@ -40,7 +40,7 @@ NUMBER_ALONE = (
 )
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(rb"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+")  # no number of things
-_CONVERT = "`rerank convert --kbest FILE --kbest-format {} --to moses --out FILE`"
+_CONVERT = "`rerank convert --kbest-format {} --to moses --kbest FILE > NEW`"
 _HEAD = 200  # lines that tell which columns are numbers
 _FEWEST = 3  # lines whose words are compared
 _IDS = (
