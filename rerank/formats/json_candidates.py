@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,7 +193,8 @@ def _sum_of_tokens(one: Mapping[str, Any]) -> float | None:
                 values = [t.get("logprob") if isinstance(t, dict) else t for t in tokens]
                 numbers = [value for value in values if isinstance(value, float | int)]
                 if numbers and len(numbers) + values.count(None) == len(values):
-                    return math.fsum(numbers)
+                    with suppress(OverflowError):
+                        return math.fsum(numbers)
     return None
 
 
@@ -262,7 +264,7 @@ class Unread:
                 given = value
             given = [plain_number(one) for one in given]
             if given and all(map(_is_number, given)) and not _SETTING.search(key):
-                fraction = any(one < 0 or one != math.floor(one) for one in given)
+                fraction = any(one < 0 or one % 1 != 0 for one in given)
                 if fraction or _SCORE_NAME.search(key):
                     self.note("number", key, line)
                     name = json.dumps(key)

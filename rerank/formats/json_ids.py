@@ -117,7 +117,11 @@ def _head(line: bytes) -> dict[str, Any] | None:
         for key, value in found.items():
             if key in read or (key != "id" and _OTHER_IDS.search(key)):
                 content = decode(value)
-                row[key] = hash(str(content)) if key in beside else content
+                if key in beside:
+                    content = hash(str(content))
+                elif key in DOCUMENT and content is not None:
+                    content = str(content)
+                row[key] = content
             elif (
                 key != "id"
                 and _begins(value, '"')
@@ -152,30 +156,38 @@ def _numbers(
     ids: dict[int, tuple[Group, int]] = {}  # by row
     names: dict[tuple[Any, str], int] = {}  # of all texts, in the order of the file
     named = dict[int, int]()
+    whole = set[int]()  # rows whose id is a number
     for n, row in enumerate(rows):
-        value = None if row is None else row.get(key)
         if row is None:
             continue
+        value = row.get(key)
+        if key not in row and type(row.get("id")) is int:  # as a sentence without candidates has
+            value = row["id"]
         number: Sequence[Any] | None = None
         if isinstance(value, str):
             text = _NUMBERED.fullmatch(value)
             number = text and text.groups()
         elif type(value) is int and 0 <= value <= MAX_ID:
             number = "", value
+            whole.add(n)
         else:
             found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}"
-            if key not in row:
+            if value is None and key not in row:
                 found[n] = f"expected an id at {key!r} as other objects have, found none; add it"
             continue
         document = row.get(first_key(row, DOCUMENT) or "")
         named[n] = names.setdefault((document, str(value)), len(names))
         if number is not None:
             ids[n] = (document, number[0]), int(number[1])
+    numeric = len(ids) == len(named)
+    if any(prefix for (_, prefix), _ in ids.values()):
+        for n in whole:  # beside texts, numbers count through the file
+            found[n] = ids.pop(n)[1]
     groups: dict[Group, list[int]] = {}
     for group, value in ids.values():
         groups.setdefault(group, []).append(value)
     one_each = len(groups) == len({document for document, _ in groups})
-    if len(ids) < len(named) or not (one_each or 2 * len(groups) <= len(names)):
+    if not numeric or not (one_each or 2 * len(groups) <= len(names)):
         return [named.get(n, one) for n, one in enumerate(found)], [], True
     starts, documents = dict.fromkeys(groups, 0), list[tuple[Any, range]]()
     if sum(len(set(own)) for own in groups.values()) > len({n for _, n in ids.values()}):
