@@ -140,7 +140,7 @@ class CheckResult:
         if not self.findings.all:
             parts.append("no faults, no warnings\n")
         if self.summary is not None and self.summary.bleu is not None and self.summary.k.max() > 1:
-            parts.append(self.summary.bleu.to_text(int((self.summary.k > 0).sum())))
+            parts.append(self.summary.bleu.to_text(self.summary.k))
         if self.copies is not None:
             parts.append(self.copies.to_text())
         return "\n".join(parts)

@@ -46,7 +46,7 @@ from rerank.table import Column, Table
 
 _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits
 _SIZES = (1, 2, 4, 8)  # candidates of which the best is chosen
-_AGREEING = 100  # candidates whose agreement is computed, in time that grows with the square
+_AGREEING = 30  # candidates whose agreement is computed, in time that grows with the square
 _UNKNOWN_WORD = 100  # what Moses takes from a total for each unknown word; no feature of its lists
 _NAMED = 5  # unknown words of a model in the summary
 
@@ -100,11 +100,13 @@ class BleuScores:
     better: int
     tuned: TunedBleu | None = None
 
-    def to_text(self, n_sentences: int) -> str:
-        """A table of the choices, which says whether there is anything to win."""
+    def to_text(self, k: NDArray[np.int64]) -> str:
+        """A table of the choices from lists of k (T,) candidates: is there anything to win."""
         scores = {"first candidates": self.first}
         scores |= {f"best of the first {n}": score for n, score in self.best_of.items()}
-        scores |= {"best of all (oracle)": self.oracle, "choice by agreement": self.agreement}
+        scores |= {"best of all (oracle)": self.oracle}
+        some = f" of the first {_AGREEING}" if k.max() > _AGREEING else ""
+        scores |= {f"choice by agreement{some}": self.agreement}
         if self.tuned is not None:
             scores["tuned, on held-out documents"] = self.tuned.bleu
         rows = [
@@ -112,7 +114,7 @@ class BleuScores:
             for name, score in scores.items()
         ]
         columns = Column("choice"), Column("BLEU", ".2f"), Column("gain", "+.2f")
-        share = self.better / max(1, n_sentences)
+        share = self.better / int((k > 0).sum())
         notes = [f"another candidate than the first is the best in {share:.0%} of the sentences"]
         if self.tuned is not None:
             notes.append(self.tuned.note)
@@ -190,7 +192,7 @@ class ListSurvey:
         self._count_choices(kbest, self._references[kbest.first : kbest.first + len(kbest)])
 
     def _count_choices(self, kbest: KBest, targets: Sequence[Sequence[bytes]]) -> None:
-        """Statistics of the choices from a document's lists. O(bytes + T K²) time, K ≤ 100."""
+        """Statistics of the choices from a document's lists. O(bytes + T K²) time, K ≤ 30."""
         from rerank.metrics.bleu import Bleu, corpus_bleu
         from rerank.metrics.consensus import PairwiseBleu
         from rerank.metrics.ngrams import Texts
