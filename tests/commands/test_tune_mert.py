@@ -861,7 +861,7 @@ def test_searches_for_a_metric_of_another_package_are_kept_by_its_values(
 ) -> None:
     """--strict ends the first run after its searches: without a match no alpha can be fitted."""
     world.draw(2, "vvwwxxyyzz", ())
-    world.write("dev.ref", ["unheard"] * 10)
+    world.write("dev.ref", [f"un{word}" for word in "abcdefghij"])
     command = f"{PLAIN} --objective worth"
 
     def run(lamp: float, parts: str = "()", *options: str) -> Outcome:
