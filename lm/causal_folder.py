@@ -30,7 +30,7 @@ CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.s
 NAMING = {CONFIG: "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
 MOST_JSON = 1 << 28  # bytes of a configuration or an index
 PACKED = 16  # weights that a number of quantised weights may hold
-_LAYERS = re.compile(r"(.*_)?layers?")
+_LAYERS = re.compile(r"(n|num)_(\w+_)?layers?|(en|de)coder_layers")  # keys of numbers of layers
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
 
 
