@@ -91,6 +91,7 @@ UNGROUPED = (
     "object of one candidate without an id, read as a sentence; if 2 of them in a row are of one "
     "sentence: `jq -sc 'range(0; length; 2) as $i | {candidates: .[$i:$i + 2]}' %s > lists.jsonl`"
 )
+JOINED = "list of words or subwords, joined to a text: at blanks, or as SentencePiece does at ▁"
 APART = (
     "objects of one id that stand apart, put together; number them anew if they are of several runs"
 )
@@ -419,6 +420,8 @@ def _add_candidate(
         text, score = one
     elif isinstance(one, str | list):
         text = plain_text(one)
+        if isinstance(one, list):
+            found.note(JOINED)
     else:
         raise found.fault(f"expected a candidate with a text, found {one!r:.60}")
     if features is not None and not isinstance(features, dict):

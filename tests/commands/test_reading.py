@@ -230,7 +230,8 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         [(0, "a", {}, None), (0, "b", {}, None)], []),
     "jsonl with several numbers beside": (
         '{"texts": [["▁a", "b"], ["c", "d"]], "scores": {"x": [[1], "2"], "y": [3, 4]}}', "",
-        [(0, "ab", {"x": 1, "y": 3}, None), (0, "c d", {"x": 2, "y": 4}, None)], []),
+        [(0, "ab", {"x": 1, "y": 3}, None), (0, "c d", {"x": 2, "y": 4}, None)],
+        ["2 x list of words or subwords, joined"]),
     **{
         f"jsonl as of {tool}": (line, "", ONE, [])
         for tool, line in {
