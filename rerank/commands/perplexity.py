@@ -30,7 +30,6 @@ from rerank.commands.texts import (
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
-from rerank.formats.running_text import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
 from rerank.scorers.models import HUGGING_FACE
@@ -323,6 +322,7 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.corpus import renumber
     from lm.evaluation import perplexity_of_ngrams
     from lm.ngrams import NGramError
+    from rerank.formats.running_text import RunningText
     from rerank.scorers.ngram_model import read_ngrams
 
     ngram, text = str(options.ngram), options.text

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.commands.run import parting_option
-from rerank.corpus.preparation import note_preparation
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.running_text import RunningText
 from rerank.notices import Notices
 from rerank.options import option, record
 from rerank.values import MOST_LINES, TEXT, Whole
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
+    from rerank.formats.running_text import RunningText
     from rerank.formats.translations import Files
 
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
@@ -145,6 +144,8 @@ def training_texts(
     """
     from lm.corpus import build_vocabulary, in_reading_order, renumber
     from lm.side_information import LABELS, NUMBERS
+    from rerank.corpus.preparation import note_preparation
+    from rerank.formats.running_text import RunningText
 
     documents, passages = options.documents, options.passages
     across = options.across_documents
@@ -396,6 +397,7 @@ def encoded_text(
     information does not fit.
     """
     from lm.corpus import renumber
+    from rerank.formats.running_text import RunningText
 
     text = RunningText(files.text, "evaluation", documents)
     words, corpus = read_text(text, notices, across=across)

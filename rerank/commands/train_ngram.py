@@ -10,7 +10,6 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
-from rerank.formats.running_text import UNKNOWN_FORM, RunningText
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, MOST_LINES, Whole
 
@@ -77,6 +76,7 @@ def train_ngram(options: TrainNgramOptions) -> None:
     from lm.ngrams import NGramError
     from lm.ngrams.arpa import arpa
     from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
+    from rerank.formats.running_text import UNKNOWN_FORM, RunningText
 
     with options.messages.warnings() as notices:
         train, announce = options.train, options.messages.announce

@@ -225,8 +225,8 @@ def somebody(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
         (
             "raise LookupError('why\\nnot')",
             1,
-            r"internal error: LookupError: why\nnot; please report it, with the output of the same "
-            "command under RERANK_TRACEBACK=1",
+            "decoder 'bad' of the package (unknown): LookupError at <string>:1: why not; tell its "
+            "authors, with the traceback of RERANK_TRACEBACK=1",
         ),
     ],
     ids=["interrupted", "memory", "torch", "overflow", "system", "bug"],
