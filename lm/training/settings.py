@@ -43,8 +43,9 @@ class Settings:
     epochs: int = _number(5, "Number of passes over the training text, at most, in each stage")
     minutes: float | None = setting(
         None,
-        "Time limit, towards which an annealed learning rate falls; results then depend on the "
-        "speed of the machine. Stages have equal parts of it.",
+        "Time limit of the run, validations included, towards which an annealed learning rate "
+        "falls; results then depend on the speed of the machine. Stages have equal parts of it. "
+        "--resume may change it.",
         range=(0, _MOST),
         above=True,
     )

@@ -52,7 +52,7 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     """
     path = folder / "state.json"
     content, tensors = read_tensors(path)
-    _check_run(content.get("run"), _run(trainer), path)
+    then = _check_run(content.get("run"), _run(trainer), path)
     parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
@@ -103,6 +103,8 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     trainer.contexts = contexts.take(share).to(trainer.device)
     trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
     trainer.progress = progress
+    if trainer.settings.minutes != then.get("minutes"):
+        trainer.reopen()
 
 
 def _averaged(trainer: Trainer) -> dict[str, Tensor]:
@@ -138,14 +140,15 @@ def _run(trainer: Trainer) -> dict[str, object]:
     }
 
 
-def _check_run(then: object, now: dict[str, object], path: Path) -> None:
-    """ModelError unless the runs are one; a run of before a setting was made had its default."""
-    if then == now:
-        return
+def _check_run(then: object, now: dict[str, object], path: Path) -> dict[str, object]:
+    """What the interrupted run was; ModelError unless it was this one, with any time limit.
+
+    A run of before a setting was made had its default.
+    """
     old = {**asdict(Settings()), **then} if isinstance(then, dict) else {}
-    if old == now:
-        return
-    keys = [key for key in {**now, **old} if old.get(key) != now.get(key)]
+    keys = [key for key in {**now, **old} if old.get(key) != now.get(key) and key != "minutes"]
+    if old and not keys:
+        return old
     odd = [f"{key} was {old.get(key)!s:.80}, is {now.get(key)}" for key in keys]
     raise ModelError(
         f"{path}: the interrupted run was another one: {'; '.join(odd[:5])}; "

@@ -129,6 +129,8 @@ class Trainer:
         objective = OBJECTIVES[settings.objective]
         self.objective = objective.create(model.head, on_device, settings.negatives)
         self.updates_per_epoch = sum(1 for _ in self._updates(0))
+        self._clock = 0.0
+        self._validation_seconds: float | None = None  # of the last one
         self.enter(self.progress.stage)
 
     def enter(self, stage: int) -> None:
@@ -178,18 +180,20 @@ class Trainer:
         while group := tuple(islice(found, settings.accumulate)):
             yield group
 
-    def run(self) -> Iterator[Report | None]:
+    def run(self, began: float | None = None) -> Iterator[Report | None]:
         """Train to the end of the budget: an item after every update, a report if it validated.
 
-        Between two items the run may be saved or abandoned.
+        Between two items the run may be saved or abandoned. began: when its time began, as
+        `time.perf_counter` has it [default: now]; validations and savings count, too.
         """
         progress = self.progress
+        self._clock = time.perf_counter() if began is None else began
+        progress.reported += self._tick()
         while not progress.finished:
             epoch = progress.epoch
             for segments in islice(self._updates(epoch), progress.position, None):
-                started = time.perf_counter()
                 self._update(segments)
-                progress.seconds += self.processes.first(time.perf_counter() - started)
+                self._tick()
                 yield self._after_update()
                 if progress.finished:
                     return
@@ -199,19 +203,50 @@ class Trainer:
                 progress.epoch += 1
                 progress.position = 0
 
+    def _tick(self) -> float:
+        """Seconds since the last call, which are added to those of the run."""
+        before, self._clock = self._clock, time.perf_counter()
+        found = self.processes.first(self._clock - before)
+        self.progress.seconds += found
+        return found
+
+    def _last_validation(self, limit: float) -> float:
+        """Seconds to keep for the last validation of a stage with this limit.
+
+        Before the first one, as many as the words take in training, and half of the limit at most.
+        """
+        progress = self.progress
+        if self._validation_seconds is not None or not progress.predictions:
+            return self._validation_seconds or 0.0
+        a_word = (progress.seconds - progress.reported) / progress.predictions
+        return min(a_word * len(self.valid.tokens), limit / 2)
+
     def share_done(self) -> float:
         """Share of the stage's budget that is spent, by updates or by the clock.
 
-        Stages have equal parts of a time limit; what one leaves goes to the next.
+        Stages have equal parts of a time limit, in which they are validated, too; what one leaves
+        goes to the next.
         """
         progress, minutes = self.progress, self.settings.minutes
         share = (progress.update - progress.first_update) / self._stage_updates
         if minutes is not None:
             limit = 60 * minutes * (progress.stage + 1) / len(self.stages)
             time_left = limit - progress.first_seconds
+            time_left -= self._last_validation(time_left)
             spent = progress.seconds - progress.first_seconds
             share = max(share, spent / time_left if time_left > 0 else 1.0)
         return min(share, 1.0)
+
+    def seconds_left(self) -> float | None:
+        """Seconds to the time limit, if there is one."""
+        minutes = self.settings.minutes
+        return None if minutes is None else max(0.0, 60 * minutes - self.progress.seconds)
+
+    def reopen(self) -> None:
+        """Go on with a finished run whose budget is larger now."""
+        progress, patience = self.progress, self.settings.patience
+        patient = not 0 < patience <= progress.failures and progress.halvings < MOST_HALVINGS
+        progress.finished = progress.finished and not (patient and self.share_done() < 1.0)
 
     def updates_left(self) -> int:
         """Updates to the end of the run, if no stage ends early."""
@@ -312,6 +347,7 @@ class Trainer:
         if epoch_ends:
             progress.halvings += not fell(progress.epoch_nats, nats)
             progress.epoch_nats = nats
+        spent = spent or self.share_done() >= 1.0
         impatient = 0 < settings.patience <= progress.failures
         if spent or impatient or progress.halvings >= MOST_HALVINGS:
             self._end_stage()
@@ -320,12 +356,14 @@ class Trainer:
     def _validate(self) -> tuple[Report, float]:
         """A report, and the nats per token by which it is judged."""
         progress, log_z = self.progress, None
+        speed = progress.predictions / (progress.seconds - progress.reported)
         if self.stage.words:
             result = perplexity(self.validated, self.valid)
             nats, log_z = result.nats_per_token, result.log_z
         else:
             nats = sentence_level_nats(self.validated, self.valid)
         nats = self.processes.first(nats)
+        self._validation_seconds = self._tick()
         best = progress.best is None or nats < progress.best
         progress.failures = 0 if best else progress.failures + 1
         if best:
@@ -338,7 +376,7 @@ class Trainer:
             update=progress.update,
             epoch=progress.update / self.updates_per_epoch,
             seconds=progress.seconds,
-            words_per_second=progress.predictions / (progress.seconds - progress.reported),
+            words_per_second=speed,
             training_nats=progress.nats / max(1, progress.predictions),
             valid_perplexity=math.exp(nats),
             best=best,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -417,12 +417,19 @@ def print_result(result: Any, form: str) -> None:
     show(text.removesuffix("\n"))
 
 
-def progress(items: Iterable[T], *, label: str, unit: str, total: int) -> Iterator[T]:
+def progress(
+    items: Iterable[T],
+    *,
+    label: str,
+    unit: str,
+    total: int,
+    left: Callable[[], float | None] = lambda: None,
+) -> Iterator[T]:
     """Yield the items, while standard error shows how many of them are done.
 
     `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
     unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
-    leaves none either.
+    leaves none either. left: seconds to a time limit, None without one.
     """
     if sys.stderr is None or process_number() > 0 or not shows_progress():
         # standard error is closed by the caller, the first process shows it, or nobody is to
@@ -430,14 +437,19 @@ def progress(items: Iterable[T], *, label: str, unit: str, total: int) -> Iterat
     elif sys.stderr.isatty():
         from tqdm import tqdm
 
-        yield from tqdm(
-            items, desc=label, unit=f" {unit}", total=total, leave=False, dynamic_ncols=True
-        )
+        most = total if left() is None else None
+        bar = tqdm(items, desc=label, unit=f" {unit}", total=most, leave=False, dynamic_ncols=True)
+        for item in bar:
+            yield item
+            if (seconds := left()) is not None:
+                bar.set_postfix_str(f"{duration(seconds)} left", refresh=False)
     else:
-        yield from _logged(items, label, unit, total)
+        yield from _logged(items, label, unit, total, left)
 
 
-def _logged(items: Iterable[T], label: str, unit: str, total: int) -> Iterator[T]:
+def _logged(
+    items: Iterable[T], label: str, unit: str, total: int, left: Callable[[], float | None]
+) -> Iterator[T]:
     """Yield the items; a line on standard error after each that completes a minute."""
     start = last = monotonic()
     for done, item in enumerate(items, 1):
@@ -447,8 +459,10 @@ def _logged(items: Iterable[T], label: str, unit: str, total: int) -> Iterator[T
             last = now
             rate = done / (now - start)
             speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
-            left = duration((total - done) / rate)
-            say(f"{label}: {done}/{total} {unit}, {speed}, {left} left")
+            seconds, limit, of = (total - done) / rate, left(), f"/{total}"
+            if limit is not None and limit < seconds:
+                seconds, of = limit, ""
+            say(f"{label}: {done}{of} {unit}, {speed}, {duration(seconds)} left")
 
 
 def duration(seconds: float) -> str:

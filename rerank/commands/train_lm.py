@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import sys
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,22 +159,26 @@ def train_lm(options: TrainLmOptions) -> Report | None:
     """
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
-        last = _trained(options, notices)
+        last, best = _trained(options, notices)
     if last is not None:
-        options.messages.announce(f"model written to {options.files.out}")
+        options.messages.announce(
+            f"model written to {options.files.out}: valid {_kind(last)}perplexity {best:.2f}, "
+            f"{last.seconds / 60:.1f} min"
+        )
     return last
 
 
 COMMAND = Command("train-lm", TrainLmOptions, train_lm)
 
 
-def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
+def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, float]:
     """Train a model into the folder `out`, which holds that of the best validation.
 
-    The last validation's report; None where the run to be resumed is finished: what repeats a
-    command after a kill may come late. Interrupted runs (SIGINT, SIGTERM, a closed terminal) save
-    their state and raise StoppedEarly; `resume` goes on from there. Under `torchrun` several
-    processes share the work of every update, and the first one writes, reports and announces.
+    The last validation's report, and the best perplexity; None where the run to be resumed is
+    finished: what repeats a command after a kill may come late. Interrupted runs (SIGINT, SIGTERM,
+    a closed terminal) save their state and raise StoppedEarly; `resume` goes on from there. Under
+    `torchrun` several processes share the work of every update, and the first one writes, reports
+    and announces.
     Memory: 4 bytes a word of the training text, plus the model.
     """
     from lm.composition import load
@@ -181,16 +187,15 @@ def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
     from rerank.formats.translations import check_files
     from rerank.scorers.models import choose_device, valid_files
 
-    files, name = options.files, options.choice.model
+    began, files, name = perf_counter(), options.files, options.choice.model
     out, state = files.out, files.out / "resume"
     _check_folder(out, files.resume)
     values = options.completed()
     chosen: dict[str, Any] = {name: values.get(name) for name in _OF_RECIPES}
     options = replace(options, texts=replace(options.texts, **chosen))
     context = load(MODELS[name].context)
-    train = TextFiles(files.train, files.side.values())
     side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
-    valid = TextFiles(files.valid, side)
+    train, valid = TextFiles(files.train, files.side.values()), TextFiles(files.valid, side)
     check_files(dict.fromkeys(information_of(context), name), train.side)
     of_scores = information_of(context, training=False)
     check_files(dict.fromkeys(of_scores, name), valid.side, "valid-")
@@ -231,11 +236,25 @@ def _trained(options: TrainLmOptions, notices: Notices) -> Report | None:
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
         last: Report | None = None
-        for last in _validations(trainer, out, texts, about, rows):
+        for last in _validations(trainer, out, texts, about, rows, began):
             announce(_row(last))
     if last is None:
         announce(f"{out}: this run is finished; nothing is left to do")
-    return last
+    else:
+        _note_few_updates(trainer, out, notices)
+    return last, math.exp(trainer.progress.best or 0.0)
+
+
+def _note_few_updates(trainer: Trainer, out: Path, notices: Notices) -> None:
+    """A notice of a model whose training has not read its text once."""
+    progress = trainer.progress
+    share = (progress.update - progress.first_update) / trainer.updates_per_epoch
+    if share < 1:
+        cure = "a larger --patience"
+        if trainer.settings.minutes is not None:
+            more = math.ceil(1.1 * progress.seconds / share / 60)
+            cure = f"--minutes {more} --resume for an epoch"
+        notices.add(f"model barely trained, in {share:.2f} epochs; give {cure}", source=str(out))
 
 
 def _described(
@@ -270,13 +289,17 @@ def _described(
     )
 
 
+def _kind(report: Report) -> str:
+    """What comes before the word perplexity."""
+    return f"{'' if report.predicts_end else 'bag-of-words '}{'' if report.causal else 'pseudo-'}"
+
+
 def _row(report: Report) -> str:
     """A validation in one line."""
-    kind = f"{'' if report.predicts_end else 'bag-of-words '}{'' if report.causal else 'pseudo-'}"
     return (
         f"epoch {report.epoch:5.2f}  {report.seconds / 60:5.1f} min  "
         f"{report.words_per_second:7,.0f} words/s  train {report.training_nats:.3f} nats  "
-        f"valid {kind}perplexity {report.valid_perplexity:.2f}"
+        f"valid {_kind(report)}perplexity {report.valid_perplexity:.2f}"
         f"{'' if report.stage == 'words' else f' of {report.stage}'}"
         f"{f'  {report.log_z.to_text()}' if report.log_z else ''}{'  best' if report.best else ''}"
     )
@@ -565,17 +588,22 @@ def _validations(
     texts: TrainingTexts,
     about: dict[str, object],
     rows: LearningCurve | None,
+    began: float,
 ) -> Iterator[Report]:
-    """Reports of a run, whose best model, learning curve and state the first process saves."""
+    """Reports of a run, whose best model, learning curve and state the first process saves.
+
+    began: when it began, as `perf_counter` has it.
+    """
     from lm.checkpoint import save_model
     from lm.training.state import save_training
 
     group, state, first = trainer.processes, out / "resume", trainer.processes.rank == 0
     with _failures(out):
         out.mkdir(parents=True, exist_ok=True)
-    updates, saved = trainer.run(), trainer.progress.seconds
+    updates, saved = trainer.run(began), trainer.progress.seconds
     if first:
-        updates = progress(updates, label="training", unit="updates", total=trainer.updates_left())
+        total, left = trainer.updates_left(), trainer.seconds_left
+        updates = progress(updates, label="training", unit="updates", total=total, left=left)
     with Interrupts() as interrupts, _failures(out):
         if not trainer.progress.update:  # a folder with a model has a state, whenever it is killed
             save_training(state, trainer)
