@@ -191,8 +191,8 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     out, state = files.out, files.out / "resume"
     _check_folder(out, files.resume)
     values = options.completed()
-    chosen: dict[str, Any] = {name: values.get(name) for name in _OF_RECIPES}
-    options = replace(options, texts=replace(options.texts, **chosen))
+    of_recipe = {name: values.get(name) for name in _OF_RECIPES}
+    options = replace(options, texts=replace(options.texts, **of_recipe))
     context = load(MODELS[name].context)
     side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
     train, valid = TextFiles(files.train, files.side.values()), TextFiles(files.valid, side)
@@ -231,8 +231,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
         announce = options.messages.announce if group.rank == 0 else lambda line: None
         announce(_described(options, values, trainer, device))
         about = _about(options, trainer, {"train": train.text, "valid": valid.text, **train.side})
-        if of_source is not None:
-            about["source_lm"] = of_source.digest
+        about |= {} if of_source is None else {"source_lm": of_source.digest}
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
         last: Report | None = None

@@ -85,7 +85,7 @@ class RunningText:
         for number, line in enumerate(text_lines(self._path, notices), 1):
             self._filled += not line.isspace() and line != b""
             unusual = False
-            if b" = " in line and _HEADING.fullmatch(line):
+            if b"= " in line and _HEADING.fullmatch(line):
                 self._found["heading"].add(number)
             elif b"<" in line or b"\t" in line or b"[" in line or b"_" in line or b"\r" in line:
                 unusual = self._look(line, number)
