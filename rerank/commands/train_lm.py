@@ -191,7 +191,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     out, state = files.out, files.out / "resume"
     _check_folder(out, files.resume)
     values = options.completed()
-    of_recipe = {name: values.get(name) for name in _OF_RECIPES}
+    of_recipe: dict[str, Any] = {name: values.get(name) for name in _OF_RECIPES}
     options = replace(options, texts=replace(options.texts, **of_recipe))
     context = load(MODELS[name].context)
     side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
