@@ -116,6 +116,7 @@ def ablate(options: AblateOptions) -> None:
                 f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
             )
         search = run.choose_search(search, messages.announce)
+        run.estimate(search, messages.announce, passes=3, of="three other contexts")
         decoded = [
             kbest.chosen(result.choices)
             for batch in model.batches(run, search)

@@ -165,7 +165,10 @@ def decode(options: DecodeOptions) -> None:
             )
         explained, sentence = _explained(run, options.output.explain)
         if options.output.dry_run or (run.scorers and run.sharded is None):
-            run.estimate(search, messages.announce)
+            traced = int(options.output.trace is not None)
+            run.estimate(
+                search, messages.announce, passes=traced, of="--trace, a pass without context"
+            )
         if options.output.dry_run:
             return
         with run.outputs(paths, messages.announce) as files:

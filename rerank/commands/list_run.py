@@ -40,7 +40,14 @@ from rerank.formats.weights import Weights
 from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
-from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
+from rerank.scorers.features import (
+    DocumentFeatures,
+    FeatureSource,
+    FeatureSpace,
+    have_contexts,
+    without_context,
+    without_null,
+)
 from rerank.scorers.models import check_names, open_models, open_scorer
 from rerank.scorers.score_files import FileScorer, ListInfo
 
@@ -259,11 +266,16 @@ class ListRun(Run):
         """The first document that has any candidates; gives no notices."""
         return next((named for named in self.read_unreported() if named[1].n), None)
 
-    def estimate(self, search: Search | None, announce: Printer) -> None:
+    def estimate(
+        self, search: Search | None, announce: Printer, *, passes: int = 0, of: str = ""
+    ) -> None:
         """Announce how long the run will take, or that its scores are in the cache.
 
-        search: None for a run that only scores the path of first candidates.
+        search: None for a run that only scores the path of first candidates; passes: over the lists
+        in other contexts than those of the search, which are those of `of`.
         """
+        if not have_contexts(self.scorers) or without_null(self.scorers):
+            passes = 0
         with self.watch.lap("estimate"):
             found = self.first_with_candidates()
             if found is None:
@@ -273,26 +285,33 @@ class ListRun(Run):
             models = ", ".join(scorer.name for scorer in self.scorers)
             known = models and all(scorer.is_cached(kbest) for scorer in self.scorers)
             if known and self.order is not None:
-                announce(f"{counts}; scores of the first document by {models} need not be computed")
+                but = f", unless those of {of}" if passes else ""
+                saved = f"scores of the first document by {models} need not be computed{but}"
+                announce(f"{counts}; {saved}")
                 return
             head = kbest.head(SAMPLE)
             if search is not None and not search.options.scale:
                 search = search.at(Weights({}, alpha=1.0))
             for _ in range(2):  # once to warm up
-                began = time.monotonic()
+                began, alone = time.monotonic(), 0.0
                 scorers = [scorer.uncached_copy() for scorer in self.scorers]
                 sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
                 for batch in sample.batches(_contextual_only, search, keep=False):
-                    for _, _, document, _ in batch.documents if search is None else ():
-                        if document is not None:
+                    for _, own, document, _ in batch.documents:
+                        if document is not None and search is None:
                             document.under(document.first())
-                taken = time.monotonic() - began
+                        if document is not None and passes:
+                            start = time.monotonic()
+                            without_context(document, scorers, own)
+                            alone += time.monotonic() - start
+                taken = time.monotonic() - began + (passes - 1) * alone
             candidates, all_words = self.sizes
             words = sum(len(head.tokens(row)) for row in range(head.n))
-            seconds = taken * all_words / max(1, words)
+            factor = all_words / max(1, words)
+            more = f", {duration(passes * alone * factor)} of it for {of}" if passes else ""
             announce(
                 f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
-                f"{duration(seconds)}" + (f" with {models}" if models else "")
+                f"{duration(taken * factor)}" + (f" with {models}" if models else "") + more
             )
 
     def write_list(
