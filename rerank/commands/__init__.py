@@ -9,6 +9,7 @@ import io
 import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -151,12 +152,12 @@ def exit_code_of(arguments: Sequence[str]) -> int:
     except Terminated:
         return _failed("terminated; nothing was saved", 143)
     except SystemExit as leave:
-        if isinstance(leave.__context__, BrokenPipeError):
-            return 0  # raised by click: nobody reads the output any more
-        if "_RERANK_COMPLETE" in os.environ:  # by click, once it has completed a word for a shell
-            return int(leave.code or 0)
-        plugin = fault_of_plugin(leave) or "code of another package"
-        return _failed(f"{plugin}; it must not end the run, tell its authors")
+        frames = [frame.f_globals for frame, _ in traceback.walk_tb(leave.__traceback__)]
+        if not frames[-1]["__name__"].startswith("click."):
+            plugin = fault_of_plugin(leave) or "code of another package"
+            return _failed(f"{plugin}; it must not end the run, tell its authors")
+        # a word is completed for a shell, or nobody reads the output any more
+        return int(leave.code or 0) if "_RERANK_COMPLETE" in os.environ else 0
     except OSError as fault:  # writing a report to standard output failed, or another system call
         name = f"{fault.filename}: " if fault.filename else ""
         return _failed(name + (fault.strerror or str(fault)).lower())

@@ -83,7 +83,7 @@ class RowBuilder(Place):
         for the format's `write`.
         """
         values = self.in_order(names, values)
-        text = text.strip()
+        text = text.strip(b" \t")
         self._entries.append(text + kept)
         self._sizes.append(len(text))
         self._lines.append(self.line)

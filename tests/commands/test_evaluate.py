@@ -398,7 +398,7 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
         f"\noptimised: in the objective of tuning, {objective} and corpus TER; not optimised"
         in text
     )
-    assert "\nchrF2 (optimised)  ours" in text
+    assert "\nchrF2 (optimised)     ours" in text
     assert world.ok(f"{command} --format markdown").lines[0].count("(not optimised)") == 1
     rows = [*csv.DictReader(StringIO(world.ok(f"{command} --format tsv").out), delimiter="\t")]
     assert [rows[1][f"{name}_role"] for name in ("bleu", "chrf")] == ["not optimised", "optimised"]

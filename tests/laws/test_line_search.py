@@ -219,7 +219,8 @@ def test_the_best_step_is_the_best_of_all_intervals_and_scores_as_predicted(
     assert point.take(0, step) == (step.value > begin)
     assert value(pool.decode(point.weights)) == pytest.approx(step.value, abs=1e-8)
     assert point.search(0).size == 0.0
-    assert not point.take(0, type(step)(1.0, 101.0)), "a step that gains in prediction alone"
+    taken = point.take(0, type(step)(1.0, 101.0))  # gains in prediction alone, or by rounding
+    assert not taken or point.value == pytest.approx(step.value, abs=1e-8)
 
 
 @GOALS

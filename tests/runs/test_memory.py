@@ -103,7 +103,7 @@ def test_documents_are_read_as_they_are_decoded(world: World) -> None:
     n, words = 900, "word " * 400
     lines = [f"{t} ||| {words}{k} ||| x= {k} ||| 0" for t in range(n) for k in (1, 2)]
     world.write("long", [*lines, "not a line"])
-    world.write("docs", range(n))
+    world.write("docs", [f"{t}-talk" for t in range(n)])
     lists = rerank.read("long", "docs")
     few = (document for document, _ in zip(lists, range(5), strict=False))
     assert [one.choices for one in Reranker({"x": 1.0}).decode(few)] == [(1,)] * 5
