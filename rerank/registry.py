@@ -127,6 +127,11 @@ def attribute(address: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def forget_plugins() -> None:
+    """Begin another run: members that are loaded from now on are its plug-ins."""
+    _used.clear()
+
+
 def fault_of_plugin(fault: BaseException) -> str | None:
     """What a member of another package did, if an exception went through its code; else None.
 

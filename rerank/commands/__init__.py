@@ -27,7 +27,7 @@ from rerank.files.terminal import (
     raise_terminated,
     say,
 )
-from rerank.registry import attribute, fault_of_plugin
+from rerank.registry import attribute, fault_of_plugin, forget_plugins
 from rerank.signature import __version__
 from rerank.torchrun import number_of_processes, process_number
 
@@ -133,6 +133,7 @@ execute = partial(cli.main, prog_name="rerank", standalone_mode=False)
 
 def exit_code_of(arguments: Sequence[str]) -> int:
     """Exit code of one command line; an error is one line on standard error, not a traceback."""
+    forget_plugins()
     try:
         with warnings.catch_warnings():
             # of floats beyond their range, whose results would be wrong

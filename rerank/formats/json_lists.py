@@ -297,7 +297,7 @@ class _Layout:
                 unread.note_sentence(head, n, found.line, found.names or ())
                 found.extend(
                     sentence,
-                    [text.encode().strip() for text in texts],
+                    [text.encode().strip(b" \t") for text in texts],
                     dense,
                     [one.total for one in candidates] if self.with_total else [None] * n,
                     _written([head, {}]) if head else b"",

@@ -219,10 +219,10 @@ def moses_lines(kbest: KBest, first_id: int) -> Iterator[bytes]:
 def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
     """A line as Moses writes it for a candidate, with numbers that read back to the same bits.
 
-    `RerankError` for text that would not read back: with `|||`, line ends or outer white space.
+    `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
     """
     text, values = kbest.texts[row], iter(kbest.dense[row].tolist())
-    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip():
+    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" \t"):
         raise RerankError(
             f"a k-best list cannot hold the text {shown(text)}; write it with Moses' "
             "escapes: rerank convert --escape moses"

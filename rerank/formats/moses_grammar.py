@@ -210,7 +210,7 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     fields = line.split(SEPARATOR)
     column = _feature_column(fields, layout)
     text = SEPARATOR.join(fields[1 : 2 + column - layout.column])
-    start = len(fields[0]) + len(SEPARATOR) + len(text) - len(text.lstrip())
+    start = len(fields[0]) + len(SEPARATOR) + len(text) - len(text.lstrip(b" \t"))
     dense, sparse = features(_feature_field(fields, column, layout.column - 2), number)
     total = None
     if column + 1 < len(fields):

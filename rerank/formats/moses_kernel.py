@@ -30,7 +30,7 @@ from rerank.formats.token_kernel import (
 )
 
 _BLANK, _BAR, _ZERO, _NINE, _MARK, _SPARSE = b" |09=_"
-_TAB, _RETURN = b"\t\r"
+_TAB = 9
 _ID_DIGITS = 9  # of a sentence id
 
 
@@ -146,8 +146,8 @@ def _read_id_and_text(blob: Bytes, i: int, end: int, columns: Columns, row: int)
 
 @njit(cache=True)
 def _is_white(byte: int) -> bool:
-    """Whether a byte is white space of ASCII."""
-    return byte == _BLANK or _TAB <= byte <= _RETURN
+    """Whether a byte is a blank or a TAB."""
+    return byte in (_BLANK, _TAB)
 
 
 @njit(cache=True)
