@@ -222,7 +222,7 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     }
     return ParsedLine(
         sentence=_sentence(fields[0].strip()),
-        text=(start, start + len(text.strip())),
+        text=(start, start + len(text.strip(b" \t"))),
         dense=_in_order(dense, layout.labels),
         sparse=sparse,
         total=total,
