@@ -81,7 +81,7 @@ class Bleu(TextMetric):
         self._tokeniser = self._metric.tokenizer
 
     def of_tokens(self, tokenize: str) -> Bleu:
-        """The same score of the words of another tokenizer."""
+        """An equal metric with another tokenizer."""
         return type(self)(tokenize)
 
     def statistics(
