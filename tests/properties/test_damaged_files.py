@@ -73,7 +73,7 @@ FILES: dict[str, tuple[tuple[bytes, ...], str]] = {
         "convert --kbest text --kbest-format flat:1 --kbest-scores file --to moses -q",
     ),
     "documents": (DOCUMENTS, "convert --kbest three --docs file --to first -q"),
-    "references": (DOCUMENTS, "check --kbest three --no-docs each --ref file"),
+    "references": (DOCUMENTS, "check --kbest three --no-docs each --ref file -q"),
     "sources": (DOCUMENTS, "first --kbest three --missing source --source file -q"),
     "weights": (WEIGHTS, "weights file --to json -q"),
     "moses.ini": (WEIGHTS[:1], "weights start.json --to moses-ini --base file -q"),
