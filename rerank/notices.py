@@ -40,6 +40,15 @@ def is_allowed(kind: str, allowed: Collection[str]) -> bool:
     return any(f"{kind_name(kind)}-".startswith(f"{name}-") for name in allowed)
 
 
+def vain(allowed: Collection[str], kinds: Collection[str]) -> Iterator[str]:
+    """A line for each name of `--allow` that no kind of warning of a run has."""
+    names = ", ".join(sorted(set(map(kind_name, kinds))))
+    for name in allowed:
+        if not any(is_allowed(kind, [name]) for kind in kinds):
+            found = f"kinds of this run: {names}" if names else "this run has no warnings"
+            yield f"--allow {name}: no warning of that kind; {found}"
+
+
 @dataclass(slots=True)
 class Notice:
     """One kind of warning: how often it occurred, where first, and the names that it is about.
@@ -123,7 +132,11 @@ class Notices:
 
 
 class RerankWarning(UserWarning):
-    """Input that is accepted, but that its owner should know about."""
+    """Input that is accepted, but that its owner should know about; its kind, as for `--allow`."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class PythonWarnings(Notices):
@@ -145,4 +158,4 @@ class PythonWarnings(Notices):
         if not known:
             notice = self._by_kind[kind]
             text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
-            warnings.warn(printable(text), RerankWarning, stacklevel=2)
+            warnings.warn(RerankWarning(printable(text), kind_name(kind)), stacklevel=2)

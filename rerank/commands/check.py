@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rerank.commands.run import ListFiles, Messages, ReferenceFiles, form_option, print_result
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
 from rerank.errors import InputError, UsageError
+from rerank.files.terminal import progress_shown
 from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record
 from rerank.values import FILE, FOLDER, Pair
@@ -181,7 +182,7 @@ def check(options: CheckOptions) -> int:
     targets = options.copies(lists)
     check_outputs(targets.values(), [*files, *(folder for _, folder in others.lm)])
     result = CheckResult(Findings(), None, options.messages.strict, options.messages.allow)
-    with options.messages.warnings(), ExitStack() as opened:
+    with progress_shown(not options.messages.quiet), ExitStack() as opened:
         check_names({LM: others.lm})
         models = [
             KnownWords(name, model.vocabulary.ids, model.about)
@@ -193,8 +194,9 @@ def check(options: CheckOptions) -> int:
             if lists.systems and references and lists.drop_unreferenced:
                 documents, _ = read_targets(lists, references, Findings(), lambda line: None)
                 if count := documents.n_left_out:
-                    source = display(references[0])
-                    result.findings.add(UNREFERENCED, source=source, count=count, asked=True)
+                    result.findings.add(
+                        UNREFERENCED, source=display(references[0]), count=count, asked=True
+                    )
             elif lists.systems:
                 documents = own_documents(lists)
             made, *_ = made_lists(lists, result.findings, opened, documents)
@@ -226,6 +228,7 @@ def check(options: CheckOptions) -> int:
             _tune(lists if lists.systems else made, options, result)
             inputs.check()
     print_result(result, options.form)
+    options.messages.announce_vain([found.kind for found in result.findings.of_level(False)])
     return result.exit_code
 
 

@@ -158,7 +158,8 @@ def decode(options: DecodeOptions) -> None:
             ListRun.open(given.inputs(), notices, given, announce=messages.announce)
         )
         search = run.choose_search(search, messages.announce)
-        if run.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ())):
+        approximate = bool(run.systems) and any(model.weights.dense.get(DOCUMENT_BLEU, ()))
+        if approximate:
             messages.announce(
                 f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no "
                 "change of a single sentence makes better"
@@ -173,7 +174,7 @@ def decode(options: DecodeOptions) -> None:
             return
         with run.outputs(paths, messages.announce) as files:
             with ExitStack() as ordered:
-                writer = _Writer(run, files, explained, ordered)
+                writer = _Writer(run, files, explained, ordered, approximate=approximate)
                 for batch in model.batches(run, search):
                     for document in batch.documents:
                         writer.write(document, batch.weights)
@@ -184,8 +185,8 @@ def decode(options: DecodeOptions) -> None:
                         f"the chosen one: {writer.overtaken}; totals leave out what a candidate "
                         "changes in other sentences"
                     )
-                signature = _signature(run, weights, search, writer.results)
-                result = CorpusResult(tuple(writer.results), signature)
+                signature = _signature(run, weights, search, writer)
+                result = CorpusResult(tuple(writer.results), signature, approximate)
                 run.warn()
             inputs.check()
             if run.sharded is None and "summary" in files:
@@ -220,15 +221,22 @@ class _Writer:
     """The files of a decoding, written a document at a time.
 
     results: of the documents so far; choices: of the document that is to be explained; overtaken:
-    how many chosen candidates have smaller totals in the list than others.
+    how many chosen candidates have smaller totals in the list than others; approximate: whether a
+    feature is, so that no search proves a path best.
     """
 
     def __init__(
-        self, run: ListRun, files: dict[str, BinaryIO], explained: str | None, opened: ExitStack
+        self,
+        run: ListRun,
+        files: dict[str, BinaryIO],
+        explained: str | None,
+        opened: ExitStack,
+        *,
+        approximate: bool,
     ) -> None:
         from rerank.commands.lists import in_source_order
 
-        self.run, self.files, self.explained = run, files, explained
+        self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
         self.in_order = {
             name: opened.enter_context(in_source_order(files[name], run.documents))
             for name in ("out", "kbest")
@@ -244,6 +252,8 @@ class _Writer:
         from rerank.formats.run_records import Choice, to_line
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
+        if self.approximate:
+            result = replace(result, exact=False, optimal=False)
         reasons = "trace" in files or name == self.explained
         if features is not None and (reasons or "summary" in files):
             with run.watch.lap("trace"):
@@ -265,9 +275,7 @@ class _Writer:
         self.results.append(DocumentResult.of(name, kbest, replace(result, posterior=None)))
 
 
-def _signature(
-    run: ListRun, weights: WeightsFile, search: Search, results: Sequence[DocumentResult]
-) -> str:
+def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writer) -> str:
     """The signature of a decoding."""
     from decoders.result import NO_CANDIDATES, Direction
     from rerank.corpus.documents import DocumentFile
@@ -277,7 +285,9 @@ def _signature(
     def digests(scorers: Sequence[FeatureSource]) -> str | None:
         return ",".join(f"{one.name}={one.digest[:LENGTH]}" for one in scorers) or None
 
-    found = [one.search for one in results if one.search.decoder != NO_CANDIDATES.decoder]
+    results = [one.search for one in writer.results]
+    exact = "approximate" if writer.approximate else all(one.exact for one in results)
+    found = [one for one in results if one.decoder != NO_CANDIDATES.decoder]
     decoders = sorted({one.decoder for one in found})
     ways = sorted({one.direction for one in found})
     lists, models, machine = run.lists, run.models, run.options.machine
@@ -285,7 +295,7 @@ def _signature(
         {
             "search": "+".join(decoders),
             **search.signed(decoders),
-            "exact": all(one.exact for one in results),
+            "exact": exact,
             "k": "all" if lists.top is None else lists.top,
             "div": True if lists.diverse else None,
             "norm": AS_NFC if lists.in_nfc else None,

@@ -148,10 +148,14 @@ class DocumentResult:
 
 @dataclass(frozen=True, slots=True)
 class CorpusResult:
-    """Results of all documents, and their totals; signature: of the run."""
+    """Results of all documents, and their totals.
+
+    signature: of the run; approximate: whether a feature is, whatever the search.
+    """
 
     documents: tuple[DocumentResult, ...]
     signature: str = ""
+    approximate: bool = False
 
     def totals(self) -> dict[str, Any]:
         """Sums over the documents, and what is known of all of them."""
@@ -189,7 +193,7 @@ class CorpusResult:
             f"{total['baseline_score']:.3f}, {total['best']} {total['best_score']:.3f}, gap "
             f"{total['gap']:.3f}); search {', '.join(searches)}, "
             f"{''.join(f'{_DIRECTIONS[way]}, ' for way in sorted(ways))}"
-            + ("exact" if total["exact"] else "not exact")
+            + ("approximate" if self.approximate else "exact" if total["exact"] else "not exact")
             + (f"\n{self.signature}" if self.signature else "")
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import click
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import progress_shown, say, show, shows_progress
-from rerank.notices import Notices
+from rerank.notices import Notices, vain
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.models import LanguageModelOption, LanguageModelValue
@@ -370,6 +370,12 @@ class Messages:
         finally:
             for line in notices.lines():
                 self.announce(f"warning: {line}")
+        self.announce_vain([notice.kind for notice in notices])
+
+    def announce_vain(self, kinds: Collection[str]) -> None:
+        """Print the names of `--allow` that no kind of warning of a whole run has."""
+        for line in vain(self.allow, kinds):
+            self.announce(line)
 
 
 def default_weight_option() -> Any:

@@ -183,7 +183,7 @@ class KBest:
     first: int  # number of the first of the T sentences, from 0, in the source
     offsets: NDArray[np.int64]  # (T+1,): sentence t has the rows offsets[t]:offsets[t + 1]
     texts: TextColumn  # (n,) hypotheses, without white space around them
-    ranks: NDArray[np.int64]  # (n,) places in the lists of the file, from 0; rising in each list
+    ranks: NDArray[np.int64]  # (n,) places in the file's lists, rising; −1 of texts in none
     labels: tuple[Label, ...]  # their widths sum to F
     dense: NDArray[np.float64]  # (n, F)
     sparse: SparseColumns
@@ -284,7 +284,8 @@ class KBest:
     def with_last(self, texts: Sequence[bytes]) -> KBest:
         """Each list that has candidates with one more, its text (T,); the features of these are 0.
 
-        As of candidates in memory, there are neither lines nor totals.
+        These have the rank −1: they are not in the file's list. As of candidates in memory, there
+        are neither lines nor totals.
         """
         present = np.flatnonzero(self.counts)
         places = self.offsets[present + 1]
@@ -295,7 +296,7 @@ class KBest:
             self,
             offsets=offsets_of(self.counts + (self.counts > 0)),
             texts=TextColumn.of(joined),
-            ranks=np.insert(self.ranks, places, self.ranks[places - 1] + 1),
+            ranks=np.insert(self.ranks, places, -1),
             dense=np.insert(self.dense, places, nothing, axis=0),
             sparse=SparseColumns.empty(len(joined)),
             totals=None,

@@ -310,7 +310,9 @@ def after_texts(
 
     def score(scorer: FeatureSource) -> NDArray[np.floating]:
         (scored,) = scorer.score([(document.name, lists)])
-        return np.concatenate([own[:-1] for own in own_scores(scored.problem, path)])
+        found = np.concatenate([own[:-1] for own in own_scores(scored.problem, path)])
+        scored.save()
+        return found
 
     return _scored(document, scorers, score)
 

@@ -204,8 +204,9 @@ def test_warnings_are_those_of_python() -> None:
     with pytest.warns(RerankWarning, match="no possible path was found, left with"):
         (result,) = scaled.decode([TALK])  # scores times the scale are −inf
     assert (result.choices, result.score) == ((0, 0), -27.0)
-    with pytest.warns(RerankWarning, match="feature without weight; 0 is used: tm"):
+    with pytest.warns(RerankWarning, match="feature without weight; 0 is used: tm") as found:
         Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
+    assert [getattr(one.message, "kind", None) for one in found] == ["feature-without-weight"]
 
 
 def test_no_document_has_no_result_and_one_without_candidates_an_empty_one() -> None:

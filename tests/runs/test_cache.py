@@ -100,6 +100,25 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
     assert len({written["out.kbest"] for _, written in cold}) >= len(cold) - 1  # bits may agree
 
 
+@pytest.mark.parametrize("options", ["", ",pmi=yes"])
+@pytest.mark.parametrize("model", MODELS[1:])
+def test_other_contexts_are_scored_once_and_leave_the_scores_of_the_decoding(
+    model: str, options: str, drawn: World
+) -> None:
+    """A trace and the ablations share what has no context."""
+    names = ["lmpmi", "lmnull"] if options else ["lm"]
+    drawn.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.5], **dict.fromkeys(names, 1.0)})
+    weights = "--weights w.json --default-weight 0.5"
+    lists = f"--kbest dev.kbest --docs dev.docs {weights} --device cpu --lm lm={model}{options}"
+    ablate, decode = f"ablate {lists} --ref dev.ref --format json", f"decode {lists} --out out.txt"
+    expected = drawn.ok(f"{ablate} --no-cache").out
+    commands = [decode, f"{decode} --trace t.json", ablate, ablate, f"{decode} --trace t.json"]
+    tokens = ["tokens scored" in (found := drawn.ok(one)).err for one in commands]
+    assert tokens == [True, not options, True, False, False]
+    assert drawn.ok(ablate).out == expected
+    assert recalled(found) == DOCUMENTS
+
+
 @pytest.mark.parametrize("model", MODELS[1:])
 def test_fewer_candidates_are_found_in_lists_of_more_unless_bits_are_promised(
     model: str, drawn: World

@@ -66,6 +66,8 @@ FAULTS = [
           r"1 x feature without weight; 0 is used: WP0, first at w\.ini \[feature-without-weight\]", {"w.ini": without(4)}, 0, asked=True),
     Fault("--allow-a-kind", DECODE + " --strict --allow crlf-line", r"9 x CRLF line ends, .* \[crlf-line-ends\]$", CRLF, 0, asked=True),
     Fault("--allow-a-kind-in-check", CHECK + " --strict --allow crlf", (r"^1 warning, 0 of them errors under --strict:", r"\[crlf-line-ends\]$"), CRLF, 0, asked=True),
+    Fault("--allow-an-unknown-kind", DECODE + " --strict --allow crlf --allow clrf",
+          (r"^--allow clrf: no warning of that kind; kinds of this run: crlf-line-ends$", "!allow crlf:"), CRLF, 0, asked=True),
     Fault("--allow-without-strict", DECODE + " --allow crlf", "--allow crlf: warnings are errors under --strict alone; add it", exit=2, cure=DECODE + " --strict --allow crlf"),
     Fault("--allow-no-other-kind", DECODE + " --strict --allow blank-line", r"error under --strict; --allow crlf-line-ends accepts it",
           CRLF, cure=DECODE + " --strict --allow crlf-line-ends"),
