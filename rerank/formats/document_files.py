@@ -102,7 +102,7 @@ def documents_of_file(
         *others, known = formats()
         if any(line.strip() for line in head):
             known = next((one for one in others if one.detect(head)), known)
-        if known.name == "docids" and (found := _structure(head, file.path, None)):
+        if known.name == "docids" and (found := structure(head, file.path, None)):
             raise InputError(
                 f"expected a document id on each line, found {found[0]}; of JSON lines name the "
                 "key of the id with --docs-field KEY, of other files write the ids, a line each",
@@ -213,7 +213,7 @@ def text_lines(
     lines = read_lines(path, notices, max_bytes=max_bytes)
     head = _head_of(lines)
     filled, source, file = list(filter(bytes.strip, head)), display(path), shlex.quote(str(path))
-    if found := _structure(head, path, role):
+    if found := structure(head, path, role):
         text = f"expected a sentence per line, found {found[0]}; {found[1]}"
         raise InputError(text, source=source, line=1)
     tabs = list(filter(None, (line.count(b"\t") for line in filled)))
@@ -231,7 +231,7 @@ def text_lines(
     yield from lines
 
 
-def _structure(head: Sequence[bytes], path: FilePath, role: Role | None) -> tuple[str, str] | None:
+def structure(head: Sequence[bytes], path: FilePath, role: Role | None) -> tuple[str, str] | None:
     """What a file is whose lines are not texts, and how its texts are read; None for a text."""
     filled, file = list(filter(bytes.strip, head)), shlex.quote(str(path))
     for looks_like in (_json, _xml, _table):

@@ -17,6 +17,9 @@ A number beside each hypothesis is a score, which becomes a feature, too: OpenNM
 Sockeye and tensor2tensor write lines as
 
     the text TAB -0.41        -0.41 ||| the text        the text TAB -0.41 TAB a text TAB -0.66
+
+An alignment beside it, as `0-0 1-1`, is left out. Other columns are read as part of the text, and
+named; JSON, CSV, XML and lists with ids are refused.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
 from rerank.errors import InputError, UsageError
+from rerank.formats.document_files import structure
 from rerank.formats.moses_grammar import SEPARATOR, is_numeric
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
@@ -39,8 +43,16 @@ NUMBER_ALONE = (
     "number between TABs, read as a hypothesis; leave columns of numbers out, as `cut -f 2-` does"
 )
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
-_DECIMAL = re.compile(rb"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+")  # no number of things
+_DECIMAL = re.compile(  # no number of things
+    rb"[\[(]?(?:[+-]?[0-9]*[.,][0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+)%?[\])]?"
+)
+COLUMNS = (
+    "{} columns on each line, as {} in one, read as parts of the hypothesis; `{} FILE > NEW` keeps "
+    "the longest; columns are read as scores if all lines have decimals in them, as -0.41"
+)
 _CONVERT = "`rerank convert --kbest-format {} --to moses --kbest FILE > NEW`"
+_DIGIT_AT_END = re.compile(rb"^[0-9]|[0-9]$")  # before or after a decimal comma
+_ALIGNMENT = re.compile(rb"\s*[0-9]+-[0-9]+(?:\s+[0-9]+-[0-9]+)*\s*")
 _HEAD = 200  # lines that tell which columns are numbers
 _FEWEST = 3  # lines whose words are compared
 _IDS = (
@@ -50,9 +62,13 @@ _NUMBER_WORD = (
     "number on each line, as {} at its {}, read as a word of the hypothesis; if it is a score, "
     "`{} FILE > NEW` parts it"
 )
+_COLUMN_MARKS = (
+    (b"\t", "TAB-separated", "cut -f {}"),
+    (SEPARATOR, "|||-separated", "awk -F' *[|][|][|] *' '{{print ${}}}'"),
+)
 _ENDS = (  # place of a word on the line, and the commands that remove it or part it by a TAB
-    (0, "start", "cut -d ' ' -f 2-", r"sed 's/ /\t/'"),
-    (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +([^ ]+)$/\t\1/'"),
+    (0, "start", "cut -d ' ' -f 2-", r"sed -E 's/^[[(]?([^] )]+)[])]? +/\1\t/'"),
+    (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +[[(]?([^] )]+)[])]?$/\t\1/'"),
 )
 
 
@@ -61,7 +77,7 @@ class _Columns:
     """Columns of a line of plain text: each hypothesis has one with its text, others with numbers.
 
     separator: between columns, empty if a line is a text; size: columns of a hypothesis; text: the
-    place of its text among them.
+    place of its text among them. A column of alignments has no numbers.
     """
 
     separator: bytes = b""
@@ -79,13 +95,27 @@ class _Columns:
                     f"the first lines, found {shown(line)}"
                 )
             others = own[: self.text] + own[self.text + 1 :]
-            yield own[self.text], [number for cell in others for number in cell.split()]
+            numeric = [cell for cell in others if not _ALIGNMENT.fullmatch(cell)]
+            yield own[self.text], [number for cell in numeric for number in cell.split()]
+
+    def table_of_ids(self, head: Iterable[bytes]) -> str:
+        """The command that makes a list of lines whose first column has ids; empty for others."""
+        if not self.text:
+            return ""
+        rows = [line.split(self.separator) for line in head if line.strip()]
+        if not _are_ids([row[0] for row in rows]):
+            return ""
+        others = [f' " " ${n}' for n in range(2, self.size + 1) if n != self.text + 1]
+        columns = f'$1 " ||| " ${self.text + 1} " |||"{"".join(others)}'
+        mark = {b"\t": "\\t", b",": ","}.get(self.separator, " *[|][|][|] *")
+        return f"`awk -F'{mark}' '{{print {columns}}}' FILE > NEW`"
 
 
 def _fits(cells: Sequence[bytes], columns: _Columns) -> bool:
     """Whether the columns of a line are those of hypotheses, each with its numbers."""
     return len(cells) % columns.size == 0 and all(
-        place % columns.size == columns.text or is_numeric(cell) for place, cell in enumerate(cells)
+        place % columns.size == columns.text or is_numeric(cell) or _ALIGNMENT.fullmatch(cell)
+        for place, cell in enumerate(cells)
     )
 
 
@@ -95,7 +125,7 @@ def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
     several: whether a line may have several hypotheses, with TABs between.
     """
     lines = [line for line in head if line.strip()]
-    for separator in (b"\t", SEPARATOR):
+    for separator in (b"\t", SEPARATOR) if several else (b"\t", SEPARATOR, b","):
         rows = [line.split(separator) for line in lines]
         widths = set(map(len, rows))
         for size in range(2, max(widths, default=0) + 1):
@@ -103,8 +133,13 @@ def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
                 continue
             for text in range(size):
                 columns = _Columns(separator, size, text)
-                texts = (cell for row in rows for cell in row[text::size])
-                if all(_fits(row, columns) for row in rows) and not all(map(is_numeric, texts)):
+                texts = [cell for row in rows for cell in row[text::size]]
+                one_number = separator == b"," and any(map(_DIGIT_AT_END.search, texts))
+                if (
+                    all(_fits(row, columns) for row in rows)
+                    and not one_number
+                    and not all(map(is_numeric, texts))
+                ):
                     return columns
     return _Columns(b"\t") if several else _Columns()
 
@@ -115,15 +150,13 @@ def looks_like(head: Sequence[bytes]) -> str:
     if all(len(row) == 2 and row[0].strip().isdigit() for row in rows):
         return "it looks like a list without features, which `sed 's/$/ |||/' FILE > NEW` writes"
     single = columns_of(head, several=False)
+    if single.size == 1 and columns_of(head[1:], several=False).size > 1:
+        below = looks_like(head[1:])
+        return f"its first line is a heading: without it, as `sed 1d FILE > NEW` writes, {below}"
     if single.size > 1:
-        firsts = [line.split(b"\t")[0] for line in head if line.strip()]
-        if single.text and single.separator == b"\t" and _are_ids(firsts):
-            others = [f' " " ${n}' for n in range(2, single.size + 1) if n != single.text + 1]
-            columns = f'$1 " ||| " ${single.text + 1} " |||"{"".join(others)}'
-            return (
-                "it looks like a table of ids, texts and scores, which becomes a list by `awk "
-                f"-F'\\t' '{{print {columns}}}' FILE > NEW`"
-            )
+        if command := single.table_of_ids(head):
+            what = "a table of ids, texts and scores"
+            return f"it looks like {what}, which becomes a list by {command}"
         return (
             "it looks like plain text with numbers beside each hypothesis: if it has K hypotheses "
             f"of each sentence, a line each, use {_CONVERT.format('flat:K')}"
@@ -161,7 +194,8 @@ def _are_ids(cells: Sequence[bytes]) -> bool:
 def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
     """Notices of texts that all begin, or end, with an id or a number.
 
-    An id is another word in each line or, with k lines a sentence, in each sentence.
+    An id is another word in each line or, with k lines a sentence, in each sentence, or counts the
+    lines of each.
     """
     words = [found for text in texts if len(found := text.split()) > 1]
     if len(words) < max(_FEWEST, len(texts)):
@@ -173,7 +207,8 @@ def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
         elif all(any(48 <= byte <= 57 for byte in word) for word in own):
             sentences = [set(own[a : a + k]) for a in range(0, len(own), k)] if k else []
             of_each = len(set(own)) == len(sentences) == sum(map(len, sentences))
-            if len(set(own)) == len(own) or (of_each and len(sentences) >= _FEWEST):
+            counted = k is not None and len(set(own[:k])) == k and own == own[:k] * (len(own) // k)
+            if len(set(own)) == len(own) or ((of_each or counted) and len(sentences) >= _FEWEST):
                 yield _IDS.format(shown(own[0]), end, cut)
 
 
@@ -320,13 +355,38 @@ def _started(
     rest = iter(lines)
     head = list(islice(rest, _HEAD))
     texts = [line for line in head if not (counted and _COUNT.fullmatch(line.strip()))]
+    rows = [line.split(SEPARATOR) for line in texts if line.strip()]
+    if rows and all(len(row) > 2 and row[0].strip().isdigit() for row in rows):
+        cure = "leave out --kbest-format"
+        raise found.fault(f"expected texts, found lines with ids, as {shown(texts[0])}; {cure}", 1)
+    if other := structure(texts, found.source, None):
+        cure = other[1] if not several else "write the texts without quotation marks"
+        if other[0].startswith("JSON with .") or "over several" in other[0]:
+            cure = "leave out --kbest-format"
+        raise found.fault(f"expected texts, found {other[0]}; {cure}", 1)
     columns = columns_of(texts, several=several)
-    if columns.size > 1:
+    if not (several or counted) and (command := columns.table_of_ids(texts)):
+        raise found.fault(f"expected texts, found ids before them; {command} writes a list", 1)
+    found.line = 1
+    own = [one for line in texts for one in columns.hypotheses(line)]
+    if any(numbers for _, numbers in own):
         found.note(SCORES)
-    elif not several:
-        for kind in odd_words(texts, k):
-            found.note(kind)
+    candidates = [text for text, _ in own]
+    for kind in () if several else odd_columns(candidates) or odd_words(candidates, k):
+        found.note(kind)
     return columns, chain(head, rest)
+
+
+def odd_columns(texts: Sequence[bytes]) -> list[str]:
+    """The notice of texts that all have the same number of further columns."""
+    for separator, name, command in _COLUMN_MARKS:
+        rows = [text.split(separator) for text in texts]
+        if len(rows) >= _FEWEST and {len(row) for row in rows} == {n := len(rows[0])} != {1}:
+            sizes = [sum(len(row[i]) for row in rows) for i in range(n)]
+            text = sizes.index(max(sizes))
+            other = rows[0][0 if text else 1]
+            return [COLUMNS.format(f"{n} {name}", shown(other.strip()), command.format(text + 1))]
+    return []
 
 
 def _names(values: Sequence[float]) -> tuple[str, ...]:

@@ -115,7 +115,8 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
     **{f"flat, {name}": (content, "--kbest-format flat:2", [(0, "a b", {"F0": -1.5}, None),
         (0, "c", {"F0": -2}, None)], ["read as features F0, F1"]) for name, content in (
         ("numbers behind", "a b\t-1.5\nc\t-2\n"), ("before", "-1.5 \t a b\n-2\tc\n"),
-        ("with bars", "-1.5 ||| a b\n-2 ||| c\n"))},
+        ("with bars", "-1.5 ||| a b\n-2 ||| c\n"),
+        ("with alignments, too", "-1.5 ||| a b ||| 0-0 1-1\n-2 ||| c ||| 0-0\n"))},
     "flat with several numbers": ("a\t1 2\t-3\nb ||| 4\t5 6\t-7\n\t8 9\t0\n\n",
         "--kbest-format flat:2",
         [(t, text, {"F0": x, "F1": y, "F2": z}, None) for t, text, x, y, z in ((0, "a", 1, 2, -3),
