@@ -19,6 +19,12 @@ CLIPPED = f"{CONVERT} --clip-inf 1e4"
 CONTRAST = "lm-eval contrastive --lm lm set.jsonl"
 MOSES = "tune-moses --features f.dat --scores s.dat --starts 1 --out w.json"
 MESSY = "0 ||| a ||| A= 1 B= 2 3 ||| -5\n"
+NO_TEXTS: tuple[tuple[str, str, Changes | str], ...] = (
+    (MESSY + MESSY, "lines with ids, as '0 .* leave out --kbest-format", CONVERT),
+    ('{"candidates": ["a"]}\n' * 2, "JSON with [.]candidates.*; leave out --kbest-format", CONVERT),
+    ('"a"\n"b"\n', "JSON with texts in quotes; `jq -r [.] list > list.txt`", PASTED),
+    ("0\ta\n0\tb\n1\tc\n1\td\n", "ids before them; `awk ", {"list": "a\nb\nc\nd\n"}),
+)
 _numbers = count(1)
 
 
@@ -212,11 +218,8 @@ FAULTS = [
         ("a lamp\tNone\n" * 3, " --kbest-format flat:3", "2 TAB-separated columns on each line, as 'None' in one"),
         ("41% ||| a lamp\n" * 3, " --kbest-format flat:3", "2 .*-separated columns on each line, as '41%' in one"),
         ("0,a,-1\n0,b,-2\n1,c,-2\n", "", "a table of ids, texts and scores, which becomes a list by `awk")))),
-    *(Fault(f"--no-texts-{n}", f"{CONVERT} --kbest-format flat:2", f"list:1: expected texts, found {message}", {"list": text}, cure=cure) for n, (text, message, cure) in enumerate((
-        (MESSY + MESSY, "lines with ids, as '0 .* leave out --kbest-format", CONVERT),
-        ('{"candidates": ["a"]}\n' * 2, "JSON with [.]candidates.*; leave out --kbest-format", CONVERT),
-        ('"a"\n"b"\n', "JSON with texts in quotes; `jq -r [.] list > list.txt` writes one text a line", PASTED),
-        ("0\ta\n0\tb\n1\tc\n1\td\n", "ids before them; `awk ", {"list": "a\nb\nc\nd\n"})))),
+    *(Fault(f"--no-texts-{n}", f"{CONVERT} --kbest-format flat:2", f"list:1: expected texts, found {message}", {"list": text}, cure=cure)
+      for n, (text, message, cure) in enumerate(NO_TEXTS)),
     looks_like("heading", "id\thyp\tscore\n0\ta\t-1\n1\tb\t-2\n", "its first line is a heading: without it, as `sed 1d list > list.new` writes, it looks like a table of ids", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
     looks_like("columns", "a\t1\t2\tb\n", "!tabs --to"),
     looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "id on each line, as 'u1-1' at its start.*`cut -d ' ' -f 2- list > list.new`.*flat:K"),
