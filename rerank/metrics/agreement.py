@@ -1,6 +1,7 @@
 """Which outputs of several systems agree most with those of the others.
 
-For a sentence that is the mean utility against them. BLEU of a document is no mean over its
+For a sentence that is the mean utility against them; `SystemAgreement` adds what the whole corpus
+tells of the systems. BLEU of a document is no mean over its
 sentences: n-grams and lengths are summed over all of it. So minimum Bayes risk (Kumar & Byrne 2004,
 https://aclanthology.org/N04-1022) is sought for the document: choices x, an output of each
 sentence, of the greatest expected utility
@@ -18,35 +19,126 @@ that an empty document counts as ε words in the brevity penalty.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.compilation import njit
+from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
 from rerank.metrics import bleu
-from rerank.metrics.consensus import ExpectedUtility, Floats, Integers, PairwiseBleu
+from rerank.metrics.consensus import (
+    ExpectedUtility,
+    Floats,
+    Integers,
+    PairwiseBleu,
+    PairwiseChrf,
+)
 
 Statistics = NDArray[np.int32]
 EPSILON = 0.1
 OUTLIER = 0.5  # of the median of the systems' mean BLEU with the others
 _LEAST_GAIN = 1e-12  # of other choices: less is rounding
+BETA = 1.25  # of chrF as agreement: with that of chrF2, the longest outputs agree most
+LENGTH_OUTLIER = 2.0  # times the median system's mean deviation from the median length
+COPY = 0.95  # of the sentences of two systems are the same
+_LEAST_SENTENCES = 20  # of a system that is said to be an outlier or a copy
+_DECIMALS = 9  # of scores: further ones depend on the order of the candidates
 
 
 def leave_one_out(utility: ExpectedUtility, t: int, votes: Floats) -> Floats:
-    """Mean utility (K,) of each candidate of sentence t against the outputs of the other systems.
+    """Mean utility (K,) of each candidate of sentence t against the votes of the others.
 
-    votes: (K,) numbers of systems, M in all, whose output each candidate is. Of the M − 1 others of
-    a candidate, votes − 1 have the same text. 0 where M = 1. utility: `PairwiseBleu` or
-    `PairwiseChrf`; the cost is that of one expectation, O(K² V / 63) for V different n-grams.
+    votes: (K,) numbers of votes, M in all, that each candidate has, of which one is its own; 0 for
+    a candidate without a vote. Of the M − 1 others of a candidate, votes − 1 have the same text. 0
+    where there are no others. utility: `PairwiseBleu` or `PairwiseChrf`; the cost is that of one
+    expectation, O(K² V / 63) for V different n-grams.
     """
-    systems = float(votes.sum())
-    if systems == 1:
+    n_votes, own = float(votes.sum()), (votes > 0).astype(np.float64)
+    others = n_votes - own
+    if not others.any():
         return np.zeros_like(votes)
-    expected = utility.expected(t, votes / systems)
-    own = 100.0 * (utility.words(t) > 0)  # of a text against itself
-    return np.maximum((systems * expected - own) / (systems - 1), 0.0)  # rounding goes below
+    expected = utility.expected(t, votes / n_votes)
+    same = 100.0 * own * (utility.words(t) > 0)  # of a text against itself
+    mean = (n_votes * expected - same) / np.maximum(others, 1.0)
+    return np.maximum(mean, 0.0) * (others > 0)  # rounding goes below
+
+
+def sentence_agreement(kbest: KBest, votes: Floats) -> Floats:
+    """Mean chrF (n,), β = 1.25, of each candidate against the other votes (n,) of its sentence."""
+    utility = PairwiseChrf(kbest, beta=BETA)
+    parts = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(_spans(kbest))]
+    return np.concatenate([np.zeros(0), *parts]).round(_DECIMALS)
+
+
+class SystemAgreement:
+    """Agreement of the outputs of M systems, from two passes over the lists of a corpus.
+
+    The score of a candidate is its mean chrF against the outputs of the other systems that have a
+    vote, and that of its system in all sentences: outputs that agree about as well are told apart
+    by their systems. Two kinds of systems have no vote, though their outputs may be chosen: copies
+    of another (`COPY`), which count once; and those whose lengths deviate from the median of the
+    systems by more than twice what the median system's do. Such a system comments, repeats or
+    leaves out, often as the others of its family do.
+
+    labels: (M,) of the systems' indicator features; the order is of no importance.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = sorted(labels)
+        size = len(labels)
+        self._chrf, self._both, self._equal = np.zeros((3, size, size))
+        self._deviations = np.zeros(size)
+
+    def add(self, kbest: KBest) -> None:
+        """Count a document. O(K² (M + V / 63)) time a sentence; O(M²) memory for the corpus."""
+        utility, systems = PairwiseChrf(kbest, beta=BETA), self._indicators(kbest)
+        for s, span in enumerate(_spans(kbest)):
+            outputs = systems[span]
+            present, own = outputs.any(axis=0), outputs.argmax(axis=0)
+            if not present.any():
+                continue
+            both = np.outer(present, present)
+            pairs = utility.expected(s, np.eye(len(outputs)))  # [against, candidate]
+            self._chrf += np.where(both, pairs.T[np.ix_(own, own)], 0.0)
+            self._both += both
+            self._equal += outputs.T @ outputs
+            lengths = utility.characters(s)[own][present] + 1.0
+            self._deviations[present] += np.abs(np.log(lengths / np.median(lengths)))
+
+    def scores(self, kbest: KBest) -> Floats:
+        """Scores (n,) of a document's candidates, 0..200, when all documents are counted."""
+        voters, means = self._systems()
+        systems = self._indicators(kbest)
+        scores = sentence_agreement(kbest, systems @ voters)
+        scores += (systems * means).max(axis=1, initial=0.0)
+        return scores.round(_DECIMALS)
+
+    def _systems(self) -> tuple[Floats, Floats]:
+        """Votes (M,), 1 or 0, and mean agreement (M,) of each system, 0 of a copy."""
+        sentences = np.maximum(self._both.diagonal(), 1.0)
+        known = self._both >= _LEAST_SENTENCES
+        equal = np.tril(self._equal >= COPY * self._both, -1) & known
+        copies: NDArray[np.bool_] = np.any(equal, axis=1)
+        deviations = self._deviations / sentences
+        usual = float(np.median(deviations[~copies]))
+        outliers = known.diagonal() & (deviations > LENGTH_OUTLIER * usual + _LEAST_GAIN)
+        voters = (~copies & ~outliers).astype(np.float64)
+        others = voters * (1.0 - np.eye(len(voters)))
+        means = (self._chrf * others).sum(axis=1) / np.maximum((self._both * others).sum(axis=1), 1)
+        return voters, np.where(copies, 0.0, means)
+
+    def _indicators(self, kbest: KBest) -> Floats:
+        """Which systems each candidate is the output of, (n, M)."""
+        names = column_names(kbest.labels)
+        return kbest.dense[:, [names.index(label) for label in self._labels]]
+
+
+def _spans(kbest: KBest) -> list[slice]:
+    """Rows of each sentence that has candidates."""
+    return [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
 
 
 def document_consensus(kbest: KBest, indicators: Floats, utility: Floats) -> Floats:

@@ -132,8 +132,8 @@ def _scores(rows: Statistics) -> NDArray[np.float64]:
 
 
 @njit(cache=True)
-def f_score(hypothesis: Counts, reference: Counts, matches: Counts) -> float:
-    """chrF2 of n-grams counted by order (N,), compiled: sacrebleu's `CHRF._compute_f_score`."""
+def f_score(hypothesis: Counts, reference: Counts, matches: Counts, beta: float = BETA) -> float:
+    """F-score of n-grams counted by order (N,), compiled: sacrebleu's `CHRF._compute_f_score`."""
     precision, recall, orders = 0.0, 0.0, 0
     for j in range(len(matches)):
         if hypothesis[j] > 0 and reference[j] > 0:
@@ -143,5 +143,5 @@ def f_score(hypothesis: Counts, reference: Counts, matches: Counts) -> float:
     if precision + recall == 0:
         return 0.0
     precision, recall = precision / orders, recall / orders
-    product = (1 + BETA**2) * precision * recall
-    return 100 * (product / (BETA**2 * precision + recall))
+    product = (1 + beta**2) * precision * recall
+    return 100 * (product / (beta**2 * precision + recall))

@@ -258,14 +258,26 @@ class PairwiseBleu(ExpectedUtility):
 
 
 class PairwiseChrf(ExpectedUtility):
-    """Expected sentence chrF2, 0..100: sacrebleu's, bit for bit, of all pairs."""
+    """Expected sentence chrF, 0..100: sacrebleu's, bit for bit, of all pairs.
+
+    beta: weight of recall; the default is that of chrF2.
+    """
+
+    def __init__(self, kbest: KBest, *, beta: float = chrf.BETA) -> None:
+        super().__init__(kbest)
+        self.beta = float(beta)
 
     def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
-        """Expected chrF2 (A, K)."""
+        """Expected chrF (A, K)."""
         ids, starts = chrf.numbered_characters(blob, spans)
         sets = _sets(ids, starts, chrf.ORDER)
         columns, idle = np.ascontiguousarray(marginals.T), np.asarray(~marginals.any(axis=0))
-        return _expected_chrf(sets, np.diff(starts), columns, idle).T
+        return _expected_chrf(sets, np.diff(starts), columns, idle, self.beta).T
+
+    def characters(self, t: int) -> Floats:
+        """Number of characters of each candidate of sentence t without white space, (K_t,)."""
+        starts = chrf.numbered_characters(self._blob, self._spans(t))[1]
+        return np.diff(starts).astype(np.float64)
 
 
 class TextSets(NamedTuple):
@@ -398,20 +410,20 @@ def _pair_bleu(length: int, reference: int, matches: Integers, logs: Floats) -> 
 
 @njit(cache=True)
 def _expected_chrf(
-    sets: TextSets, sizes: Integers, marginals: Floats, idle: NDArray[np.bool_]
+    sets: TextSets, sizes: Integers, marginals: Floats, idle: NDArray[np.bool_], beta: float
 ) -> Floats:
-    """Expected chrF2 (K, A) of texts of `sizes` (K,) characters, as `_expected_bleu` has it."""
+    """Expected chrF (K, A) of texts of `sizes` (K,) characters, as `_expected_bleu` has it."""
     gains, matches = np.zeros_like(marginals), np.zeros(chrf.ORDER, np.int64)
     lengths = np.zeros((len(sizes), chrf.ORDER), np.int64)
     for j in range(chrf.ORDER):
         lengths[:, j] = np.maximum(sizes - j, 0)
     for k in range(len(lengths)):
         if not idle[k]:
-            gains[k] += chrf.f_score(lengths[k], lengths[k], lengths[k]) * marginals[k]
+            gains[k] += chrf.f_score(lengths[k], lengths[k], lengths[k], beta) * marginals[k]
         for r in range(k):
             if idle[k] and idle[r]:
                 continue
             _intersect(sets, k, r, matches)
-            gains[k] += chrf.f_score(lengths[k], lengths[r], matches) * marginals[r]
-            gains[r] += chrf.f_score(lengths[r], lengths[k], matches) * marginals[k]
+            gains[k] += chrf.f_score(lengths[k], lengths[r], matches, beta) * marginals[r]
+            gains[r] += chrf.f_score(lengths[r], lengths[k], matches, beta) * marginals[k]
     return gains

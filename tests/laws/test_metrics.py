@@ -31,8 +31,10 @@ from scipy.stats import binomtest, norm
 
 import rerank
 import rerank.metrics.significance as significance
+from rerank.commands.systems import kbest_of
 from rerank.metrics import metric
 from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
+from rerank.metrics.agreement import SystemAgreement
 from rerank.metrics.bleu import LowercaseBleu
 from rerank.metrics.significance import (
     bootstrap,
@@ -483,6 +485,42 @@ def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(
                     scores = [tool.sentence_score(text, [other]).score for other in others]
                     mean = statistics.fmean(scores) if scores else 0.0
                     assert features[f"consensus{name}"] == pytest.approx(mean, rel=1e-6, abs=1e-9)
+
+
+def test_system_agreement_is_that_of_the_sentence_and_of_the_system() -> None:
+    documents = []
+    for texts in drawn_outputs(4, seed=5):  # S4 repeats S1, S5 adds to S0
+        lines = [[*line, line[1], line[0] and f"{line[0]} " + "b c a " * 9] for line in texts]
+        documents.append([[one and " ".join(one.split()) for one in line] for line in lines])
+    labels = [f"sys{m}" for m in range(6)]
+    lists = [
+        kbest_of([[None if x is None else x.encode() for x in line] for line in texts], labels)
+        for texts in documents
+    ]
+    agreement = SystemAgreement(labels[::-1])
+    for one in lists:
+        agreement.add(one)
+    chrf, voters = CHRF(beta=1.25), range(4)  # type: ignore[arg-type]  # a whole number by default
+
+    def scores(line: Sequence[str | None], text: str, own: int | None) -> list[float]:
+        others = [line[m] for m in voters if m != own]
+        return [chrf.sentence_score(text, [x]).score for x in others if x is not None]
+
+    means = [0.0] * 6
+    for m in (0, 1, 2, 3, 5):
+        lines = [line for texts in documents for line in texts]
+        means[m] = statistics.fmean(
+            x for line in lines if line[m] is not None for x in scores(line, line[m] or "", m)
+        )
+    for texts, kbest in zip(documents, lists, strict=True):
+        found, read = agreement.scores(kbest), kbest.texts.to_list()
+        for t, line in enumerate(texts):
+            for row in range(kbest.offsets[t], kbest.offsets[t + 1]):
+                text = read[row].decode()
+                systems = [m for m in range(6) if line[m] == text]
+                own = scores(line, text, next((m for m in systems if m in voters), None))
+                expected = statistics.fmean(own or [0.0]) + max(means[m] for m in systems)
+                assert found[row] == pytest.approx(expected, abs=1e-8)
 
 
 # Significance
