@@ -68,6 +68,7 @@ class _Reader(tokens.Place):
         self._layout = grammar.layout(first)
         # lines without labels, as long as all of their numbers are positive
         self._costs = 0 if self._layout.unlabelled else None
+        self._lowest, self._highest = 0.0, 0.0  # step between neighbours of a sentence
         for kind in self._layout.dialect:
             self.note(kind)
 
@@ -116,6 +117,9 @@ class _Reader(tokens.Place):
         if self._costs is not None:
             positive = bool((rows.dense[done] > 0).all())
             self._costs = self._costs + int(done.sum()) if positive else None
+            steps = np.diff(rows.dense[done], axis=0)[np.diff(rows.sentences[done]) == 0]
+            self._lowest = min(self._lowest, steps.min(initial=0.0))
+            self._highest = max(self._highest, steps.max(initial=0.0))
         if found:  # the sparse features of these rows are those that the grammar has read
             others = SparseColumns.of([found.get(row, {}) for row in range(n)])
             places = np.arange(n)
@@ -125,8 +129,8 @@ class _Reader(tokens.Place):
         return rows if done.all() else rows.take(np.flatnonzero(done))
 
     def finish(self) -> None:
-        """Warn of a whole list that looks like one of costs."""
-        if self._costs:
+        """Warn of a whole list that looks like one of costs, unless they fall in each list."""
+        if self._costs and not (self._lowest < 0.0 == self._highest):
             self.note(UNLABELLED_COSTS, line=self._first, count=self._costs)
 
 
