@@ -137,9 +137,10 @@ class NamedFeatures(LineFormat):
         known = self._known or set(names)
         others = {name: value for name, value in features.items() if name not in known}
         if others and not self.sparse:
-            raise InputError(
-                f"expected the features {', '.join(names)}, found {next(iter(others))!r}"
-            )
+            other = next(iter(others))
+            column = self.column
+            cure = f"; {grammar.features_cure(fields[column], column)}" if "=" in other else ""
+            raise InputError(f"expected the features {', '.join(names)}, found {other!r}{cure}")
         if self.sparse and found.names is None:
             renamed = (f" ({name} as {name}_)" for name in others if not grammar.is_sparse(name))
             found.note(MANY.format(next(renamed, "")))
@@ -301,7 +302,9 @@ class Fairseq(ReadOnlyFormat):
                 if kind == b"H":
                     if len(fields) < 2:
                         raise InputError(
-                            f"expected H-ID, score and text with TABs, found {shown(line)}"
+                            f"expected H-ID, score and text with TABs, found {shown(line)}; if "
+                            "scores are left out, `sed -E 's/^H-([0-9]+).(.*)/\\1 ||| \\2 |||/' "
+                            "FILE > NEW` makes a list of it"
                         )
                     score = found.number(fields[0], "the score") * _LN2
                     last = _Hypothesis(sentence, found.line, b"\t".join(fields[1:]), score)
@@ -309,7 +312,9 @@ class Fairseq(ReadOnlyFormat):
                 elif not broken:
                     if last is None or last.sentence != sentence:
                         raise InputError(
-                            f"expected H-{sentence} before its other lines, found {shown(line)}"
+                            f"expected H-{sentence} before its other lines, found {shown(line)}; "
+                            "give the output in its own order or, if it is sorted, the H- lines "
+                            "alone: `grep ^H- FILE > NEW`"
                         )
                     if kind in last.tags:
                         raise InputError(

@@ -41,6 +41,10 @@ _NUMBERS = rb"%s(?:,%s)+" % (NUMBER.pattern, NUMBER.pattern)  # of a target word
 _ALIGNED = rb"\s*(?:(?:[0-9]+-[0-9]+|%s)(?:\s+|$))*" % _NUMBERS
 _BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|%s([^\s=:|]+=.*)?" % _ALIGNED)
 
+_OTHER_FEATURES = re.compile(rb"\s*[{\[(]|.*?(?:\S\s+[=:]\s|[=:]\s*[-+.0-9eE]+[,;]|\w:[-+.0-9])")
+_DECIMAL_COMMA = re.compile(rb"[0-9],[0-9]+(?:\s|$)")
+_MOVED = "`awk -F' [|][|][|] ' '{{print {}}}' FILE > NEW` moves the numbers back"
+
 NO_TOTAL = "no total column"
 SPARSE = "line with sparse features (labels with '_')"
 FURTHER = "column of numbers after features and total, not read; cut it off, or label its numbers"
@@ -87,8 +91,7 @@ def layout(line: bytes) -> Layout:
     if not columns:
         cure = ""
         if len(fields) == 3 and is_numeric(fields[1]):
-            moved = '$1 " ||| " $3 " ||| " $2'
-            cure = f"; `awk -F' [|][|][|] ' '{{print {moved}}}' FILE > NEW` moves the numbers back"
+            cure = "; " + _MOVED.format('$1 " ||| " $3 " ||| " $2')
         raise InputError(
             "expected 'id ||| text ||| features ||| total' as Moses and Marian write it, "
             f"found {_columns(len(fields))}: {shown(line)}{cure}"
@@ -97,12 +100,19 @@ def layout(line: bytes) -> Layout:
     for field in fields[2:column]:
         if before_features(field) is None:
             cure = "'|||' inside a hypothesis is written &#124;&#124;&#124;"
-            if is_numeric(field):
+            if _OTHER_FEATURES.search(field):
+                cure = features_cure(field, fields.index(field))
+            elif len(fields) == 4 and is_numeric(fields[1]):
+                cure = _MOVED.format('$1 " ||| " $3 " ||| " $4 " ||| " $2')
+            elif is_numeric(field):
                 cure = (
                     "of costs with alignments, as of Nematus, keep the costs: `awk -F' [|][|][|] ' "
                     '\'NF > 2 {print $1 " ||| " $2 " ||| " $3}\' FILE > NEW`'
                 )
             raise InputError(f"expected features or an alignment, found {shown(field)}; {cure}")
+    if _OTHER_FEATURES.match(fields[column]):
+        cure = features_cure(fields[column], column)
+        raise InputError(f"expected features, found {shown(fields[column])}; {cure}")
     values = list(feature_values(_feature_field(fields, column, column - 2)))
     dense = [v for v in values if not (is_sparse(v.name) or v.name == WORD_SCORES)]
     widths = Counter(v.name for v in dense)
@@ -117,6 +127,16 @@ def layout(line: bytes) -> Layout:
         unlabelled=bool(values) and not any(value.label for value in values),
         dialect=tuple(_dialect(fields, column, values)),
     )
+
+
+def features_cure(field: bytes, column: int) -> str:
+    """The command that writes features as they are read, of another notation as `LM0=-3;WP0=-2`."""
+    at = f"${column + 1}"
+    signs = f'gsub(/[][{{}}()"\\047,;]/, " ", {at}); gsub(/ *[=:] */, "= ", {at})'
+    if b"." not in field and _DECIMAL_COMMA.search(field):
+        signs = 'for (i = 3; i <= NF; i++) gsub(/,/, ".", $i)'
+    command = f"awk -F'[|][|][|]' -v OFS='|||' '{{{signs}}} 1' FILE > NEW"
+    return f"features are 'LM0= -3.5 WP0= -2', as `{command}` writes them"
 
 
 def feature_columns(fields: Sequence[bytes]) -> list[int]:
@@ -272,7 +292,12 @@ def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> I
 def _sentence(token: bytes) -> int:
     """A sentence id: ASCII digits, at most 2**31 - 1."""
     if _ID.fullmatch(token) is None:
-        raise InputError(f"expected a sentence id (digits 0-9), found {shown(token)}")
+        command = 'if (!($1 in n)) n[$1] = m++; $1 = n[$1] " "'
+        command = f"awk -F'[|][|][|]' -v OFS='|||' '{{{command}}} 1' FILE > NEW"
+        raise InputError(
+            f"expected a sentence id (digits 0-9), found {shown(token)}; if no sentence lacks "
+            f"hypotheses, `{command}` numbers them"
+        )
     digits = token.lstrip(b"0") or b"0"
     if len(digits) > len(str(MAX_ID)) or int(digits) > MAX_ID:
         raise InputError(f"expected a sentence id below 2^31, found {shown(token)}")

@@ -43,11 +43,19 @@ _OTHERS = {  # how files begin that are no k-best lists, and what to do with the
     "all of its systems, or --systems NAME=FILE#SYSTEM for one",
     rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "it looks like a file of Moses' extractor: "
     "`rerank tune-moses --features FILE` reads it",
-    rb"D-[0-9]+\t": "it looks like the D- lines of fairseq alone, which are read as H- lines: "
-    "`sed 's/^D-/H-/' FILE > NEW`",
+    rb"[DT]-[0-9]+\t": "it looks like the D- lines of fairseq without H- lines, which are read as "
+    "these: `sed -n 's/^D-/H-/p' FILE > NEW`",
+    rb"[SHDP]-[0-9]+ +\S": "it looks like output of fairseq whose TABs became blanks: `sed -E "
+    r"'s/^([A-Z]-[0-9]+) +/\1\t/; s/^([HD]-[0-9]+\t[^ ]+) +/\1\t/' FILE > NEW`",
+    rb"(?:\[[0-9-]+ [0-9:,]+ INFO\]|SENT [0-9]+:)": "it looks like the log of OpenNMT-py: give the "
+    "file of -output, written with -n_best K and -with_score, as --kbest-format flat:K",
+    rb"(?:[\w.]+\(|\[+|\{)(?:\w+=)?[\[(]*'": "it looks like what Python prints: write JSON with "
+    "json.dumps or, of lists and dictionaries, with `python3 -c 'import ast, json, sys; "
+    "[print(json.dumps(ast.literal_eval(line))) for line in sys.stdin]' < FILE > NEW`",
     rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
 }
 _SHAPE = 'expected for each sentence a line {"candidates": [{"text": "…", "score": -1.5}, …]}'
+_OF_LIST = re.compile(rb"[0-9]+ *[|]{3}.*[|]{3}")
 _KEY = re.compile(rb'"(?:%s)"\s*:' % b"|".join(one.encode() for one in (*CANDIDATES, *ANSWERS)))
 
 
@@ -345,6 +353,11 @@ def lines_of(
 def _looks_like(head: Sequence[bytes], place: Place) -> str:
     """What a file may be that begins with these lines, the first not blank; empty if not known."""
     line = head[0]
+    if any(map(_OF_LIST.match, head)):
+        keep = "`grep -E '^[0-9]+ *[|]{3}.*[|]{3}' FILE > NEW`"
+        return place.named(
+            f"it looks like a list behind other lines, as of logging; {keep} keeps it"
+        )
     for pattern, meaning in _OTHERS.items():
         if re.match(pattern, line):
             return place.named(meaning)

@@ -122,7 +122,9 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     """
     head, also = b"\n".join(lines)[:_HEAD_BYTES], ""
     name = Place(file, Notices()).argument
-    if head.lstrip()[:1] in (b"{", b"["):
+    if notation := next((f for f, sound in _NOTATIONS.items() if sound(lines)), None):
+        command = notation.format(name)
+    elif head.lstrip()[:1] in (b"{", b"["):
         keys = [key.decode(errors="replace") for key in _NUMBER_KEY.findall(head)]
         key = next(filter(_SCORE_KEY.search, keys), keys[0] if keys else None)
         own = json.dumps(key, ensure_ascii=False)
@@ -135,6 +137,21 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     else:
         command = _column_command(lines, name)
     return f"; `{command} > numbers` writes its numbers{also}" if command else ""
+
+
+def _all_numbers(lines: Sequence[bytes], *, by: bytes = b"", without: bytes = b"") -> bool:
+    """Whether all lines are numbers once commas are other characters and some are removed."""
+    found = [line.translate(bytes.maketrans(b",", by) if by else None, without) for line in lines]
+    return bool(found) and all(
+        one.split() and all(map(NUMBER.fullmatch, one.split())) for one in found
+    )
+
+
+_NOTATIONS: dict[str, Callable[[Sequence[bytes]], bool]] = {
+    "tr , . < {}": lambda lines: _all_numbers(lines, by=b"."),
+    "tr -d '[]()%,' < {}": lambda lines: _all_numbers(lines, without=b"[]()%,"),
+    "tail -n +2 {}": lambda lines: _all_numbers(lines[1:]),
+}  # how numbers in another notation, or below a heading, are written as they are read
 
 
 def _column_command(lines: Sequence[bytes], file: str) -> str:

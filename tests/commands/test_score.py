@@ -63,6 +63,10 @@ OUTPUTS = {  # of other tools: lines before and after, those of the numbers 1, 2
     "table": ("text\tscore\n", "a b\t{}\n", ""),
     "csv": ("", "x,{}\n", ""),
     "scored-text": ("", "{} a lamp\n", ""),
+    "heading": ("score\n", "{}\n", ""),
+    "decimal-commas": ("", "{},0\n", ""),
+    "brackets": ("", "[{}]\n", ""),
+    "percentages": ("", "{}%\n", ""),
 }
 
 
