@@ -119,6 +119,8 @@ class HypothesisScores(FileScorer):
         read = enumerate(islice(lines, expected + SURPLUS), 1)
         self._values = np.fromiter(starmap(self._plain, read), np.float64)
         head = [line for _, line in zip(range(HEAD), self._others.values(), strict=False)]
+        if [*self._others] == [1] and len(self._values) > expected:
+            head.append(b"0")  # below a heading all are numbers
         if cure := numbers_cure(head, self.place.source):
             raise self.place.fault(
                 f"expected a number for each line of {info.kbest}, found {shown(head[0])}{cure}",
