@@ -30,7 +30,7 @@ from rerank.commands.search import SEARCH, SearchOptions
 from rerank.commands.systems import made_lists
 from rerank.corpus.columns import Label
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import Document, KBest, NamedLists
+from rerank.corpus.kbest import Document, KBest, NamedLists, items
 from rerank.corpus.reading import AS_SOURCE
 from rerank.errors import ArgumentError, InputError
 from rerank.files.lines import RereadFile
@@ -46,13 +46,15 @@ from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.models import LM, SCORER, LanguageModelOption, check_names, open_models
 from rerank.scorers.plugin import PluginScorer
-from rerank.values import Member
+from rerank.values import FILE, SEED, TEXT, Member, Whole, check_value
 
 if TYPE_CHECKING:
     from rerank.tuning.plan import Plan
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
+_DOCUMENTS = "documents, as [Document('talk-1', sentences)]"
+_TEXT = "a text of one line, in Unicode"
 
 
 class Reranker:
@@ -118,6 +120,9 @@ def read(
     """
     side = _by_name("side", "files of side information", side or {})
     outputs = tuple(_by_name("systems", "files of outputs", systems or {}).items())
+    _check_kinds(side)
+    for name, path in (*side.items(), *outputs):
+        check_value(f"file of {name!r}", FILE, path)
     lists = settings_of(ListFiles, kbest=kbest, docs=docs, systems=outputs, **options)
     return DocumentReader(lists.lists(side=side))
 
@@ -145,18 +150,21 @@ def tune(
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import Plan
 
-    asked, notices, plan = _Options(search, options), PythonWarnings(), plan or Plan()
+    asked, notices = _Options(search, options), PythonWarnings()
+    plan = Plan() if plan is None else plan
+    if not isinstance(plan, Plan):
+        raise ArgumentError.of("plan", "a rerank.tuning.plan.Plan", plan)
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
     plan.check(start=start is not None)
     given = None if start is None else _weights(start, {}, notices)
-    if isinstance(features, str):
-        raise ArgumentError(f"features: expected a list of names, found the text {features!r:.60}")
-    tuned = TunedFeatures(features, given)
+    for name in items("features", "a list of names", features):
+        check_value("features", TEXT, name)
+    tuned, targets = TunedFeatures(features, given), _texts("references", references)
     source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), tuned.sparse)
     chosen = tuning_search(asked.search, plan)
     result = tune_documents(
         source,
-        [[_encoded(one) for one in document] for document in references],
+        targets,
         plan.objective.load_metrics(),
         source.choose_search(chosen.at(given) if given else chosen, log.info),
         features=tuned,
@@ -187,15 +195,18 @@ def evaluate(
     from rerank.report.measures import MeasureOptions
 
     systems = _by_name("systems", "the texts of each system", systems)
-    sizes = [len(document) for document in references]
+    if not systems:
+        raise ArgumentError("systems: expected the texts of at least one system, found none")
+    check_value("seed", SEED, seed)
+    measures = settings_of(MeasureOptions, tokenize=tokenize)
+    targets, judged = _texts("references", references), []
+    sizes = [len(document) for document in targets]
     for name, own in systems.items():
-        if [len(document) for document in own] != sizes:
+        found = _texts(f"system {name!r}", own, several=False)
+        if [len(document) for document in found] != sizes:
             raise ValueError(f"system {name!r}: expected a text for each sentence with references")
-    measures = MeasureOptions(tokenize=tokenize)
-    texts = EvaluatedTexts(
-        [_encoded(one) for document in references for one in document],
-        [SystemText(name, list(map(str.encode, chain(*own)))) for name, own in systems.items()],
-    )
+        judged.append(SystemText(name, [line for document in found for (line,) in document]))
+    texts = EvaluatedTexts([*chain(*targets)], judged)
     flat = [line for sentence in texts.references for line in sentence]
     for text in texts.systems:
         note_differences(text.lines, flat, PythonWarnings(), source=text.name, tokenize=tokenize)
@@ -209,9 +220,33 @@ def evaluate(
     )
 
 
-def _encoded(references: str | Sequence[str]) -> list[bytes]:
-    """The references of a sentence."""
-    return [one.encode() for one in ([references] if isinstance(references, str) else references)]
+def _texts(what: str, given: object, *, several: bool = True) -> list[list[list[bytes]]]:
+    """Texts of each sentence of each document; ArgumentError for something else.
+
+    several: whether a sentence may have a list of texts in place of one.
+    """
+
+    def of_sentence(place: str, one: object) -> list[bytes]:
+        texts = [one] if isinstance(one, str) or not several else [*items(place, _TEXT, one)]
+        if not texts:
+            raise ArgumentError.of(place, "at least one text", one)
+        return [_line(place, text) for text in texts]
+
+    return [
+        [
+            of_sentence(f"{what}, document {d}, sentence {t}", one)
+            for t, one in enumerate(items(f"{what}, document {d}", "a list of texts", document))
+        ]
+        for d, document in enumerate(items(what, "a list of documents", given))
+    ]
+
+
+def _line(what: str, text: object) -> bytes:
+    """A text of one line; ArgumentError for something else."""
+    if isinstance(text, str) and "\n" not in text:
+        with suppress(UnicodeEncodeError):
+            return text.encode()
+    raise ArgumentError.of(what, _TEXT, text)
 
 
 def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
@@ -230,9 +265,7 @@ def _by_name(argument: str, what: str, given: object) -> Mapping[str, Any]:
     """An argument that gives values by name; ArgumentError, a TypeError, for something else."""
     if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
         return given
-    raise ArgumentError(
-        f"{argument}: expected {what}, as {{'NAME': …}}, found {type(given).__name__} {given!r:.60}"
-    )
+    raise ArgumentError.of(argument, f"{what}, as {{'NAME': …}}", given)
 
 
 def _numbers(what: str, given: object, most: int | None = None) -> tuple[float, ...]:
@@ -242,28 +275,33 @@ def _numbers(what: str, given: object, most: int | None = None) -> tuple[float, 
         if found.ndim == 1 and np.isfinite(found).all() and (most is None or len(found) == most):
             return tuple(found.tolist())
     expected = "a finite number" if most == 1 else "a finite number, or a list of them"
-    raise ArgumentError(f"{what}: expected {expected}, found {type(given).__name__} {given!r:.60}")
+    raise ArgumentError.of(what, expected, given)
 
 
 class _Options:
     """Options of `rerank decode`, by their names in the shell and those of the search's own keys.
 
-    TypeError for an unknown option.
+    ArgumentError, a TypeError, for an unknown option or a value of another type.
     """
 
     def __init__(self, search: str, options: Mapping[str, Any]) -> None:
-        own = {key.replace("-", "_"): found.field for key, found in SEARCH.keys.items()}
+        own = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
         machine = {"device", "dtype", "deterministic", "cache", "no_cache"}
         searching = {"alpha", "beam", "seed", "gap"}
-        others = {"default_weight", "n_best"}
-        known = sorted({*own, *machine, *searching, *others})
+        known = sorted({*own, *machine, *searching, "default_weight", "n_best"})
         for name in options:
             if name not in known:
-                raise TypeError(no_option(name, known))
-        member = Member(search, {own[name]: options[name] for name in options if name in own})
+                raise ArgumentError(no_option(name, known))
+        check_value("search", SEARCH, search)
+        member, n_best = SEARCH.convert(search, None, None), options.get("n_best")
+        settings = {own[name].field: options[name] for name in options if name in own}
+        checked = [(name, own[name].type, options[name]) for name in options if name in own]
+        for name, kind, value in [*checked, ("n_best", Whole(), n_best)]:
+            if value is not None:
+                check_value(name, kind, value)
         chosen = {name: options[name] for name in options if name in searching}
-        found = SearchOptions(search=member, **chosen).chosen()
-        self.search = found.listing(options.get("n_best", 1))
+        chosen["search"] = Member(member.kind, {**member.settings, **settings})
+        self.search = settings_of(SearchOptions, **chosen).chosen().listing(n_best or 1)
         default = options.get("default_weight")
         given = () if default is None else _numbers("default_weight", default, 1)
         self.default_weight: float | None = next(iter(given), None)
@@ -310,12 +348,14 @@ class MemoryRun(Run):
     ) -> None:
         origins = {scorer.name: f"scorer {scorer.name!r}" for scorer in scorers}
         super().__init__((), scorers, PythonWarnings(), name="documents", origins=origins)
-        self._given, self._sparse = documents, sparse
+        self._given, self._sparse = items("documents", _DOCUMENTS, documents), sparse
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with the features of the first one that has candidates."""
         labels: Sequence[Label] = ()
         for document in self._given:
+            if not isinstance(document, Document):
+                raise ArgumentError.of("documents", _DOCUMENTS, document)
             kbest = document.kbest
             if kbest is None:
                 kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
@@ -358,17 +398,27 @@ class DocumentReader:
             yield Document.of(name, kbest)
 
 
+def _check_kinds(side: Mapping[str, Any]) -> None:
+    """ArgumentError for a kind of side information that no model needs."""
+    for kind in side:
+        if kind not in SIDE_INFORMATION:
+            raise ArgumentError(f"side: {no_option(str(kind), SIDE_INFORMATION)}")
+
+
 def _side_information(document: Document) -> dict[str, list[bytes]]:
     """Side information of a document; InputError if it is not a text for each sentence."""
     found = {}
-    for kind, texts in document.side.items():
+    _check_kinds(document.side)
+    for kind, given in document.side.items():
+        place = f"document {document.id!r}, {kind!r}"
+        texts = [*items(place, "a list of a text for each sentence", given)]
         if len(texts) != len(document.sentences):
             raise InputError(
                 f"expected {len(document.sentences)} texts of side information {kind!r}, one for "
                 f"each sentence, found {len(texts)}; text i must belong to sentence i",
                 source=document.id,
             )
-        found[kind] = [text.encode() for text in texts]
+        found[kind] = [_line(place, text) for text in texts]
         check_document(found[kind], kind, document.id)
     return found
 

@@ -7,6 +7,8 @@ A message is one line: what was expected, what was found, and the cure.
 
 from __future__ import annotations
 
+from typing import Self
+
 from rerank.text import printable
 
 
@@ -27,6 +29,11 @@ class UsageError(RerankError):
 
 class ArgumentError(UsageError, TypeError):
     """A value that is not of the type that a function, or an attribute of a scorer, takes."""
+
+    @classmethod
+    def of(cls, what: str, expected: str, found: object) -> Self:
+        """The error about an argument of Python."""
+        return cls(f"{what}: expected {expected}, found {type(found).__name__} {found!r:.60}")
 
 
 class InputError(RerankError):

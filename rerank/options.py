@@ -28,11 +28,11 @@ from typing import Any, TypeVar, dataclass_transform
 
 import click
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import ArgumentError, InputError, UsageError
 from rerank.files.paths import CONFIGURATION
 from rerank.files.terminal import show as show_text
 from rerank.notices import Notices
-from rerank.values import FILE, type_of
+from rerank.values import FILE, check_value, type_of
 
 Record = TypeVar("Record")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
@@ -186,16 +186,22 @@ def of_dataclass(
 def settings_of(kind: type[Record], /, **values: Any) -> Record:
     """The record with these values of its fields and of those of its parts.
 
-    None stands for the default of a field. TypeError for a name that no field has, or a value that
-    is lacking; UsageError as `check` of the records.
+    None stands for the default of a field. TypeError for a name that no field has, a value that is
+    lacking, or one of another type; UsageError for a value that the option refuses, and as `check`
+    of the records.
     """
     declared = dict(_declared(kind))
-    for name in values:
+    for name, value in values.items():
         if name not in declared:
-            raise TypeError(no_option(name, declared))
+            raise ArgumentError(no_option(name, declared))
+        one = declared[name]
+        if value is not None and not (isinstance(value, str) and value == one.default):
+            several = value if one.many and isinstance(value, list | tuple) else [value]
+            for item in several:
+                check_value(name, one.type, item)
     for name, one in declared.items():
         if one.required and name not in values:
-            raise TypeError(f"expected a value of {name!r}, found none")
+            raise ArgumentError(f"expected a value of {name!r}, found none")
     return _filled(kind, values)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 import os
 import re
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rerank.errors import UsageError
+from rerank.errors import ArgumentError, UsageError
 from rerank.files.encoding import Encoding
 from rerank.files.paths import refuse_long
 from rerank.registry import Registry
@@ -443,3 +444,41 @@ class Kind(MemberName):
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.keys)}"
             self.fail(f"{kind}: expected KEY=VALUE, found {left.lstrip(',')!r}; {hint}", param, ctx)
         return Member(kind, settings(given, self.keys, param, ctx))
+
+
+# Values that Python gives
+
+_OF_PYTHON: tuple[tuple[type, tuple[type, ...], str], ...] = (
+    (Whole, (numbers.Integral,), "a whole number"),
+    (Real, (numbers.Real,), "a number"),
+    (Kind, (str, Member), "a name"),
+    (click.Choice, (str,), "a name"),
+    (FileName, (str, os.PathLike), "a path"),
+    (Text, (str,), "a text"),
+    (EncodingName, (str,), "a name"),
+)
+
+
+def check_value(name: str, kind: click.ParamType[Any] | None, value: object) -> None:
+    """Check the value of an option that Python gives, as the shell checks its text.
+
+    kind: None for a flag. ArgumentError, a TypeError, for a value of another type; UsageError for
+    one that the option refuses. Types whose values are no single text or number are not checked.
+    """
+    if kind is None or kind is click.BOOL:
+        if not isinstance(value, bool):
+            raise ArgumentError.of(name, "True or False", value)
+        return
+    rows = (row for row in _OF_PYTHON if isinstance(kind, row[0]))
+    _, types, expected = next(rows, (object, (object,), ""))
+    if not isinstance(value, types) or (expected and isinstance(value, bool)):
+        raise ArgumentError.of(name, expected, value)
+    if not expected or isinstance(kind, Percent) or isinstance(value, Member):
+        return
+    try:
+        os.fsencode(text := str(value))
+        kind.convert(text, None, None)
+    except UnicodeEncodeError:
+        raise ArgumentError.of(name, f"{expected} in Unicode", value) from None
+    except (click.BadParameter, OverflowError) as fault:
+        raise UsageError(f"{name}: {getattr(fault, 'message', fault)}") from None

@@ -6,7 +6,7 @@ values. Logarithms are natural; larger scores are better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -25,7 +25,7 @@ from rerank.corpus.columns import (
     places_of,
     reversed_lists,
 )
-from rerank.errors import InputError
+from rerank.errors import ArgumentError, InputError
 from rerank.files.arrays import ArrayStore
 from rerank.text import LARGEST
 
@@ -219,11 +219,16 @@ class KBest:
         counts = np.array([len(candidates) for candidates in lists], np.int64)
         dense = [[features[name] for name in names] for _, features in rows]
         others = [{n: v for n, v in features.items() if n in sparse} for _, features in rows]
+        try:
+            texts = TextColumn.of([text.encode().strip() for text, _ in rows])
+        except UnicodeEncodeError as fault:
+            what = f"expected a text in Unicode, found a half surrogate in {fault.object!r:.60}"
+            raise InputError(what, source=source) from None
         return cls(
             source=source,
             first=0,
             offsets=offsets_of(counts),
-            texts=TextColumn.of([text.encode().strip() for text, _ in rows]),
+            texts=texts,
             ranks=places_of(counts),
             labels=tuple(Label(name, 1) for name in names),
             dense=np.array(dense, np.float64).reshape(len(rows), len(names)),
@@ -347,6 +352,8 @@ def _fault(
             "name those that may be missing as sparse"
         )
     for name, value in features.items():
+        if not isinstance(name, str):
+            return f"expected names of features, found {name!r}"
         if not isinstance(value, Real) or not abs(value) <= LARGEST:
             limit = f"a finite number up to {LARGEST:g}"
             return f"expected {limit} for the feature {name!r}, found {value!r}"
@@ -383,8 +390,15 @@ class Document:
         *,
         side: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        lists = ([one] if isinstance(one, str) else one for one in sentences)
-        found = [[(one, {}) if isinstance(one, str) else one for one in each] for each in lists]
+        if not isinstance(id, str):
+            raise ArgumentError.of("document", "an id that is a text", id)
+        if not isinstance(side or {}, Mapping):
+            raise ArgumentError.of(f"document {id!r}, side", "texts by kind", side)
+        found, expected = [], "a list of candidates"
+        for t, given in enumerate(items(f"document {id!r}", f"{expected} a sentence", sentences)):
+            place = f"document {id!r}, sentence {t}"
+            each = [given] if isinstance(given, str) else items(place, expected, given)
+            found.append([_candidate(place, one) for one in each])
         # a frozen record refuses assignments
         self.__dict__.update(id=id, sentences=found, kbest=kbest, side=side or {})
 
@@ -410,6 +424,25 @@ class Document:
     def present(self) -> list[int]:
         """Numbers of the sentences that have candidates."""
         return [t for t, candidates in enumerate(self.sentences) if candidates]
+
+
+def items(what: str, expected: str, given: Any) -> Iterable[Any]:
+    """An argument that has items; ArgumentError for a text, a mapping, or what has none."""
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        return given
+    raise ArgumentError.of(what, expected, given)
+
+
+def _candidate(place: str, given: Any) -> Candidate:
+    """A candidate that is a text, or a text and its features; ArgumentError for something else."""
+    if isinstance(given, str):
+        return given, {}
+    if isinstance(given, tuple | list) and len(given) == 2:
+        text, features = given
+        if isinstance(text, str) and isinstance(features, Mapping):
+            return text, features
+    expected = "a text, or a text and its features by name, as ('a cat', {'tm': -1.0})"
+    raise ArgumentError.of(place, expected, given)
 
 
 class _RowFeatures(Mapping[str, float]):

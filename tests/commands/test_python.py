@@ -1,10 +1,14 @@
 """The Python interface: as the README shows it, and with the same results as the shell."""
 
+import inspect
+import math
+import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +22,7 @@ from support.world import WORDS, World
 import rerank
 from decoders.arrays import Pairwise
 from rerank import Document, Reranker, RerankError, RerankWarning
+from rerank.commands.results import DocumentResult
 from rerank.tuning.plan import Plan
 
 Sentences = list[list[tuple[str, Mapping[str, float]]]]
@@ -167,6 +172,22 @@ def test_a_scorer_in_python_is_given_the_side_information_that_it_needs() -> Non
         reranker.decode([TALK])
 
 
+def test_the_page_about_the_interface_names_what_there_is() -> None:
+    page = (Path(rerank.__file__).parents[1] / "recipes" / "api.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
+    signatures = [one for row in rows for one in re.findall(r"`(\w+)(?:\(([^)]*)\))?`", row)]
+    assert {name for name, _ in signatures} == {*rerank.__all__}
+    for name, own in signatures:
+        known = inspect.signature(getattr(rerank, name)).parameters if own else {}
+        assert {*re.findall(r"\w+", own)} <= {*known}
+    (results,) = re.findall(r"\*\*Results\*\* are immutable: (.*?)\.\n\n", page, re.DOTALL)
+    names = [one for one in re.findall(r"`(\w+)`", results)]
+    assert len(names) > 9
+    assert all(hasattr(DocumentResult, name) for name in names)
+    for call in re.findall(r"`(Reranker\(weights, search.*?\))`", page):
+        eval(call, {"Reranker": Reranker, "weights": {"tm": 1.0}})
+
+
 # Reading
 
 
@@ -200,10 +221,10 @@ def test_warnings_are_those_of_python() -> None:
     impossible: Sentences = [[("a", {"x": -1e100})], [("b", {"x": -1e100})]]
     with pytest.warns(RerankWarning, match="no possible path"):
         Reranker({"x": 1.5e208}).decode([Document("d", impossible)])
-    scaled = Reranker({"tm": 9.0}, search="smc", alpha=1.7e308)
+    scaled = Reranker({"tm": 9e250}, search="smc", alpha=1e100)
     with pytest.warns(RerankWarning, match="no possible path was found, left with"):
         (result,) = scaled.decode([TALK])  # scores times the scale are −inf
-    assert (result.choices, result.score) == ((0, 0), -27.0)
+    assert (result.choices, result.score) == ((0, 0), -27e250)
     with pytest.warns(RerankWarning, match="feature without weight; 0 is used: tm") as found:
         Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
     assert [getattr(one.message, "kind", None) for one in found] == ["feature-without-weight"]
@@ -272,20 +293,20 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
         "^d: expected 2 texts of side information 'source', one for each sentence, found 1; text i",
     ),
     "utility": (
-        {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^utility=rouge: there are ",
+        {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^utility: 'rouge' is not one ",
     ),
     "document cache": (
         {"lm": {"lm": "no,document-cache=1.0"}}, TALK, RerankError,
         "^--lm lm=no,document-cache=1.0: found document-cache=1.0: 1.0 is not in the range 0<x<1",
     ),
-    "decoder": ({"search": "beem"}, TALK, RerankError, "no decoder is called 'beem'"),
+    "decoder": ({"search": "beem"}, TALK, RerankError, "no decoder 'beem'; did you mean"),
     "−inf": (
         {"weights": {"tm": 1.0, "own": -1.0}, "scorers": {"own": lambda d: [[], [0.0, -np.inf]]}},
         IMPOSSIBLE, RerankError,
         r"^scorer 'own', document 'd', sentence 1 \(counted from 0\): −inf under a negative weight",
     ),
     "beyond float64": (
-        {"weights": {"tm": -9.0}, "search": "smc", "alpha": 1.7e308}, TALK, RerankError,
+        {"weights": {"tm": -9e250}, "search": "smc", "alpha": 1e100}, TALK, RerankError,
         r"below 1\.8e308, found more; take smaller weights or another --alpha",
     ),
     "sums beyond float64": (
@@ -300,6 +321,62 @@ def test_what_is_wrong_is_an_error_that_names_it(
 ) -> None:
     with pytest.raises(kind, match=message):
         Reranker(**{"weights": {"tm": 1.0}, **given}).decode([document])
+
+
+HALF, ONE = "a\udc00", [[("a", {"tm": 1.0})]]
+FIVE: Any = 5
+BARE: Any = TALK
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "search": (lambda: Reranker({}, search=FIVE), "^search: expected a name, found int 5$"),
+    "half a name": (lambda: Reranker({}, search="\ud800"), "^search: expected a name in Unicode, "),
+    "beam": (lambda: Reranker({}, beam="8"), "^beam: expected a whole number, found str '8'$"),
+    "beam, range": (lambda: Reranker({}, beam=0), "^beam: 0 is not in the range 1<=x<=1000000"),
+    "alpha": (lambda: Reranker({}, alpha=math.nan), "^alpha: expected a finite decimal number, fo"),
+    "flag": (lambda: Reranker({}, no_cache="no"), "^no_cache: expected True or False, found str"),
+    "device": (lambda: Reranker({}, device=0), "^device: expected a text, found int 0$"),
+    "key": (lambda: Reranker({}, search="smc", ess="x"), "^ess: expected a number, found str 'x'$"),
+    "n_best": (lambda: Reranker({}, n_best=0), "^n_best: 0 is not in the range"),
+    "one document": (lambda: Reranker({}).decode(BARE), "^documents: expected document"),
+    "no document": (lambda: Reranker({"tm": 1.0}).decode([FIVE]), "^documents: expected documents"),
+    "id": (lambda: Document(FIVE, []), "^document: expected an id that is a text, found in"),
+    "sentences": (lambda: Document("d", "ab"), "^document 'd': expected a list of candidates a s"),
+    "sentence": (lambda: Document("d", [FIVE]), "^document 'd', sentence 0: expected a lis"),
+    "candidate": (lambda: Document("d", [[FIVE]]), "sentence 0: expected a text, or a"),
+    "features": (lambda: Document("d", [[("a", FIVE)]]), "text and its features by name"),
+    "name": (lambda: decoded([[("a", {1: 1.0})]]), "candidate 0: expected names of features, fou"),
+    "half a text": (lambda: decoded([[(HALF, {"tm": 1.0})]]), "^d: expected a text in Unicode, fo"),
+    "sides": (lambda: decoded(ONE, side=["a"]), "^document 'd', side: expected texts by kind, fou"),
+    "side": (lambda: decoded(ONE, side={"source": "a"}), "'source': expected a list of a text for"),
+    "side, half": (lambda: decoded(ONE, side={"source": [HALF]}), "'source': expected a text of o"),
+    "kind": (lambda: decoded(ONE, side={"sauce": ["a"]}), "^side: no option 'sauce'; did you mean"),
+    "path": (lambda: rerank.read(FIVE), "^kbest: expected a path, found int 5$"),
+    "top": (lambda: rerank.read("k", no_docs="one", top=1.5), "^top: expected a whole number, fou"),
+    "word": (lambda: rerank.read("k", no_docs="all"), "^no_docs: 'all' is not one of 'each', 'one"),
+    "encoding": (lambda: rerank.read("k", encoding="x"), "^encoding: no encoding of text in which"),
+    "file": (lambda: rerank.read("k", side={"source": FIVE}), "^file of 'source': expected"),
+    "references": (lambda: rerank.evaluate({"A": [["a"]]}, ["a"]), "^references, document 0: expe"),
+    "reference": (lambda: rerank.evaluate({"A": [["a"]]}, [[[]]]), "0, sentence 0: expected at le"),
+    "half a reference": (lambda: rerank.evaluate({"A": [["a"]]}, [[HALF]]), "one line, in Unicode"),
+    "system": (lambda: rerank.evaluate({"A": [[FIVE]]}, [["a"]]), "^system 'A', document 0,"),
+    "systems": (lambda: rerank.evaluate({}, [["a"]]), "^systems: expected the texts of at least o"),
+    "tokenizer": (lambda: rerank.evaluate({}, [["a"]], tokenize=FIVE), "^systems|^tokenize"),
+    "seed": (lambda: rerank.evaluate({"A": [["a"]]}, [["a"]], seed=-1), "^seed: -1 is not in the "),
+    "plan": (lambda: rerank.tune([TALK], [], plan=FIVE), "^plan: expected a rerank.tuning"),
+    "tuned": (lambda: rerank.tune([TALK], [], features=[FIVE]), "^features: expected a text,"),
+    "targets": (lambda: rerank.tune([TALK], [[FIVE]]), "^references, document 0, sentence 0"),
+}  # fmt: skip
+
+
+def decoded(sentences: Any, **more: Any) -> object:
+    return Reranker({"tm": 1.0}).decode([Document("d", sentences, **more)])
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG.values(), ids=WRONG)
+def test_an_argument_of_another_type_is_named_with_what_was_expected(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(RerankError, match=message):
+        call()
 
 
 def test_closed_standard_input_is_an_error_that_says_what_to_do(
