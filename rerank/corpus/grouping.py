@@ -231,8 +231,6 @@ class _Grouping:
         """Count the source lines without hypotheses, or refuse them if `--missing` says so."""
         n, first = len(self.missing), sorted(self.missing)[:_NAMED]
         named = ", ".join(map(str, first)) + (", …" if n > _NAMED else "")
-        if first[0] == self.options.first_id == 0 and self.lowest_id == 1:
-            named += "; if ids count from 1, give --first-id 1"
         if self.options.missing == AS_ERROR:
             fault = InputError(
                 f"expected hypotheses of every source line, found none of {n:,} (ids {named}); "
@@ -244,7 +242,10 @@ class _Grouping:
         kind, asked = "source line without hypotheses", self.options.missing == AS_SOURCE
         if asked:
             kind = "source line that is its own translation, for lack of hypotheses"
-        self.notices.add(f"{kind} (ids {named})", source=self.source, count=n, asked=asked)
+        kind = f"{kind} (ids {named})"
+        if first[0] == self.options.first_id == 0 and self.lowest_id == 1:
+            kind += "; if ids count from 1, give --first-id 1"
+        self.notices.add(kind, source=self.source, count=n, asked=asked)
 
     def _of_source(self, rows: KBestRows) -> KBestRows:
         """The rows of sentences; `InputError` at an id outside the range of the source lines."""

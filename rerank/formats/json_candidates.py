@@ -29,13 +29,14 @@ CANDIDATES = (
 SCORES = ("scores", "sequences_scores", "log_probs", "logprobs")
 TEXT = (
     *("text", "translation_text", "generated_text", "hypothesis", "translation", "hyp", "output"),
-    *("sequence", "message", "content", "prediction", "response", "completion"),
+    *("sequence", "message", "content", "prediction", "response", "completion", "mt"),
 )
 SCORE = (
     *("score", "cumulative_logprob", "sequences_score", "logprob", "log_prob", "log_probability"),
     *("total", "sequences_scores", "avgLogprobs", "avg_logprobs"),
 )
-_ALONE = {*TEXT, "role"} - {"text", "message", "content", "sequence"}  # keys of one hypothesis
+_OF_TOKENS = ("token_logprobs", "content", "tokens", "completion_probabilities")
+_ALONE = {*TEXT, "role", _OF_TOKENS[-1]} - {"text", "message", "content", "sequence"}
 _ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
 _COLUMN = re.compile("(.*?)_?([0-9]{1,9})")
 _OF_TEXT = re.compile("(?i)hyp|hypothesis|candidate|translation|output|pred|prediction|mt")
@@ -114,12 +115,25 @@ def _columns(one: dict[str, Any]) -> list[dict[str, Any]]:
 def guessed_candidates(one: Mapping[str, Any]) -> str | None:
     """A program of jq that makes candidates of what may be texts and scores; None for neither."""
     lists = {key: value for key, value in one.items() if isinstance(value, list) and value}
-    texts = [k for k, v in lists.items() if all(isinstance(e, str | dict) for e in v)]
-    beside = {*IDS, *DOCUMENT, *SOURCE, *REFERENCE}
+    if len(lists) == len(one) > 1 and all(isinstance(e, str) for v in lists.values() for e in v):
+        return "to_entries[] | {id: .key, candidates: .value}"
+    objects = [k for k, v in lists.items() if all(isinstance(e, dict) for e in v)]
+    of_sentence = {*DOCUMENT, *SOURCE, *REFERENCE}
+    own = [
+        k
+        for k in objects
+        if all(first_key(e, (*TEXT, "tokens")) and of_sentence.isdisjoint(e) for e in lists[k])
+    ]
+    texts = [k for k, v in lists.items() if all(isinstance(e, str) for e in v)] or own
+    beside = {*IDS, *of_sentence}
     alone = [k for k, v in one.items() if isinstance(v, str) and " " in v and k not in beside]
+    if not texts and alone:
+        name = json.dumps(alone[0])
+        scores = [json.dumps(k) for k in SCORE if _is_number(plain_number(one.get(k)))]
+        score = f", score: .{scores[0]}" if scores else ""
+        return f".candidates = [{{text: .{name}{score}}}] | del(.{name})"
     if not texts:
-        name = json.dumps(next(iter(alone), None))
-        return f".candidates = [{{text: .{name}}}] | del(.{name})" if alone else None
+        return f".{json.dumps(objects[0])}[]" if objects else None
     numbers = [
         key
         for key, value in lists.items()
@@ -188,7 +202,7 @@ def _sum_of_tokens(one: Mapping[str, Any]) -> float | None:
     """The sum of the log-probabilities of a candidate's tokens; None where it has none."""
     for where in (one, one.get("logprobs"), one.get("details")):
         inner = where if isinstance(where, dict) else {}
-        for tokens in (where, *map(inner.get, ("token_logprobs", "content", "tokens"))):
+        for tokens in (where, *map(inner.get, _OF_TOKENS)):
             if isinstance(tokens, list):
                 values = [t.get("logprob") if isinstance(t, dict) else t for t in tokens]
                 numbers = [value for value in values if isinstance(value, float | int)]

@@ -9,9 +9,10 @@ any id are, too. Objects of one id are of one sentence, unless they differ in so
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any, TypeAlias
 
 import msgspec
@@ -69,6 +70,13 @@ class SentenceIds:
         """Whether no object comes after one of a later sentence."""
         known = [n for n in self.numbers if isinstance(n, int)]
         return all(a <= b for a, b in pairwise(known))
+
+    @property
+    def mixed(self) -> bool:
+        """Whether objects of a document stand behind those of another one."""
+        starts = [own.start for _, own in self.documents]
+        owners = (bisect_right(starts, n) for n in self.numbers if isinstance(n, int) and starts)
+        return sum(1 for _ in groupby(owners)) > len(starts)
 
     @property
     def apart(self) -> int:
@@ -164,6 +172,8 @@ def _numbers(
         if key not in row and type(row.get("id")) is int:  # as a sentence without candidates has
             value = row["id"]
         number: Sequence[Any] | None = None
+        if isinstance(value, float) and value.is_integer():  # as pandas writes them
+            value = int(value)
         if isinstance(value, str):
             text = _NUMBERED.fullmatch(value)
             number = text and text.groups()

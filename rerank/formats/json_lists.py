@@ -69,6 +69,10 @@ JOINED = "list of words or subwords, joined to a text: at blanks, or as Sentence
 APART = (
     "objects of one id that stand apart, put together; number them anew if they are of several runs"
 )
+MIXED = (
+    "objects of a document that stand apart, in the order in which the documents begin; references "
+    "and sources must be in this order, too"
+)
 UNSORTED = (
     "answer of a batch without a number as id, in the order of the file, which servers may change"
 )
@@ -114,6 +118,8 @@ class JsonLines(CollectedFormat):
             return
         if ids.apart:
             notices.add(APART, source=source, count=ids.apart)
+        if ids.mixed:
+            notices.add(MIXED, source=source)
         found = super().read(lines, notices, source=source, clip=clip)
         yield from found if ids.rising else by_sentence(found, notices, source)
 
@@ -388,6 +394,8 @@ def _add_candidate(
         score = own if score is None else score
     elif isinstance(one, list) and len(one) == 2 and not isinstance(one[1], str):
         text, score = one
+    elif isinstance(one, list) and len(one) == 2 and isinstance(one[0], float | int):
+        score, text = one
     elif isinstance(one, str | list):
         text = plain_text(one)
         if isinstance(one, list):
@@ -435,7 +443,7 @@ def side_of(one: Mapping[str, Any], sources: Sequence[str], place: Place) -> Ite
     """The document of a sentence, and its source at the first of some keys; None for neither."""
     for what, keys in (("the document", DOCUMENT), ("the source", sources)):
         key = first_key(one, keys)
-        if key is None:
+        if key is None or one[key] == []:  # as the prompt of an answer that leaves it out
             yield None
             continue
         yield text_of(str(one[key]) if type(one[key]) is int else one[key], what, place)

@@ -212,6 +212,10 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         "".join(f'{{"talk": "{d}", "id": {n}, "hyps": ["{d}{n}"]}}\n' for d,
         n in ("a0", "a1", "b0")), "", [(t, text, {}, None) for t, text in ((0, "a0"), (0, "b0"),
         (1, "a1"))], ["objects of one id differ, not read as their document", "stand apart"]),
+    "jsonl with documents whose objects stand apart": (
+        "".join(f'{{"doc": "{d}", "segment_id": {n}, "n_best": ["{d}{n}"]}}\n' for d,
+        n in ("b0", "a1", "b1", "a0")), "", [(t, text, {}, None) for t,
+        text in enumerate(("b0", "b1", "a0", "a1"))], ["objects of a document that stand apart"]),
     "jsonl with an object a candidate": (
         "".join(f'{{"id": "{n}", "hyp": "{text}", "score": "{s}"}}\n' for n,
         text, s in ((7, "a", -1), (8, "b", -2), (7, "c", -3))), "--first-id 7", [(str(t), text,
@@ -243,6 +247,10 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
             "chats": '{"choices": [{"message": {"role": "b", "content": "a"}, "score": -1}]}',
             "transformers": '{"predictions": ["a"], "sequences_scores": [-1]}',
             "pairs": '{"nbest": [["a", -1]]}',
+            "pairs, the number first": '{"id": 0.0, "prompt": [], "nbest": [[-1, "a"]]}',
+            "estimation of quality": '{"src": "x", "mt": "a", "id": 0, "score": -1}',
+            "llama.cpp": '{"index": 0, "content": "a", "stop": true, "completion_probabilities": '
+            '[{"token": "a", "logprob": -0.25}, {"token": "", "logprob": -0.75}]}',
             "objects beside": '{"candidates": [{"text": "a"}], "score": [["-1"]]}',
             "completions": '{"choices": [{"text": "a", "logprobs": {"token_logprobs": '
             "[null, -0.25, -0.75]}}]}",
