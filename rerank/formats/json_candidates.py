@@ -130,8 +130,8 @@ def guessed_candidates(one: Mapping[str, Any]) -> str | None:
     if not texts and alone:
         name = json.dumps(alone[0])
         scores = [json.dumps(k) for k in SCORE if _is_number(plain_number(one.get(k)))]
-        score = f", score: .{scores[0]}" if scores else ""
-        return f".candidates = [{{text: .{name}{score}}}] | del(.{name})"
+        also = f", score: .{scores[0]}" if scores else ""
+        return f".candidates = [{{text: .{name}{also}}}] | del(.{name})"
     if not texts:
         return f".{json.dumps(objects[0])}[]" if objects else None
     numbers = [
