@@ -129,8 +129,8 @@ def guessed_candidates(one: Mapping[str, Any]) -> str | None:
     alone = [k for k, v in one.items() if isinstance(v, str) and " " in v and k not in beside]
     if not texts and alone:
         name = json.dumps(alone[0])
-        scores = [json.dumps(k) for k in SCORE if _is_number(plain_number(one.get(k)))]
-        also = f", score: .{scores[0]}" if scores else ""
+        known = [json.dumps(k) for k in SCORE if _is_number(plain_number(one.get(k)))]
+        also = f", score: .{known[0]}" if known else ""
         return f".candidates = [{{text: .{name}{also}}}] | del(.{name})"
     if not texts:
         return f".{json.dumps(objects[0])}[]" if objects else None
