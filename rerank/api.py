@@ -60,7 +60,8 @@ _TEXT = "a text of one line, in Unicode"
 class Reranker:
     """Weights, scorers and a search, which choose a candidate for every sentence of documents.
 
-    weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; scorers:
+    weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; {} for
+    searches by votes alone, as `search="mbr"`; scorers:
     functions or objects that score candidates (`rerank.scorers.Scorer`), by feature name; lm:
     folders of language models, by feature name, with their keys as in the shell, or
     `rerank.scorers.models.LanguageModelOption`; sparse: weights of features that a candidate may
@@ -80,6 +81,8 @@ class Reranker:
         given, notices = _Options(search, options), PythonWarnings()
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
+        if given.search.uniform and not (found.dense or found.sparse):
+            name, given.default_weight = "", given.default_weight or 0.0  # as the shell without any
         self.model = LinearModel(found, name, given.default_weight)
         self.search = given.search.at(found)
         self.scorers = given.open(scorers or {}, lm or {}, notices, found.provenance)

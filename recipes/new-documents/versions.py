@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from rerank.commands.lists import Lists, read_targets
-from rerank.commands.systems import DOCUMENT_BLEU
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS
+from rerank.scorers.agreement import DOCUMENT_BLEU
 
 
 def as_files(lists: Lists, references: tuple[Path, ...], stem: Path) -> list[str]:

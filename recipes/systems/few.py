@@ -18,12 +18,12 @@ from run import NMT
 from rerank.commands.list_run import ListRun
 from rerank.commands.lists import Lists, read_targets
 from rerank.commands.search import AUTO, search_documents
-from rerank.commands.systems import DOCUMENT_BLEU
 from rerank.commands.tuning_set import read_set
 from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS
+from rerank.scorers.agreement import DOCUMENT_BLEU
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import bleu_of
 from rerank.tuning.plan import Plan

@@ -22,10 +22,10 @@ from typing import Any
 
 from complete_part import complete_part
 
-from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_BLEU
 from rerank.corpus.documents import Documents
 from rerank.formats.document_files import documents_of_file
 from rerank.notices import Notices
+from rerank.scorers.agreement import DOCUMENT_BLEU, SENTENCE_BLEU
 
 RERANK = [sys.executable, "-m", "rerank"]
 NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")

@@ -247,10 +247,10 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     from rerank.commands.lists import read_targets
     from rerank.commands.search import SearchOptions
     from rerank.commands.survey import TunedBleu
-    from rerank.commands.systems import DOCUMENT_BLEU
     from rerank.commands.tuning_set import tune_documents, tuning_search
     from rerank.formats.weight_files import read_weights
     from rerank.notices import Notices
+    from rerank.scorers.agreement import DOCUMENT_BLEU
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import ObjectiveOptions, Plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from rerank.options import Command, option, part, record
 from rerank.values import FILE, TEXT, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
     import numpy as np
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from rerank.commands.document_run import DecodedDocument, LinearModel
     from rerank.commands.list_run import ListRun
+    from rerank.commands.lists import Lists
     from rerank.commands.results import DocumentResult
     from rerank.commands.search import Search
     from rerank.files.paths import FilePath
     from rerank.formats.run_records import Choice
-    from rerank.notices import Notices
+    from rerank.notices import Notices, Printer
     from rerank.scorers.features import FeatureSource
 
 
@@ -35,20 +36,24 @@ class WeightsFile:
     """Weights under which candidates are chosen."""
 
     weights: str | None = option(
-        "Feature weights: JSON, rescore.ini, moses.ini or run*.dense. Only the searches mbr, smc "
-        "and ffbs go without: all candidates of a sentence are then as likely.",
+        "Feature weights: JSON, rescore.ini, moses.ini or run*.dense. Without them candidates of "
+        "--systems and of lists without scores are chosen by their agreement with the others (see "
+        "--agreement); the searches mbr, smc and ffbs take all votes to be as likely, those of a "
+        "list with scores, too.",
         type=FILE,
         default=None,
     )
     default_weight: float | None = default_weight_option()
 
     def model(self, search: Search, scorers: Collection[str], notices: Notices) -> LinearModel:
-        """The weights of the file, or 0 for every feature; UsageError if these cannot be used.
+        """The weights of the file; without one 1 for agreement, or 0 for every feature.
 
-        scorers: options that add features, whose weights nothing but a file can give.
+        scorers: options that add features, whose weights nothing but a file can give. UsageError
+        for these without a file.
         """
         from rerank.commands.document_run import LinearModel
         from rerank.formats.weights import Weights
+        from rerank.scorers.agreement import AGREEMENT
 
         if self.weights is not None:
             return LinearModel.read(self.weights, self.default_weight, notices)
@@ -56,12 +61,7 @@ class WeightsFile:
         needing += ["--default-weight"] if self.default_weight is not None else []
         if needing:
             raise UsageError(f"{needing[0]}: it is of no use without weights; add --weights FILE")
-        if not search.uniform:
-            raise UsageError(
-                "Missing option '--weights': only --search mbr, smc and ffbs go without; add "
-                "--weights FILE, or --search mbr for the candidate that agrees most with the others"
-            )
-        return LinearModel(Weights({}), "", 0.0)
+        return LinearModel(Weights({} if search.uniform else {AGREEMENT: (1.0,)}), "", 0.0)
 
 
 @record
@@ -134,12 +134,11 @@ def decode(options: DecodeOptions) -> None:
         --weights weights.json --out test.out
     """
     from rerank.commands.distribution import share_scores
-    from rerank.commands.list_run import ListRun
     from rerank.commands.results import CorpusResult
-    from rerank.commands.systems import DOCUMENT_BLEU
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs, to_json
     from rerank.report.explanation import Explanation
+    from rerank.scorers.agreement import DOCUMENT_BLEU
 
     weights, messages = options.weights, options.messages
     if not options.output.dry_run and not share_scores(decode, options):
@@ -153,10 +152,7 @@ def decode(options: DecodeOptions) -> None:
         search = options.searching.chosen().listing(options.output.n_best)
         model = weights.model(search, options.run.scorers.names, notices)
         search = search.at(model.weights)
-        given = options.run.as_tuned(model.weights.provenance)
-        run = opened.enter_context(
-            ListRun.open(given.inputs(), notices, given, announce=messages.announce)
-        )
+        run = opened.enter_context(_opened(options, model, search, notices))
         search = run.choose_search(search, messages.announce)
         approximate = bool(run.systems) and any(model.weights.dense.get(DOCUMENT_BLEU, ()))
         if approximate:
@@ -165,7 +161,7 @@ def decode(options: DecodeOptions) -> None:
                 "change of a single sentence makes better"
             )
         explained, sentence = _explained(run, options.output.explain)
-        if options.output.dry_run or (run.scorers and run.sharded is None):
+        if options.output.dry_run or (options.run.scorers.names and run.sharded is None):
             traced = int(options.output.trace is not None)
             run.estimate(
                 search, messages.announce, passes=traced, of="--trace, a pass without context"
@@ -192,6 +188,8 @@ def decode(options: DecodeOptions) -> None:
             if run.sharded is None and "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
         run.report(messages.announce, messages.detail)
+        if weights.weights is None and run.sharded is None and (line := writer.agreement.to_text()):
+            messages.announce(line)
     if run.sharded is None:
         if explained is not None:  # a result, which --quiet leaves
             found = Explanation.of(writer.choices, explained, sentence)
@@ -200,6 +198,50 @@ def decode(options: DecodeOptions) -> None:
 
 
 COMMAND = Command("decode", DecodeOptions, decode)
+
+
+@contextmanager
+def _opened(
+    options: DecodeOptions, model: LinearModel, search: Search, notices: Notices
+) -> Iterator[ListRun]:
+    """The run of a decoding; UsageError for a list with scores that only weights can use."""
+    from rerank.commands.list_run import ListRun
+
+    announce, weighted = options.messages.announce, options.weights.weights is not None
+    given = options.run.as_tuned(model.weights.provenance)
+    lists = given.inputs()
+    if not weighted:
+        given, lists = _without_weights(given, lists, search, announce)
+    with ListRun.open(lists, notices, given, announce=announce) as run:
+        if not (weighted or search.uniform or run.systems) and run.has_scores():
+            raise UsageError(
+                f"Missing option '--weights': {run.name} has scores, which only --search mbr, smc "
+                "and ffbs do without; add --weights FILE, or --search mbr for the candidate that "
+                "agrees most with the others"
+            )
+        yield run
+
+
+def _without_weights(
+    given: RunOptions, lists: Lists, search: Search, announce: Printer
+) -> tuple[RunOptions, Lists]:
+    """Options and lists for a choice by agreement, or by votes alone; says which it is.
+
+    Where nothing tells documents apart, each sentence is one.
+    """
+    from rerank.commands.lists import own_documents
+    from rerank.files.lines import is_pipe
+    from rerank.scorers.agreement import RULE
+
+    way = "as likely as they have votes, whatever scores the lists have"
+    if not search.uniform:
+        given = replace(given, scorers=replace(given.scorers, agreement=True))
+        way = f"chosen by agreement: {RULE}"
+    announce(f"without --weights, candidates are {way}")
+    if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
+        announce("without --docs, each sentence is a document")
+        lists = replace(lists, no_docs="each")
+    return given, replace(lists, by_name=True)
 
 
 def _explained(run: ListRun, place: str | None) -> tuple[str | None, int | None]:
@@ -221,8 +263,8 @@ class _Writer:
     """The files of a decoding, written a document at a time.
 
     results: of the documents so far; choices: of the document that is to be explained; overtaken:
-    how many chosen candidates have smaller totals in the list than others; approximate: whether a
-    feature is, so that no search proves a path best.
+    how many chosen candidates have smaller totals in the list than others; agreement: of choices;
+    approximate: whether a feature is, so that no search proves a path best.
     """
 
     def __init__(
@@ -235,6 +277,7 @@ class _Writer:
         approximate: bool,
     ) -> None:
         from rerank.commands.lists import in_source_order
+        from rerank.scorers.agreement import MeanAgreement
 
         self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
         self.in_order = {
@@ -245,6 +288,7 @@ class _Writer:
         self.results: list[DocumentResult] = []
         self.choices: list[Choice] = []
         self.overtaken = 0
+        self.agreement = MeanAgreement()
 
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
@@ -271,6 +315,8 @@ class _Writer:
                 self.overtaken += run.write_list(
                     self.in_order["kbest"], kbest, features, result.choices, weights=weights
                 )
+        if features is not None:
+            self.agreement.add(kbest, features, result.choices)
         # its marginals would make memory grow with the number of documents
         self.results.append(DocumentResult.of(name, kbest, replace(result, posterior=None)))
 
@@ -307,7 +353,9 @@ def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writ
             "scorers": digests(run.plugins),
             "dtype": machine.dtype if models and machine.dtype != "float32" else None,
             "det": True if models and machine.deterministic else None,
-            "w": None if weights.weights is None else short_digest(weights.weights),
+            "w": run.agreement and run.agreement.name
+            if weights.weights is None
+            else short_digest(weights.weights),
             "dw": weights.default_weight,
             "docs": lists.no_docs or short_digest(lists.docs),
             "field": lists.docs.field if isinstance(lists.docs, DocumentFile) else None,

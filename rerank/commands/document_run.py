@@ -332,7 +332,7 @@ class LinearModel:
         if search is not None:
             search.check_weights(self.weights, self.source)
         return run.batches(
-            lambda space: self.vector(space, run.notices),
+            lambda space: self.vector(space, run.notices if self.source else Notices()),
             search,
             total=TOTAL in self.weights.dense,
             sparse=self.weights.sparse,

@@ -40,6 +40,7 @@ from rerank.formats.weights import Weights
 from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
+from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, has_scores
 from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
@@ -72,9 +73,10 @@ class InputCopies(ExitStack):
 class ListRun(Run):
     """A run whose k-best lists are in a file; made by `ListRun.open`, with its models loaded.
 
-    models, score_files, plugins: the scorers, in the order of their features, as the options name
-    them; info: the documents, and what files of scores need of the lists; systems: name of each
-    system by the label of its indicator feature, if the lists are made of their outputs.
+    agreement, models, score_files, plugins: the scorers, in the order of their features, as the
+    options name them; info: the documents, and what files of scores need of the lists; systems:
+    name of each system by the label of its indicator feature, if the lists are made of their
+    outputs.
     """
 
     def __init__(
@@ -86,7 +88,9 @@ class ListRun(Run):
         copies: InputCopies,
     ) -> None:
         watch, given = Stopwatch(), options.scorers
-        check_names(given.names, [one.name for one in given.lm if one.pmi])
+        added = [(name, "") for name in (AGREEMENT, VOTES, *CONSENSUS) if given.agreement]
+        names = {"agreement": added, **given.names}
+        check_names(names, [one.name for one in given.lm if one.pmi])
         with watch.lap("lists"):
             lists, documents, self.systems = made_lists(lists, notices, copies, documents)
         check_readable([lists.kbest, *([lists.docs] if lists.docs else [])])
@@ -105,9 +109,11 @@ class ListRun(Run):
         )
         with watch.lap("scores"):
             self.score_files = _open_score_files(given, self.info, notices, copies)
+        self.agreement = Agreement() if given.agreement else None
+        agreement = [] if self.agreement is None else [self.agreement]
         super().__init__(
             (),
-            [*self.models, *self.score_files, *self.plugins],
+            [*agreement, *self.models, *self.score_files, *self.plugins],
             notices,
             name=file.name,
             origins=given.origins,
@@ -141,7 +147,7 @@ class ListRun(Run):
                     deque(run.read_unreported(), maxlen=0)
             try:
                 with run.watch.lap("models"):
-                    for model in run.models:
+                    for model in run.scorers:
                         if line := model.choose(kbest for _, kbest in run.read_unreported()):
                             announce(line)
                 yield run
@@ -261,6 +267,10 @@ class ListRun(Run):
     def read_unreported(self) -> Iterable[NamedLists]:
         """Each document, without notices and progress."""
         return self._held or self.file.read(self.documents, Notices(), self.store)
+
+    def has_scores(self) -> bool:
+        """Whether any number of the lists but votes tells candidates apart; reads them once."""
+        return bool(self.sizes[0]) and any(has_scores(one) for _, one in self.read_unreported())
 
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""

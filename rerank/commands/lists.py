@@ -59,6 +59,7 @@ class Lists(ReadingOptions):
 
     kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
     lists are made, or (`rerank.registry.ALL_SYSTEMS`, file) for all of a file.
+    by_name: whether systems stand in the order of their names, not in that of the options.
     side: files of side information, by kind, a line for each source line. drop_unreferenced: leave
     out sentences that a reference does not have, where references are read.
     """
@@ -68,6 +69,7 @@ class Lists(ReadingOptions):
     no_docs: str | None = None
     systems: tuple[NamedSystem, ...] = ()
     drop_unreferenced: bool = False
+    by_name: bool = False
     side: Files = field(default_factory=dict)
 
     @property

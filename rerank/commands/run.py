@@ -162,6 +162,12 @@ class ScorerOptions:
         metavar="NAME=ENTRY[:ARGUMENT]",
         rare=True,
     )
+    agreement: bool = option(
+        "Features of how far candidates agree with the others of their sentence: agreement, by "
+        "which they are chosen without --weights, votes, consensusbleu, consensuschrf and "
+        "consensusdocbleu; those that the list has are not added.",
+        default=False,
+    )
     side: Given = part(side_files("source line", of_source=", and for --missing source"))
 
     @property

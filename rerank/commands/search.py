@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -200,15 +200,21 @@ def search_documents(
 ) -> list[SearchResult]:
     """Result for each document under weights (F,); all documents are searched together.
 
-    lists: of each document; only mbr reads the texts. RerankError for NaN or infinite scores,
+    lists: of each document; only mbr reads the texts, and their votes, if weights say nothing.
+    RerankError for NaN or infinite scores,
     UsageError for a decoder that does not serve the problem, or options that it does not use.
     """
     import numpy as np
 
     from decoders.problem import ScoreError
     from decoders.search import decode_all
+    from rerank.scorers.agreement import UtilityByVotes
 
-    utilities = utilities_of(search, lists) if search.method == "mbr" else None
+    utilities: list[Any] | None = None
+    if search.method == "mbr":
+        utilities = list(utilities_of(search, lists))
+        if not (weights.any() or any(document.sparse.any() for document in documents)):
+            utilities = list(map(UtilityByVotes, utilities))
     try:
         # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
         with np.errstate(over="ignore", invalid="raise"):

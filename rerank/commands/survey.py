@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from rerank.commands.findings import Findings
 from rerank.commands.lists import KBestFile, Lists
 from rerank.commands.run import progress
-from rerank.commands.systems import VOTES
 from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import EMPTY
@@ -41,6 +40,7 @@ from rerank.formats.translations import (
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
 from rerank.scorers import TOTAL
+from rerank.scorers.agreement import votes_of
 from rerank.scorers.features import UnknownWords
 from rerank.table import Column, Table
 
@@ -203,8 +203,7 @@ class ListSurvey:
         spans = [slice(*span) for span in pairwise(texts.rows.tolist())]
         best = [bleu[span] for span in spans]
         chosen = [[own[:n].argmax() for own in best] for n in (*_SIZES, None)]
-        names = column_names(kbest.labels)
-        votes = kbest.dense[:, names.index(VOTES)] if VOTES in names else np.ones(kbest.n)
+        votes = votes_of(kbest)
         blob = np.frombuffer(kbest.texts.blob, np.uint8)
         utility, agreed = PairwiseBleu(kbest), np.zeros(len(spans), np.int64)
         for t in np.flatnonzero(kbest.counts > 2).tolist():

@@ -41,15 +41,13 @@ from rerank.formats.translations import Translation, documents_in, read_systems,
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS
+from rerank.scorers.agreement import CONSENSUS, VOTES
 
 Floats = NDArray[np.float64]
 OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
 _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
-VOTES = "votes"
-SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
 _NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
-CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
 
 
 def made_lists(
@@ -79,6 +77,7 @@ def made_lists(
     # segments are matched by the names that the files have, whatever --no-docs makes of them
     model = display(docs or lists.systems[0][1])
     outputs = open_outputs(systems, documents if own is None else own, notices, model)
+    outputs = dict(sorted(outputs.items())) if lists.by_name else outputs
     labels, texts = labels_of(outputs), outputs.values()
     profiles = [TextProfile() for _ in labels]
     path = copies.enter_context(scratch_file(f"<outputs of {len(outputs)} systems>"))
@@ -127,8 +126,7 @@ def kbest_of(
     computed in an order that depends on texts and labels only, so that another order of the systems
     changes none of them.
     """
-    from rerank.metrics.agreement import document_consensus, leave_one_out  # numba
-    from rerank.metrics.consensus import PairwiseBleu, PairwiseChrf
+    from rerank.metrics.agreement import consensus  # numba
 
     merged: list[dict[bytes, list[int]]] = []  # of each sentence the systems of each text
     for outputs in texts:
@@ -157,14 +155,8 @@ def kbest_of(
     by_label = sorted(range(len(labels)), key=labels.__getitem__)
     given, indicators = indicators, indicators[by_text][:, by_label]
     votes = indicators.sum(axis=1)
-    spans = [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
-    consensus = []
-    for utility in (PairwiseBleu(kbest), PairwiseChrf(kbest)):
-        of_sentences = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(spans)]
-        consensus.append(np.concatenate([np.zeros(0), *of_sentences]))
-    consensus.append(document_consensus(kbest, indicators, consensus[0]))
     features = np.empty((kbest.n, 1 + len(CONSENSUS)))
-    features[by_text] = np.column_stack([votes, *consensus])
+    features[by_text] = np.column_stack([votes, consensus(kbest, votes, indicators)])
     texts_as_given = TextColumn.of([text for one in merged for text in one])
     return replace(kbest, texts=texts_as_given, dense=np.column_stack([given, features]))
 

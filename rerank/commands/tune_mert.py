@@ -161,7 +161,7 @@ def _features(
     weights: MertWeights, start: Weights | None, run: ListRun, plan: Plan
 ) -> TunedFeatures:
     """The tuned features; one of the systems, or their consensus, is a start without weights."""
-    from rerank.commands.systems import DOCUMENT_BLEU, SENTENCE_CHRF
+    from rerank.scorers.agreement import DOCUMENT_BLEU, SENTENCE_CHRF
     from rerank.tuning.features import TunedFeatures
 
     only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]

@@ -48,6 +48,20 @@ _LEAST_SENTENCES = 20  # of a system that is said to be an outlier or a copy
 _DECIMALS = 9  # of scores: further ones depend on the order of the candidates
 
 
+def consensus(kbest: KBest, votes: Floats, indicators: Floats) -> Floats:
+    """Features (n, 3): mean sentence BLEU and chrF against the others, and `document_consensus`.
+
+    votes: (n,) of each candidate; indicators: (n, M), 1 where it is the output of a system.
+    """
+    spans = [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
+    columns = []
+    for utility in (PairwiseBleu(kbest), PairwiseChrf(kbest)):
+        of_sentences = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(spans)]
+        columns.append(np.concatenate([np.zeros(0), *of_sentences]))
+    columns.append(document_consensus(kbest, indicators, columns[0]))
+    return np.column_stack(columns)
+
+
 def leave_one_out(utility: ExpectedUtility, t: int, votes: Floats) -> Floats:
     """Mean utility (K,) of each candidate of sentence t against the votes of the others.
 

@@ -1,0 +1,180 @@
+"""How far candidates agree with the others of their list: features, and a choice without weights.
+
+Texts that a list has several times, and outputs of several systems that are equal, are votes:
+each other vote counts once in the mean utility of a candidate, and its own does not.
+
+Where nobody gives weights, candidates are chosen by the feature `agreement`, which is `rule`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.arrays import Unary
+from rerank.corpus.columns import column_names, places_of
+from rerank.corpus.kbest import KBest, NamedLists
+from rerank.errors import UsageError
+from rerank.scorers.features import DocumentFeatures, FeatureSource, ScoredDocument
+
+if TYPE_CHECKING:
+    from rerank.metrics.consensus import ExpectedUtility
+
+Floats = NDArray[np.float64]
+AGREEMENT = "agreement"
+VOTES = "votes"
+SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
+CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
+RULE = "the mean chrF of a candidate against the others of its sentence"
+_OWN = (VOTES, *CONSENSUS)
+_VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
+
+
+def rule(features: Mapping[str, Floats], kbest: KBest) -> Floats:
+    """The score (n,) by which candidates are chosen without weights; `RULE` says what it is.
+
+    features: `VOTES` and each of `CONSENSUS` by name, (n,). Of equal candidates the first counts.
+    """
+    return features[SENTENCE_CHRF]
+
+
+class Agreement(FeatureSource):
+    """The feature `agreement`, and `votes` and consensus features where the lists have none."""
+
+    def __init__(self) -> None:
+        super().__init__(AGREEMENT, (VOTES, *CONSENSUS))
+        self.documents = 0
+
+    def choose(self, lists: Iterable[KBest]) -> str:
+        """Leave out the columns that the lists have; UsageError if they have `agreement`, too."""
+        for kbest in lists:
+            names = {label.name for label in kbest.labels}
+            if AGREEMENT in names:
+                raise UsageError(
+                    f"--agreement: {kbest.source} already has the feature {AGREEMENT!r}; leave "
+                    "the option out"
+                )
+            if names >= {VOTES, *CONSENSUS}:
+                self.columns = ()
+            elif VOTES in names:
+                self.columns = CONSENSUS
+            if kbest.n:
+                break
+        return ""
+
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """Features of each document."""
+        self.documents += len(documents)
+        return [self._scored(kbest) for _, kbest in documents]
+
+    def _scored(self, kbest: KBest) -> ScoredDocument:
+        names = column_names(kbest.labels)
+        features = {name: kbest.dense[:, names.index(name)] for name in _OWN if name in names}
+        if missing := set(self.columns):
+            made = {
+                VOTES: _repetitions(kbest),
+                **dict(zip(CONSENSUS, _counted(kbest).T, strict=True)),
+            }
+            features |= {name: values for name, values in made.items() if name in missing}
+        scores = rule(features, kbest)
+        columns = [np.zeros((kbest.n, 0)), *(features[name][:, None] for name in self.columns)]
+        parts = [scores[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
+        return ScoredDocument(Unary(parts), np.concatenate(columns, axis=1))
+
+    def is_cached(self, kbest: KBest) -> bool:
+        """False: it is counted again, which takes little time."""
+        return False
+
+    def report(self) -> str:
+        """`agreement: 12 documents`."""
+        return f"{self.name}: {self.documents:,} documents"
+
+
+class UtilityByVotes:
+    """A utility under probabilities multiplied by the candidates' votes."""
+
+    def __init__(self, utility: ExpectedUtility) -> None:
+        self.utility, votes = utility, votes_of(utility.kbest)
+        spans = pairwise(np.unique(utility.kbest.offsets).tolist())
+        self._votes = [votes[a:b] for a, b in spans]
+
+    def expected(self, t: int, marginals: Floats) -> Floats:
+        """Expected utility of each candidate of sentence t, in the shape of the marginals."""
+        weighted = marginals * self._votes[t]
+        return self.utility.expected(t, weighted / weighted.sum(axis=-1, keepdims=True))
+
+    def words(self, t: int) -> Floats:
+        """Number of words of each candidate of sentence t, (K_t,)."""
+        return self.utility.words(t)
+
+
+def _counted(kbest: KBest) -> Floats:
+    """Consensus features (n, 3); as documents for BLEU, the candidates of each rank are joined."""
+    from rerank.metrics.agreement import consensus  # numba
+
+    ranks = places_of(kbest.counts)
+    versions = np.arange(min(_VERSIONS, ranks.max(initial=0) + 1))
+    return consensus(kbest, votes_of(kbest), (ranks[:, None] == versions).astype(np.float64))
+
+
+def _repetitions(kbest: KBest) -> Floats:
+    """How often its list has the text of each candidate, (n,)."""
+    texts = kbest.texts.to_list()
+    found: list[int] = []
+    for a, b in pairwise(kbest.offsets.tolist()):
+        times = Counter(texts[a:b])
+        found += [times[text] for text in texts[a:b]]
+    return np.array(found, np.float64)
+
+
+class MeanAgreement:
+    """Mean of `consensuschrf` over sentences that have several votes: of choices, and of votes."""
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(3)  # sentences, of their choices, of their votes
+
+    def add(self, kbest: KBest, features: DocumentFeatures, choices: Sequence[int]) -> None:
+        """Count the choices of a document, if it has the feature."""
+        names = column_names(features.space.labels)
+        if SENTENCE_CHRF not in names:
+            return
+        values = features.static[:, names.index(SENTENCE_CHRF)]
+        votes, starts = votes_of(kbest), features.offsets[:-1]
+        all_votes = np.add.reduceat(votes, starts)
+        of_votes = np.add.reduceat(votes * values, starts) / all_votes
+        of_all = [np.ones(len(starts)), values[features.chosen_rows(choices)], of_votes]
+        self._sums += np.sum(of_all, axis=1, where=all_votes > 1)
+
+    def to_text(self) -> str:
+        """How large the agreement was; '' where nothing was counted."""
+        n, chosen, votes = self._sums.tolist()
+        return (
+            ""
+            if not n
+            else (
+                f"agreement: chosen candidates have a mean chrF of {chosen / n:.1f} against the "
+                f"others of their sentence, all candidates {votes / n:.1f}"
+            )
+        )
+
+
+def votes_of(kbest: KBest) -> Floats:
+    """Votes (n,) that each line of a list stands for: its feature `votes`, otherwise 1."""
+    names = column_names(kbest.labels)
+    return kbest.dense[:, names.index(VOTES)] if VOTES in names else np.ones(kbest.n)
+
+
+def has_scores(kbest: KBest) -> bool:
+    """Whether any number but votes tells two candidates of a sentence apart."""
+    if not kbest.n:
+        return False
+    kept = [name != VOTES for name in column_names(kbest.labels)]
+    columns = [kbest.dense[:, kept], *([] if kbest.totals is None else [kbest.totals[:, None]])]
+    values, starts = np.concatenate(columns, axis=1), np.unique(kbest.offsets)[:-1]
+    differ = np.maximum.reduceat(values, starts) != np.minimum.reduceat(values, starts)
+    return bool(differ.any()) or bool(kbest.sparse.indptr[-1])
