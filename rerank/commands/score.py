@@ -46,7 +46,8 @@ class ScoreOptions:
 
     def check(self) -> None:
         """UsageError without anything that gives features."""
-        if not self.run.scorers.names and not self.run.lists.systems:
+        added = self.run.scorers.names or self.run.scorers.agreement
+        if not added and not self.run.lists.systems:
             raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
 
 

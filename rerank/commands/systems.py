@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from hashlib import sha256
 from itertools import islice, pairwise
 
@@ -47,6 +47,7 @@ Floats = NDArray[np.float64]
 OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
 _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
+_PROFILED = 8000  # lines of all systems together whose preparation is compared
 _NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
 
 
@@ -90,7 +91,8 @@ def made_lists(
             if lists.in_nfc:
                 sentences = [[text and nfc(text) for text in each] for each in sentences]
             for m, profile in enumerate(profiles):
-                profile.add(each[m] or b"" for each in sentences)
+                if profile.lines < _PROFILED / len(profiles):
+                    profile.add(each[m] or b"" for each in sentences)
             kbest = kbest_of(sentences, labels, first)
             nothing = np.zeros((kbest.n, 0))
             lines = lines_of(form, kbest, documents, (), nothing, None, first_id=lists.first_id)
@@ -107,10 +109,13 @@ def made_lists(
 
 def _compare(systems: Mapping[str, TextProfile], notices: Notices) -> None:
     """Notices of what the outputs of one system have in many lines, and the others never."""
+    total: Counter[tuple[str, str]] = Counter()
+    for own in systems.values():
+        total.update(own.counts)
     for name, own in systems.items():
-        others = {other: profile for other, profile in systems.items() if other != name}
-        called = next(iter(others)) if len(others) == 1 else "the other systems"
-        rest = reduce(TextProfile.merged, others.values())
+        others = [other for other in systems if other != name]
+        called = others[0] if len(others) == 1 else "the other systems"
+        rest = own.others([*systems.values()], total)
         texts = {f"outputs of {name}": own, f"those of {called}": rest}
         note_preparation(texts, notices, least=_NEARLY_ALL)
         if len(others) == 1:

@@ -120,6 +120,7 @@ class TextProfile:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     ends: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     attached: int | None = None
+    _frequent: tuple[int, list[tuple[str, str, int]]] = (0, [])  # at how many lines, their signs
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Count lines that are not blank. O(bytes) time of those that are counted."""
@@ -153,8 +154,13 @@ class TextProfile:
 
     def of_kind(self, kind: str, least: float) -> list[tuple[str, int]]:
         """Signs of a kind in at least such a share of the lines, and of two; most lines first."""
+        lines, frequent = self._frequent
+        if lines != self.lines:
+            rare = max(2, _PAIRED * self.lines)
+            frequent = [(*sign, n) for sign, n in self.counts.items() if n >= rare]
+            self._frequent = self.lines, frequent
         most = max(2, least * self.lines)
-        found = [(value, n) for (own, value), n in self.counts.items() if own == kind and n >= most]
+        found = [(value, n) for own, value, n in frequent if own == kind and n >= most]
         return sorted(found, key=lambda sign: (-sign[1], sign[0]))
 
     @property
@@ -178,10 +184,15 @@ class TextProfile:
         enough = self.lines >= _ENOUGH or not any(map(str.isdigit, own))
         return found if len(own) == len(found) > max(1, self.lines // 20) and enough else []
 
-    def merged(self, other: TextProfile) -> TextProfile:
-        """The profile of both texts."""
-        found = TextProfile(self.lines + other.lines, self.counts + other.counts)
-        found.ends = (self.ends[0] + other.ends[0], self.ends[1] + other.ends[1])
+    def others(
+        self, profiles: Sequence[TextProfile], total: Mapping[tuple[str, str], int]
+    ) -> TextProfile:
+        """The profile of all texts but this one, of which `total` sums the counts."""
+        rest = [one for one in profiles if one is not self]
+        counts = Counter({sign: n - self.counts.get(sign, 0) for sign, n in total.items()})
+        found = TextProfile(sum(one.lines for one in rest), counts)
+        first, last = ([word for one in rest for word in one.ends[i]] for i in (0, 1))
+        found.ends = first, last
         return found
 
 

@@ -20,17 +20,18 @@ candidates, summed.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import SparseColumns, TextColumn
+from rerank.corpus.columns import SparseColumns, TextColumn, column_names
 from rerank.corpus.grouping import UNLABELLED_COSTS
 from rerank.corpus.kbest import KBest, KBestRows
 from rerank.errors import InputError, RerankError, UsageError
@@ -160,6 +161,7 @@ def append_features(
     return grammar.SEPARATOR.join(fields)
 
 
+@lru_cache
 def _checked(name: str, pattern: re.Pattern[str]) -> bytes:
     """The name of a feature; `UsageError` if Moses cannot read it."""
     if pattern.fullmatch(name) is None:
@@ -208,24 +210,29 @@ class Moses:
         first_id: int,
     ) -> Iterator[bytes]:
         """The lines of the file with features appended, or new lines for candidates in memory."""
-        for row, added in enumerate(values.tolist()):
+        own = None if kbest.lines is None else map(kbest.lines.__getitem__, range(kbest.n))
+        lines = zip(values.tolist(), own or moses_lines(kbest, first_id), strict=True)
+        for row, (added, line) in enumerate(lines):
             features = list(zip(names, added, strict=True))
-            line = _new_line(kbest, row, first_id) if kbest.lines is None else kbest.lines[row]
             total = None if totals is None else float(totals[row])
             yield append_features(line, features, total)
 
 
 def moses_lines(kbest: KBest, first_id: int) -> Iterator[bytes]:
     """New lines for candidates, whatever their file has."""
-    return (_new_line(kbest, row, first_id) for row in range(kbest.n))
+    names = [_checked(label.name, _NAME) for label in kbest.labels]
+    blanks = (label.width * " %r" for label in kbest.labels)
+    form = "".join(f" {name.decode()}={own}" for name, own in zip(names, blanks, strict=True)) + " "
+    return (_new_line(kbest, row, first_id, form) for row in range(kbest.n))
 
 
-def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
+def _new_line(kbest: KBest, row: int, first_id: int, form: str) -> bytes:
     """A line as Moses writes it for a candidate, with numbers that read back to the same bits.
 
+    form: of the dense features, between blanks, in which `tokens.written` stands as `%r`.
     `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
     """
-    text, values = kbest.texts[row], iter(kbest.dense[row].tolist())
+    text, values = kbest.texts[row], kbest.dense[row].tolist()
     if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" \t"):
         raise RerankError(
             f"a k-best list cannot hold the text {shown(text)}; write it with Moses' "
@@ -233,9 +240,11 @@ def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
         )
     sentence = first_id + kbest.first + int(np.searchsorted(kbest.offsets, row, side="right")) - 1
     parts = [b"%d ||| %s |||" % (sentence, text)]
-    for label in kbest.labels:
-        parts.append(_checked(label.name, _NAME) + b"=")
-        parts += [tokens.written(next(values), label.name) for _ in range(label.width)]
+    if not all(map(math.isfinite, values)):
+        place = next(i for i, value in enumerate(values) if not math.isfinite(value))
+        tokens.written(values[place], column_names(kbest.labels)[place])  # refuses it
+    if values:
+        parts.append((form % tuple(values)).replace(".0 ", " ").replace("e+", "e").strip().encode())
     for name, value in kbest.sparse.row(row).items():
         parts.append(b"%s= %s" % (_checked(name, _SPARSE_NAME), tokens.written(value, name)))
     if kbest.totals is not None:

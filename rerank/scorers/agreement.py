@@ -166,7 +166,8 @@ class MeanAgreement:
 def votes_of(kbest: KBest) -> Floats:
     """Votes (n,) that each line of a list stands for: its feature `votes`, otherwise 1."""
     names = column_names(kbest.labels)
-    return kbest.dense[:, names.index(VOTES)] if VOTES in names else np.ones(kbest.n)
+    votes = kbest.dense[:, names.index(VOTES)] if VOTES in names else np.ones(kbest.n)
+    return np.where(votes > 0, votes, 1.0)  # none of a source line (`--missing source`)
 
 
 def has_scores(kbest: KBest) -> bool:

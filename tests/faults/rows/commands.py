@@ -22,7 +22,7 @@ MISUSED = (
     ("command-unknown", "decide", "No such command 'decide'", "list decoders"),
     ("option-unknown", "decode --kbset x", "No such option", DECODE),
     ("option-missing", "tune-mert --kbest x --ref y", "Missing option '--out'", None),
-    ("weights-missing", DECODE.replace(" --weights w.ini", ""), "Missing option '--weights': only --search mbr, smc and ffbs", f"{DECODE.replace(' --weights w.ini', '')} --search mbr"),
+    ("weights-missing", DECODE.replace(" --weights w.ini", ""), "Missing option '--weights': dev.kbest has scores, which only --s", f"{DECODE.replace(' --weights w.ini', '')} --search mbr"),
     ("weights-missing-scores", DECODE.replace("--weights w.ini", "--search mbr --scores q=dev.qe"), "--scores: it is of no use without w", f"{DECODE} --default-weight 0 --scores q=dev.qe"),
     ("utility-twice", f"{DECODE} --search mbr:utility=chrf --utility bleu", "--utility bleu: --search names the utility chrf", f"{DECODE} --search mbr --utility chrf"),
     ("argument-missing", "evaluate --ref r --baseline b", "Missing argument 'HYP", None),

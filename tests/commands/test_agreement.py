@@ -1,0 +1,130 @@
+"""Choices without weights: outputs of systems, and lists and samples without scores, by agreement.
+
+The truth is sacrebleu's sentence chrF of all pairs.
+"""
+
+import json
+import re
+from itertools import permutations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF
+from support.world import World
+
+from rerank import Document, Reranker
+
+SAMPLES = [["a b c d", "a b c e", "a b c d", ""], ["q r", "z", "q r"], ["x y z w", "x y w z v"]]
+TEXTS = st.lists(st.sampled_from(["a b c", "c b a", "a b", "b a", "a", ""]), min_size=3, max_size=3)
+CHOSEN = "without --weights, candidates are chosen by agreement: "
+UTILITIES = ("bleu", "chrf", "aggregate-bleu", "aggregate-chrf")
+
+
+def agreement(texts: list[str], k: int) -> float:
+    """Mean sentence chrF of a text against the others."""
+    others = [text for i, text in enumerate(texts) if i != k]
+    metric = CHRF()
+    scores = [float(metric.sentence_score(texts[k], [one]).score) for one in others]
+    return sum(scores) / len(others)
+
+
+def lines(samples: list[list[str]], **more: object) -> str:
+    """JSON lines of lists, one for each sentence."""
+    return "".join(json.dumps({"hypotheses": own, **more}) + "\n" for own in samples)
+
+
+def test_samples_without_scores_are_chosen_by_agreement_which_is_said(world: World) -> None:
+    world.write("s.jsonl", lines(SAMPLES))
+    run = world.ok("decode --kbest s.jsonl --kbest-out out")
+    of_all = [[agreement(own, k) for k in range(len(own))] for own in SAMPLES]
+    best = [values.index(max(values)) for values in of_all]
+    assert run.lines == [own[k] for own, k in zip(SAMPLES, best, strict=True)]
+    assert run.err.startswith(CHOSEN)
+    assert "each sentence is a document" in run.err
+    chosen, means = (
+        sum(values) / 3 for values in (map(max, of_all), (sum(v) / len(v) for v in of_all))
+    )
+    assert f"a mean chrF of {chosen:.1f} against the others of their sentence" in run.err
+    assert f"all candidates {means:.1f}" in run.err
+    assert "|w:agreement|" in run.err
+    written = [json.loads(line)["candidates"] for line in world.lines("out")]
+    for own, values, candidates in zip(SAMPLES, of_all, written, strict=True):
+        features = [one["features"] for one in candidates]
+        assert [one["votes"] for one in features] == [own.count(text) for text in own]
+        assert [one["agreement"] for one in features] == pytest.approx(values, abs=1e-6)
+    world.write("flat", [text for own in SAMPLES for text in own[:2]])
+    assert len(world.ok("decode --kbest flat --kbest-format flat:2 --no-docs one").lines) == 3
+
+
+@pytest.mark.parametrize(
+    "search", ["", "--search beam", *(f"--search mbr:utility={u}" for u in UTILITIES)]
+)
+def test_equal_scores_empty_samples_and_repeated_ones_are_no_obstacle(
+    search: str, world: World
+) -> None:
+    equal = [lines([own], scores=[t] * len(own)) for t, own in enumerate(SAMPLES)]
+    for content in (lines(SAMPLES), "".join(equal)):
+        world.write("s.jsonl", content)
+        assert world.ok(f"decode --kbest s.jsonl {search} --no-docs one").lines[:2] == [
+            "a b c d",
+            "q r",
+        ]
+    assert Reranker({}, search="mbr").decode(
+        [Document("d", [[(text, {"s": float(k)}) for k, text in enumerate(SAMPLES[0])]])]
+    )[0].texts == ("a b c d",)
+
+
+@pytest.mark.parametrize("search", ["", *(f"--search mbr:utility={u}" for u in UTILITIES)])
+def test_the_outputs_of_systems_are_voters_like_samples(search: str, world: World) -> None:
+    for m in range(3):
+        world.write(f"s{m}", [own[m] if m < len(own) else own[-1] for own in SAMPLES])
+    world.write("s.jsonl", lines([[*own, own[-1]][:3] for own in SAMPLES]))
+    systems = " ".join(f"--systems s{m}=s{m}" for m in range(3))
+    assert (
+        world.ok(f"decode {systems} {search}").lines
+        == world.ok(f"decode --kbest s.jsonl {search}").lines
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(
+    st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["", "--search mbr", "--no-docs one"])
+)
+def test_the_choice_does_not_depend_on_the_order_of_systems(
+    world: World, texts: list[list[str]], more: str
+) -> None:
+    for m in range(3):
+        world.write(f"s{m}", [own[m] for own in texts])
+    found = {
+        world.ok(
+            "decode", *more.split(), *(w for m in order for w in ("--systems", f"n{m}=s{m}"))
+        ).out
+        for order in permutations(range(3))
+    }
+    assert len(found) == 1
+
+
+def test_scores_of_a_list_need_weights_and_agreement_is_added_to_any_list(world: World) -> None:
+    refused = world.run("decode --kbest dev.kbest --docs dev.docs")
+    assert (refused.exit, refused.out) == (2, "")
+    assert "dev.kbest has scores, which only --search mbr" in refused.err
+    uniform = world.ok("decode --kbest dev.kbest --docs dev.docs --search mbr:utility=chrf")
+    assert "as likely as they have votes" in uniform.err
+    rows = world.ok("score --kbest dev.kbest --docs dev.docs --agreement").lines
+    texts = [row.split(" ||| ")[1] for row in rows]
+    values = [float(re.search(r"consensuschrf= (\S+)", row)[1]) for row in rows]  # type: ignore[index]
+    for a, b in ((0, 2), (2, 5), (5, 7), (7, 9)):
+        own = texts[a:b]
+        assert values[a:b] == pytest.approx([agreement(own, k) for k in range(b - a)], abs=1e-6)
+    world.write("k", [*rows])
+    twice = world.run("score --kbest k --docs dev.docs --agreement")
+    assert (twice.exit, "k already has the feature 'agreement'; leave the o" in twice.err) == (
+        2,
+        True,
+    )
+    world.weights("w.json", {"agreement": 1.0})
+    best = world.ok(
+        "decode --kbest dev.kbest --docs dev.docs --agreement --weights w.json --default-weight 0"
+    )
+    assert best.lines[1] == max(texts[2:5], key=lambda text: values[texts.index(text)])
