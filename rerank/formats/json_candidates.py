@@ -16,11 +16,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rerank.formats.json_ids import DOCUMENT, IDS, REFERENCE, SOURCE
 from rerank.formats.json_objects import first_key
 from rerank.formats.tokens import Place
 from rerank.text import NUMBER
 
+IDS = (
+    *("custom_id", "id", "sentence_id", "sent_id", "segment_id", "seg_id", "segid", "utt_id"),
+    *("index", "idx", "recordId", "key"),
+)
+DOCUMENT = (
+    *("document", "document_id", "doc_id", "docid", "doc", "doc_name", "talk_id", "talkid"),
+    *("documentId", "docId", "docID"),
+)
+SOURCE = ("source", "src", "prompt", "input", "source_text")
+REFERENCE = ("ref", "reference", "references", "refs", "target", "tgt", "gold")
 CANDIDATES = (
     *("candidates", "hypotheses", "translations", "outputs", "nbest", "predictions", "choices"),
     *("generations", "samples", "hyps", "n_best", "kbest", "beams", "responses", "completions"),
@@ -37,7 +46,7 @@ SCORE = (
 )
 _OF_TOKENS = ("token_logprobs", "content", "tokens", "completion_probabilities")
 _ALONE = {*TEXT, "role", _OF_TOKENS[-1]} - {"text", "message", "content", "sequence"}
-_ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
+ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
 _COLUMN = re.compile("(.*?)_?([0-9]{1,9})")
 _OF_TEXT = re.compile("(?i)hyp|hypothesis|candidate|translation|output|pred|prediction|mt")
 ANSWERS = ("custom_id", "response", "message", "parts", "best_of_sequences")  # keys of answers
@@ -53,7 +62,8 @@ _KINDS = {  # of keys that are not read
     "numbers": "list of numbers beside the candidates that is not read",
     "texts": "further text of candidates that is not read",
     "reference": "reference in a list, which is not read; give --ref a file of references",
-    "document": "text in which objects of one id differ, not read as their document",
+    "sample": "id with a part that seems to name a sample, as texts that differ in it alone are "
+    "alike; read as a sentence each",
     "id": "further id, not read, though it counts otherwise than what is read",
 }
 
@@ -66,7 +76,7 @@ def taken_candidates(one: dict[str, Any]) -> tuple[list[Any], str] | None:
     key = first_key(one, CANDIDATES)
     if key is not None and isinstance(one[key], list):
         return _in_order(one.pop(key)), f'."{key}"[]'
-    for name in _ENVELOPES:
+    for name in ENVELOPES:
         inner = taken_candidates(one[name]) if isinstance(one.get(name), dict) else None
         if inner is not None:
             return inner[0], f'."{name}"{inner[1].rstrip(".")}' if inner[1] else ""
@@ -235,7 +245,7 @@ class Unread:
 
     keys: by kind, with the line where each is first; values: of the numbers of candidates, for jq;
     path: of the candidates, likewise; score, beside: key of the score that is read, of a candidate
-    or beside them.
+    or beside them; sample: pattern of the part of ids that seems to name a sample.
     """
 
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -243,10 +253,16 @@ class Unread:
     path: str = ""
     score: str | None = None
     beside: str | None = None
+    sample: str = ""
 
     def note(self, kind: str, key: str, line: int) -> None:
         """Note a key."""
         self.keys.setdefault(kind, {}).setdefault(key, line)
+
+    def note_samples(self, key: str, part: str) -> None:
+        """Note ids at a key that have a part, by this pattern, which names a sample."""
+        self.sample = part
+        self.note("sample", key, 1)
 
     def note_sentence(
         self, one: Mapping[str, Any], n: int, line: int, features: Collection[str]
@@ -293,8 +309,8 @@ class Unread:
             program = ""
             if kind == "id":
                 program = f".custom_id = .{json.dumps(next(iter(lines)))}"
-            elif kind == "document":
-                program = f".document = .{json.dumps(next(iter(lines)))}"
+            elif kind == "sample":
+                program = f'.{json.dumps(next(iter(lines)))} |= sub("{self.sample}"; "")'
             elif kind == "number" and self.path:
                 score = [f"{{{json.dumps(self.score)}: .{json.dumps(self.score)}}}"]
                 values = " + ".join(

@@ -3,15 +3,20 @@
 An id is a number, or a text that ends in one, as `seg-7`: sentence 7 of its document, so that a
 number that is left out leaves a gap. Where documents count anew, those after the first begin after
 the last number of the one before. Other texts are names, in the order of the file; objects without
-any id are, too. Objects of one id are of one sentence, unless they differ in source or reference.
+any id are, too. Objects of one id are of one sentence, unless they differ in source or reference,
+or in a text at a key that is not known, which may be either or their document: then they are
+refused. A number of a sample within an id is not known from that of a sentence; whether texts of
+ids that differ in it are alike tells (`are_samples`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 from typing import Any, TypeAlias
 
@@ -19,15 +24,17 @@ import msgspec
 
 from rerank.corpus.kbest import MAX_ID
 from rerank.errors import InputError
+from rerank.formats.json_candidates import (
+    CANDIDATES,
+    DOCUMENT,
+    ENVELOPES,
+    IDS,
+    REFERENCE,
+    SOURCE,
+    TEXT,
+)
 from rerank.formats.json_objects import first_key, read_object
 
-IDS = (
-    *("custom_id", "id", "sentence_id", "sent_id", "segment_id", "seg_id", "segid", "utt_id"),
-    *("index", "idx", "recordId", "key"),
-)
-DOCUMENT = ("document", "document_id", "doc_id", "docid", "doc", "doc_name", "talk_id", "talkid")
-SOURCE = ("source", "src", "prompt", "input", "source_text")
-REFERENCE = ("ref", "reference", "references", "refs", "target", "tgt", "gold")
 _OTHER_IDS = re.compile(
     r"(?i)(?:^|_)(?:id|idx|index|no|nr|number|key|line|seg|segment)$|[a-z]I[Dd]$"
 )
@@ -35,10 +42,16 @@ _NUMBERED = re.compile(r"(|.*[^0-9])([0-9]{1,9})", re.DOTALL)
 _LIKE_DOCUMENT = re.compile(
     r"(?i)doc|talk|file|chapter|article|story|book|dialog|conversation|episode|page|url|title|lang"
 )
-_OF_RUN = re.compile(
-    r"(?i)time|date|created|model|status|reason|system|run|decoder"
-)  # as it may be
+_OF_RUN = re.compile(  # texts that may differ in objects of one sentence
+    r"(?i)time|date|created|model|status|reason|system|run|decoder|method|strategy|config|version"
+)
 _ANSWER = ("object", "choices", "usage", "custom_id")  # of a server's answer: its `id` is its own
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_SAMPLES = (  # parts of ids that may name a sample, in the syntax of jq, too
+    *("[^0-9]+[0-9]+$", "[^0-9]+[0-9]+[.][0-9]+$", "[^0-9]+$", "^[^0-9]*[0-9]+"),
+)
+_ALIKE = 0.3  # trigrams that texts share: 0.48 to 0.86 of translations, 0.04 to 0.12 of neighbours
+_MOST_PAIRS = 1000
 
 Group: TypeAlias = tuple[Any, str]
 """Document of an id, and the text before its number."""
@@ -49,16 +62,17 @@ class SentenceIds:
     """The sentence of each object of a file, from 0, or what is wrong with its id.
 
     key: where the ids are; None if there are none. unread: further keys that seem to be ids of
-    other sentences. differing: keys, not read, of texts that objects of one sentence do not share.
-    documents: name and numbers of each document whose ids count anew. named: whether ids are names.
+    other sentences. documents: name and numbers of each document whose ids count anew. named:
+    whether ids are names. texts: the documents and ids of all objects if all ids are
+    texts that differ.
     """
 
     numbers: Sequence[int | str]
     key: str | None
     unread: Sequence[str]
-    differing: Sequence[str]
     documents: Sequence[tuple[Any, range]]
     named: bool
+    texts: Sequence[tuple[Any, str]] = ()
 
     @property
     def last(self) -> int:
@@ -102,54 +116,72 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
         and len({str(row.get(other)) for row in present}) > 1
         and _order(_numbers(rows, other)[0], exact=key is None) != own
     ]
-    checked, differing = _compared(rows, numbers, key)
-    return SentenceIds(checked, key, unread, differing, documents, named)
+    ids = ((_document(row), row.get(key or "")) for row in present)
+    texts = [(document, text) for document, text in ids if isinstance(text, str)]
+    texts = texts if len({*texts}) == len(rows) else []
+    return SentenceIds(_compared(rows, numbers, key), key, unread, documents, named, texts)
 
 
 def _head(line: bytes) -> dict[str, Any] | None:
-    """Ids, document, source and references of an object; None for a line with a fault."""
-    decode: Callable[[Any], Any] = msgspec.json.decode
+    """Ids, document, and digests of texts that are compared; None for an object with a fault."""
     try:
-        found: Mapping[str, Any] = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, RecursionError):
         try:
-            found, decode = read_object(line), _as_it_is
-        except InputError:
-            return None
-    answer = any(key in found for key in _ANSWER)
-    read = {*DOCUMENT, *SOURCE, *REFERENCE, *IDS} - ({"id"} if answer else set())
-    beside = {*SOURCE, *REFERENCE}
-    row: dict[str, Any] = {}
-    several = any(_begins(value, "[") for value in found.values())
-    try:
+            found = _OBJECT.decode(line)
+        except (msgspec.MsgspecError, RecursionError):
+            plain = read_object(line)
+            found = {key: msgspec.Raw(json.dumps(value).encode()) for key, value in plain.items()}
+        row: dict[str, Any] = {}
+        answer = not found.keys().isdisjoint(_ANSWER)
+        several = any(_begins(found.get(key), b"[") for key in CANDIDATES)
         for key, value in found.items():
-            if key in read or (key != "id" and _OTHER_IDS.search(key)):
-                content = decode(value)
-                if key in beside:
-                    content = hash(str(content))
-                elif key in DOCUMENT and content is not None:
-                    content = str(content)
-                row[key] = content
-            elif (
-                key != "id"
-                and _begins(value, '"')
-                and (_LIKE_DOCUMENT.search(key) or (several and not _OF_RUN.search(key)))
-            ):
-                row[key] = hash(str(decode(value)))
-    except (msgspec.MsgspecError, RecursionError):
+            kind = _kind(key)
+            if kind == "id":
+                if not (answer and key == "id"):
+                    row[key] = json.loads(bytes(value))
+            elif kind == "document":
+                content = json.loads(bytes(value))
+                row[key] = content if content is None else str(content)
+            elif kind == "text":
+                row[key] = hash(str(json.loads(bytes(value))))
+            elif _begins(value, b"{"):
+                inner = _OBJECT.decode(value) if kind else {}
+                names = (name for name in inner if _may_be_name(name, inner[name]))
+                row |= {f"{key}\0{name}": hash(bytes(inner[name])) for name in names}
+            elif _may_be_name(key, value) or (several and kind and _begins(value, b'"')):
+                row[key] = hash(bytes(value))
+    except (InputError, msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return row
 
 
-def _begins(value: Any, mark: str) -> bool:
-    """Whether a JSON value, which may be read already, is a list or a text, as its mark says."""
-    if isinstance(value, msgspec.Raw):
-        return memoryview(value)[:1] == mark.encode()
-    return isinstance(value, list if mark == "[" else str)
+@lru_cache(maxsize=1000)
+def _kind(key: str) -> str:
+    """What may be at a key; empty for what may differ in objects of one sentence."""
+    if key in DOCUMENT:
+        return "document"
+    if key in (*SOURCE, *REFERENCE):
+        return "text"
+    if key in IDS or _OTHER_IDS.search(key):
+        return "id"
+    if key in (*TEXT, *ENVELOPES) or _OF_RUN.search(key):
+        return ""
+    return "like a document" if _LIKE_DOCUMENT.search(key) else "other"
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def _begins(value: msgspec.Raw | None, mark: bytes) -> bool:
+    """Whether a JSON value is a list, an object or a text, as its mark says."""
+    return value is not None and memoryview(value)[:1] == mark
+
+
+def _may_be_name(key: str, value: msgspec.Raw) -> bool:
+    """Whether a value seems to be the name, or the number, of a document."""
+    scalar = _begins(value, b'"') or memoryview(value).tobytes().isdigit()
+    return scalar and _kind(key) in ("document", "like a document")
+
+
+def _document(row: Mapping[str, Any]) -> Any:
+    """The document of an object; None if it has none."""
+    return row.get(first_key(row, DOCUMENT) or "")
 
 
 def _numbers(
@@ -185,7 +217,7 @@ def _numbers(
             if value is None and key not in row:
                 found[n] = f"expected an id at {key!r} as other objects have, found none; add it"
             continue
-        document = row.get(first_key(row, DOCUMENT) or "")
+        document = _document(row)
         named[n] = names.setdefault((document, str(value)), len(names))
         if number is not None:
             ids[n] = (document, number[0]), int(number[1])
@@ -226,29 +258,82 @@ def _order(numbers: Sequence[int | str], *, exact: bool) -> list[int]:
 
 def _compared(
     rows: Sequence[Mapping[str, Any] | None], numbers: Sequence[int | str], key: str | None
-) -> tuple[list[int | str], list[str]]:
-    """The numbers, but for rows whose source or reference is not that of the first of their id.
-
-    Also the other keys whose texts differ in rows of one id.
-    """
+) -> list[int | str]:
+    """The numbers, or what is wrong with rows that differ from the first one of their id."""
     found = list(numbers)
-    differing: dict[str, None] = {}
     first: dict[int | str, int] = {}
     for n, (row, number) in enumerate(zip(rows, numbers, strict=True)):
         before = first.setdefault(number, n)
         other = rows[before]
         if row is None or other is None or before == n or isinstance(number, str):
             continue
-        for what, keys in (("source", SOURCE), ("reference", REFERENCE)):
-            texts = [one.get(first_key(one, keys) or "") for one in (row, other)]
-            if texts[0] != texts[1] and None not in texts:
-                found[n] = (
-                    f"expected one {what} for each id, found another one than object {before + 1} "
-                    f"of the file has, with the same {key!r}; number the sentences anew, or, if "
-                    f"each object is a sentence, remove the ids: `jq -c 'del(.{key})' FILE > "
-                    "lists.jsonl`"
+        anew = "number the sentences anew, or, if each object is a sentence, remove the ids: " + (
+            _command(f"del(.{key})")
+        )
+        differing = {
+            what: anew
+            for what, keys in (("source", SOURCE), ("reference", REFERENCE))
+            if len({one.get(first_key(one, keys) or "") for one in (row, other)} - {None}) > 1
+        }
+        for name in row.keys() & other.keys():
+            like_document = "\0" in name or _LIKE_DOCUMENT.search(name)
+            known = _kind(name) in ("document", "text") or (
+                _kind(name) == "id" and not like_document
+            )
+            if not known and row[name] != other[name]:
+                path = "".join(f".{json.dumps(part)}" for part in name.split("\0"))
+                whole = first_key(row, DOCUMENT)
+                new = f'([.{json.dumps(whole)}, {path}] | join("/"))' if whole else path
+                renamed = f"if it names the document, {_command(f'.document = {new}')}"
+                cure = renamed if like_document else anew
+                differing[repr(name.replace("\0", "."))] = (
+                    f"{cure}; if not, {_command(f'del({path})')}"
                 )
-        read = (*DOCUMENT, *SOURCE, *REFERENCE, *IDS)
-        same = (one for one in row if one in other and one not in read)
-        differing.update((one, None) for one in same if row[one] != other[one])
-    return found, [one for one in differing if not _OTHER_IDS.search(one)]
+        for what, cure in sorted(differing.items()):
+            found[n] = (
+                f"expected one {what} for each id, found another one than object {before + 1} "
+                f"of the file has, with the same {key!r}; {cure}"
+            )
+    return found
+
+
+def _command(program: str) -> str:
+    """The command that changes every object of a file."""
+    return f"`jq -c '{program}' FILE > lists.jsonl`"
+
+
+# Samples
+
+
+def are_samples(
+    ids: Sequence[tuple[Any, str]], texts: Sequence[bytes | None], most: int = _MOST_PAIRS
+) -> str | None:
+    """The part of ids, as a pattern, that names samples of a sentence; None if there is none.
+
+    ids: documents and ids of objects; texts: the first of each, None for none. Samples are alike,
+    sentences of a document are not: mean Jaccard similarity of the trigrams of neighbours.
+    """
+    for pattern in _SAMPLES:
+        groups: dict[tuple[Any, str], list[bytes]] = {}
+        for (document, one), text in zip(ids, texts, strict=True):
+            rest = re.sub(pattern, "", one)
+            if rest == one or not rest[-1:].isdigit():
+                break
+            if text is not None:
+                groups.setdefault((document, rest), []).append(text)
+        else:
+            within = [pair for group in groups.values() for pair in pairwise(group)]
+            between = [*pairwise(group[0] for group in groups.values())]
+            alike = _likeness(within[:most])
+            if alike > _ALIKE and alike > 2 * _likeness(between[:most]):
+                return pattern
+    return None
+
+
+def _likeness(pairs: Sequence[tuple[bytes, bytes]]) -> float:
+    """Mean share of trigrams, of all in a pair of texts, that both have; 0 for no pairs."""
+    shares = []
+    for pair in pairs:
+        a, b = ({text[i : i + 3] for i in range(max(len(text) - 2, 1))} for text in pair)
+        shares.append(len(a & b) / len(a | b))
+    return sum(shares) / max(len(shares), 1)

@@ -31,9 +31,11 @@ from rerank.errors import InputError, RerankError
 from rerank.formats.decoder_lists import by_sentence
 from rerank.formats.json_candidates import (
     CANDIDATES,
+    DOCUMENT,
     NO_TEXT,
     SCORE,
     SCORES,
+    SOURCE,
     TEXT,
     Unread,
     is_list,
@@ -43,7 +45,7 @@ from rerank.formats.json_candidates import (
     taken_candidates,
     text_and_score,
 )
-from rerank.formats.json_ids import DOCUMENT, SOURCE, SentenceIds, sentence_ids
+from rerank.formats.json_ids import SentenceIds, are_samples, sentence_ids
 from rerank.formats.json_objects import (
     counts,
     first_key,
@@ -59,6 +61,7 @@ from rerank.text import LARGEST
 
 _SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.side`
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+_COMPARED = 2000  # objects whose texts are compared
 _OF_BATCH = re.compile(r'\."(?:response|result|modelOutput)"\.')
 FAILED = "answer without candidates, as of a request that failed, read as an empty list"
 UNGROUPED = (
@@ -128,7 +131,9 @@ class JsonLines(CollectedFormat):
         layout: _Layout | None = None
         unread = Unread()
         ids = self._ids or sentence_ids(())
+        texts = list[bytes | None]()  # of the first objects
         for place, line in enumerate(found.filled(lines)):
+            before = len(found)
             try:
                 if layout is None or not layout.add(found, line, ids.numbers[place], unread):
                     one = read_object(line, found)
@@ -139,10 +144,13 @@ class JsonLines(CollectedFormat):
                         found.note(UNSORTED)
             except InputError as fault:
                 found.refuse(fault)
+            if place < min(len(ids.texts), _COMPARED):
+                texts.append(found.latest if len(found) > before else None)
             yield
-        for kind, keys in (("id", ids.unread), ("document", ids.differing)):
-            for key in keys:
-                unread.note(kind, key, 1)
+        for key in ids.unread:
+            unread.note("id", key, 1)
+        if ids.key and (part := are_samples(ids.texts[: len(texts)], texts)):
+            unread.note_samples(ids.key, part)
         unread.warn(found)
 
     def beside(

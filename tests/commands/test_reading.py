@@ -208,10 +208,6 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         n in ("a0", "a1", "b0", "b2", "c1")), "", [(t, text, {}, None) for t,
         text in ((0, "a0"), (1, "a1"), (2, "b0"), (4, "b2"), (6, "c1"))],
         ["source line without hypotheses (ids 3, 5)"]),
-    "jsonl with ids of several documents, whose key is not known": (
-        "".join(f'{{"talk": "{d}", "id": {n}, "hyps": ["{d}{n}"]}}\n' for d,
-        n in ("a0", "a1", "b0")), "", [(t, text, {}, None) for t, text in ((0, "a0"), (0, "b0"),
-        (1, "a1"))], ["objects of one id differ, not read as their document", "stand apart"]),
     "jsonl with documents whose objects stand apart": (
         "".join(f'{{"doc": "{d}", "segment_id": {n}, "n_best": ["{d}{n}"]}}\n' for d,
         n in ("b0", "a1", "b1", "a0")), "", [(t, text, {}, None) for t,
@@ -361,6 +357,7 @@ def test_a_list_of_each_format_has_these_hypotheses(name: str, world: World) -> 
     assert f"read as {kinds.get(format_name, format_name)}, written as jsonl" in run.err
 
 
+SAMPLES = [(n, k, text) for n, text in enumerate(("the lamp", "he reads")) for k in (0, 1)]
 CURES = {  # lists that are not read as they are meant: what the printed command makes of them
     '{"texts": ["a", "b"], "scores": [-1, -2], "x": [0.5, 0]}': ["0 a 0.5 -1 -1", "0 b 0 -2 -2"],
     '{"hyps": [{"text": "a", "score": 1, "x": "2.5", "y": 3}]}': ["0 a 1 2.5 1"],
@@ -377,6 +374,30 @@ CURES = {  # lists that are not read as they are meant: what the printed command
         for n, text, t in ((0, "a", 0), (1, "b", 0), (2, "c", 1))
     ): ["0 a", "0 b", "1 c"],
     "".join(f'{{"id": 0, "src": "{one}", "hyps": ["{one}"]}}\n' for one in "ab"): ["0 a", "1 b"],
+    **{  # documents at keys that are not known
+        "".join(
+            f'{{{key % d}, "id": {n}, "hyps": ["{d}"]}}\n' for d, n in ((7, 0), (7, 1), (8, 0))
+        ): [
+            "0 7",
+            *others,
+        ]
+        for key, *others in (
+            ('"talk": "%s"', "1 7", "2 8"),
+            ('"chapter_id": %s', "1 7", "2 8"),
+            ('"meta": {"article": "%s"}', "1 7", "2 8"),
+            ('"doc": "x", "file": "%s"', "1 7", "2 8"),
+            ('"english": "%s"', "1 7", "2 8"),
+        )
+    },
+    **{  # ids of samples: their first candidates are alike
+        "".join(
+            f'{{"custom_id": "{one % (n, k)}", "hyp": "{text}{k}"}}\n' for n, k, text in SAMPLES
+        ): [f"{n} {text}{k}" for n, k, text in SAMPLES]
+        for one in ("%d_%d", "req-%d-sample-%d", "doc1/seg%d/sample%d", "%d-t0.%d")
+    },
+    "".join(f'{{"key": "sample{k}-{n}", "hyp": "{text}{k}"}}\n' for n, k, text in SAMPLES): [
+        f"{n} {text}{k}" for n, k, text in SAMPLES
+    ],
 }
 
 
