@@ -35,9 +35,9 @@ _COSTS = (
     "likely costs (positive, and rising in each list) in place of scores; give negative weights"
 )
 _NOT_BEST = (
-    "first candidate whose total is not the largest, in {:,} of {:,} sentences; if the list was "
-    'sorted or merged, rerank decode --default-weight 0 with the weights {{"total": 1}} chooses '
-    "the largest totals"
+    "first candidate whose {} is not the largest, in {:,} of {:,} sentences; if the list was "
+    'sorted or merged, rerank decode --default-weight 0 with the weights {{"{}": 1}} chooses '
+    "the largest ones"
 )
 _UNLIKE = (
     "candidates of a sentence that are no more alike than those of two sentences; are the lines of "
@@ -330,13 +330,13 @@ class _Grouping:
 class _ListOrder:
     """What the order of the candidates in all lists says about their features and totals.
 
-    names: of the F features and the total; rises, falls: (F + 1,) whether no list has a smaller
-    number after a larger one, or a larger one after a smaller one; steps: (F + 1,) between
-    neighbours that differ.
+    names: of the F features and the total, which is a lone feature where there is none; rises,
+    falls: (F + 1,) whether no list has a smaller number after a larger one, or a larger one after
+    a smaller one; steps: (F + 1,) between neighbours that differ.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
+        self.names = [*names]
         self.rises, self.falls = np.ones((2, len(names)), np.bool_)
         self.steps = np.zeros(len(names), np.int64)
         self.n_lists = self.n_not_best = self.line = 0
@@ -348,6 +348,8 @@ class _ListOrder:
             counts = np.diff(own)
             part = slice(int(own[0]), int(own[-1]))
             totals = rows.totals[part]
+            if rows.dense.shape[1] == 1 and np.isnan(totals).all():
+                totals, self.names[1] = rows.dense[part, 0], self.names[0]
             numbers = np.column_stack([rows.dense[part], totals])
             inside = np.diff(np.repeat(np.arange(len(counts)), counts)) == 0
             steps = np.diff(numbers, axis=0)[inside]
@@ -368,9 +370,9 @@ class _ListOrder:
         unordered = not (self.falls & (self.steps > 0)).any()
         if costs[-1] or (costs.any() and unordered and not self.n_not_best):
             names = [name for name, cost in zip(self.names, costs.tolist(), strict=True) if cost]
-            notices.add(_COSTS, source=source, names=names)
+            notices.add(_COSTS, source=source, names=[*dict.fromkeys(names)])
         elif self.n_not_best > 1:  # one alone may be a list that somebody has edited
-            kind = _NOT_BEST.format(self.n_not_best, self.n_lists)
+            kind = _NOT_BEST.format(name := self.names[-1], self.n_not_best, self.n_lists, name)
             notices.add(kind, source=source, line=self.line or None, count=self.n_not_best)
 
 

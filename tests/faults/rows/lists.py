@@ -263,13 +263,18 @@ FAULTS = [
     *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*negative weights: {names}, first at list",
             {"list": "".join(f"{k // 2} ||| a{k} ||| {one.format(k + 1)}\n" for k in range(4)), "w.json": json.dumps(weights)}, 0)
       for n, (one, names, weights) in enumerate((
-        ("A= {0} ||| {0}", "A, total", {"A": 1}), ("A= {0} B= -1", "A", {"A": 1, "B": 0}), ("A= -1 ||| {0}.5", "total", {"A": 1})))),
+        ("A= {0} ||| {0}", "A, total", {"A": 1}), ("A= {0} B= -1", "A", {"A": 1, "B": 0}), ("A= -1 ||| {0}.5", "total", {"A": 1}), ("A= {0}e1", "A", {"A": 1})))),
     *(Fault(f"--no-costs-{n}", "check --kbest list --no-docs one", "!costs|largest", {"list": one}, 0) for n, one in enumerate((
         "0 ||| a ||| A= 1 B= -1 ||| -1\n0 ||| b ||| A= 2 B= -2 ||| -2\n1 ||| c ||| A= 1 B= -1 ||| -1\n1 ||| d ||| A= 3 B= -4 ||| -2\n",
-        "0 ||| a ||| A= 1 B= -1\n0 ||| b ||| A= 2 B= -2\n0 ||| c ||| A= 3 B= -2\n", "0 ||| a ||| A= 1 ||| 1\n0 ||| b ||| A= 1 ||| 1\n"))),
-    Fault("--not-best", "first --kbest list", r"2 x first candidate whose total is not the largest, in 2 of 3 sentences; .*rerank decode --default-weight 0.*first at list:3",
-          {"list": "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 2 ||| -2\n1 ||| c ||| A= 1 ||| -2\n1 ||| d ||| A= 3 ||| -1\n2 ||| e ||| A= 1 ||| -4\n2 ||| f ||| A= 1 ||| -3\n", "w.json": '{"total": 1}'}, 0,
-          "decode --kbest list --no-docs each --default-weight 0 --weights w.json --out -"),
+        "0 ||| a ||| A= 1 B= -1\n0 ||| b ||| A= 2 B= -2\n0 ||| c ||| A= 3 B= -2\n", "0 ||| a ||| A= 1 ||| 1\n0 ||| b ||| A= 1 ||| 1\n",
+        "0 ||| a ||| A= -1\n0 ||| b ||| A= -2\n1 ||| c ||| A= -2\n1 ||| d ||| A= -2\n"))),
+    *(Fault(f"--not-best-{n}", f"first --kbest list {options}", rf"2 x first candidate whose {name} is not the largest, in 2 of 3 sentences; .*rerank decode "
+            rf'--default-weight 0 with the weights {{"{name}": 1}}.*first at list:3', {"list": one, "w.json": f'{{"{name}": 1}}'}, 0,
+            f"decode --kbest list {options} --no-docs each --default-weight 0 --weights w.json --out -")
+      for n, (name, options, one) in enumerate((
+        ("total", "", "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 2 ||| -2\n1 ||| c ||| A= 1 ||| -2\n1 ||| d ||| A= 3 ||| -1\n2 ||| e ||| A= 1 ||| -4\n2 ||| f ||| A= 1 ||| -3\n"),
+        ("A", "", "".join(f"{k // 2} ||| {k} ||| A= {a}\n" for k, a in enumerate((-1, -2, -2, -1, -4, -3)))),
+        ("F0", "--kbest-format flat:2", "".join(f"a {k}\t{a}\n" for k, a in enumerate((5, -2, 0, 1, 4, 9.5))))))),
     Fault("--votes", "check --kbest list --kbest-format flat:2 --no-docs one", (r"!\d warning", r"duplicates +1,"), {"list": "a\na\n"}, 0),
     Fault("--unknown-word-penalty", "check --kbest list --no-docs one --weights w.json", (r"!\d warning", "totals +2 with Moses' penalty"),
           {"list": "0 ||| a ||| A= -1 ||| -101\n0 ||| b ||| A= -2.5 ||| -302.5\n0 ||| c ||| A= -1000 ||| -1000\n", "w.json": '{"A": 1}'}, 0),
