@@ -274,7 +274,7 @@ class _Layout:
                 n
                 and not (first_key(head, SCORES) and not self.dense)
                 and dense.shape == (n, len(found.names or ()))
-                and not ("\n" in text or "\0" in text)
+                and not ("\n" in text or "\t" in text or "\0" in text)
                 and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
             ):
                 _without_number(head)

@@ -46,6 +46,7 @@ _KERNEL = "rerank.formats.moses_kernel"
 WORD_SCORES_LEFT_OUT = "line with Marian's word scores, which a Moses list cannot hold; left out"
 SOFT = "column with a soft alignment, which a Moses list cannot hold; left out"
 OTHER = "column that is no alignment or segmentation, left out"
+TAB = "TAB in a hypothesis, read as part of a word; `tr '\\t' ' ' < FILE > NEW` writes spaces"
 _MARK = b"WordScores="
 _ALIGNMENT = re.compile(rb"\s*(?:[0-9]+-[0-9]+(?:\s+|$))*")
 _SEGMENTATION = re.compile(rb"\s*(?:[0-9]+(?:-[0-9]+)?=[0-9]+(?:-[0-9]+)?(?:\s+|$))+")
@@ -115,6 +116,10 @@ class _Reader(tokens.Place):
                 self.note(kind)
             done[row] = True
         self.line = first + n
+        if rows.lines.block_has(b"\t"):
+            tabs = [first + row for row, text in enumerate(rows.texts.to_list()) if b"\t" in text]
+            if tabs:
+                self.note(TAB, line=tabs[0], count=len(tabs))
         if self._costs is not None:
             positive = bool((rows.dense[done] > 0).all())
             self._costs = self._costs + int(done.sum()) if positive else None

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, product
 
 from rerank.errors import InputError, UsageError
 from rerank.formats.document_files import structure
@@ -39,9 +39,7 @@ from rerank.text import NUMBER, shown
 PADDING = "blank line that fills up a list, skipped"
 BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"
 SCORES = "scores beside the hypotheses, read as features F0, F1, …"
-NUMBER_ALONE = (
-    "number between TABs, read as a hypothesis; leave columns of numbers out, as `cut -f 2-` does"
-)
+NUMBER_ALONE = "number between TABs, read as a hypothesis"
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(  # no number of things
     rb"[\[(]?(?:[+-]?[0-9]*[.,][0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+)%?[\])]?"
@@ -77,16 +75,24 @@ class _Columns:
     """Columns of a line of plain text: each hypothesis has one with its text, others with numbers.
 
     separator: between columns, empty if a line is a text; size: columns of a hypothesis; text: the
-    place of its text among them. A column of alignments has no numbers.
+    place of its text among them; apart: whether all texts of a line stand together. A column of
+    alignments has no numbers.
     """
 
     separator: bytes = b""
     size: int = 1
     text: int = 0
+    apart: bool = False
+
+    def cells(self, line: bytes) -> list[bytes]:
+        """The columns of a line, those of a hypothesis side by side."""
+        found = line.split(self.separator) if self.separator and line.strip() else [line]
+        n = len(found) // self.size
+        return [one for i in range(n) for one in found[i::n]] if self.apart else found
 
     def hypotheses(self, line: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
         """Text and numbers of each hypothesis of a line; InputError for other columns."""
-        cells = line.split(self.separator) if self.separator and line.strip() else [line]
+        cells = self.cells(line)
         for start in range(0, len(cells), self.size) if line.strip() else ():
             own = cells[start : start + self.size]
             if not _fits(own, self):
@@ -125,14 +131,15 @@ def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
     several: whether a line may have several hypotheses, with TABs between.
     """
     lines = [line for line in head if line.strip()]
-    for separator in (b"\t", SEPARATOR) if several else (b"\t", SEPARATOR, b","):
-        rows = [line.split(separator) for line in lines]
-        widths = set(map(len, rows))
+    marks = (b"\t", SEPARATOR) if several else (b"\t", SEPARATOR, b",")
+    for apart, separator in product((False, True) if several else (False,), marks):
+        widths = {line.count(separator) + 1 for line in lines}
         for size in range(2, max(widths, default=0) + 1):
             if not several and widths != {size}:
                 continue
             for text in range(size):
-                columns = _Columns(separator, size, text)
+                columns = _Columns(separator, size, text, apart)
+                rows = list(map(columns.cells, lines))
                 texts = [cell for row in rows for cell in row[text::size]]
                 one_number = separator == b"," and any(map(_DIGIT_AT_END.search, texts))
                 if (
@@ -371,6 +378,11 @@ def _started(
     own = [one for line in texts for one in columns.hypotheses(line)]
     if any(numbers for _, numbers in own):
         found.note(SCORES)
+    elif several and (command := _column_of_numbers(texts)):
+        raise found.fault(
+            "expected texts between TABs, or as many numbers as texts, found a column of numbers; "
+            f"`{command} FILE > NEW` leaves it out"
+        )
     candidates = [text for text, _ in own]
     for kind in () if several else odd_columns(candidates) or odd_words(candidates, k):
         found.note(kind)
@@ -387,6 +399,18 @@ def odd_columns(texts: Sequence[bytes]) -> list[str]:
             other = rows[0][0 if text else 1]
             return [COLUMNS.format(f"{n} {name}", shown(other.strip()), command.format(text + 1))]
     return []
+
+
+def _column_of_numbers(lines: Iterable[bytes]) -> str | None:
+    """The command that leaves out a column with a number on every line; None if there is none."""
+    rows = [list(map(is_numeric, line.split(b"\t"))) for line in lines if line.strip()]
+    if len(rows) > 1 and not any(map(all, rows)):
+        if all(row[-1] for row in rows):
+            return r"sed 's/\t[^\t]*$//'"
+        for place, column in enumerate(zip(*rows, strict=False), 1):
+            if all(column):
+                return f"cut --complement -f {place}"
+    return None
 
 
 def _names(values: Sequence[float]) -> tuple[str, ...]:

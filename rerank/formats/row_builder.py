@@ -27,6 +27,7 @@ from rerank.notices import Notices
 from rerank.text import LARGEST, shown
 
 RENAMED = "feature renamed to letters and digits"
+TAB_INSIDE = "TAB inside a text, read as a space"
 CLIPPED = "infinite number, clipped"
 _CHUNK = 1 << 20  # bytes of texts, and numbers, of a chunk
 _ID = re.compile(rb"[0-9]{1,10}")
@@ -89,6 +90,9 @@ class RowBuilder(Place):
         """
         values = self.in_order(names, values)
         text = text.strip(b" \t")
+        if b"\t" in text:
+            self.note(TAB_INSIDE)
+            text = text.replace(b"\t", b" ")
         self._entries.append(text + kept)
         self._sizes.append(len(text))
         self._lines.append(self.line)

@@ -233,7 +233,10 @@ FAULTS = [
     looks_like("heading", "id\thyp\tscore\n0\ta\t-1\n1\tb\t-2\n", "its first line is a heading: without it, as `sed 1d list > list.new` writes, it looks like a table of ids", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
     looks_like("columns", "a\t1\t2\tb\n", "!tabs --to"),
     looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "id on each line, as 'u1-1' at its start.*`cut -d ' ' -f 2- list > list.new`.*flat:K"),
-    Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "2 x number between TABs.*cut -f", {"list": "1\ta\tb\n2\tc\td\n"}, 0, {"list": "a\tb\nc\td\n"}),
+    Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "1 x number between TABs", {"list": "a\tb\t3\nc\td\n"}, 0),
+    *(Fault(f"--numbers-in-tabs-{n}", f"{CONVERT} --kbest-format tabs", "between TABs, .* a column of numbers", {"list": one}, 3, PASTED)
+      for n, one in enumerate(("1\ta\tb\n2\tc\td\n", "a\t1\tb\nc\t2\n", "a\tb\t-1\nc\td\te\t2\n"))),
+    Fault("--tab-in-moses", CONVERT, "1 x TAB in a hypothesis", {"list": "0 ||| a\tb ||| A= 1\n0\t|||\ta\t||| A= 1\n"}, 0, PASTED),
     Fault("--columns-differ", f"{CONVERT} --kbest-format flat:1", "list:201: expected 2 columns of each", {"list": "a\t-1\n" * 200 + "c\n"}),
     looks_like("key", '{"a": 1}\n', "no list of candidates at its keys a: expected for each sentence a line [^`]*; formats"),
     looks_like("lists-by-id", '{"0": ["a", "b"], "1": ["c"]}\n', r"`jq -c 'to_entries\[\] . {id: .key, candidates: .value}'", '{"id": "0", "candidates": ["a", "b"]}\n{"id": "1", "candidates": ["c"]}\n'),
