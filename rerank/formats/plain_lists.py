@@ -401,8 +401,8 @@ def odd_columns(texts: Sequence[bytes]) -> list[str]:
     return []
 
 
-def _column_of_numbers(lines: Iterable[bytes]) -> str | None:
-    """The command that leaves out a column with a number on every line; None if there is none."""
+def _column_of_numbers(lines: Iterable[bytes]) -> str:
+    """The command that leaves out a column with a number on every line; empty for none."""
     rows = [list(map(is_numeric, line.split(b"\t"))) for line in lines if line.strip()]
     if len(rows) > 1 and not any(map(all, rows)):
         if all(row[-1] for row in rows):
@@ -410,7 +410,7 @@ def _column_of_numbers(lines: Iterable[bytes]) -> str | None:
         for place, column in enumerate(zip(*rows, strict=False), 1):
             if all(column):
                 return f"cut --complement -f {place}"
-    return None
+    return ""
 
 
 def _names(values: Sequence[float]) -> tuple[str, ...]:
