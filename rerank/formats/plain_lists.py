@@ -409,7 +409,7 @@ def _column_of_numbers(lines: Iterable[bytes]) -> str:
             return r"sed 's/\t[^\t]*$//'"
         for place, column in enumerate(zip(*rows, strict=False), 1):
             if all(column):
-                return f"cut --complement -f {place}"
+                return f"cut -f {f'1-{place - 1},' if place > 1 else ''}{place + 1}-"
     return ""
 
 
