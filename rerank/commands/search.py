@@ -135,8 +135,11 @@ class Search:
         return self.method != "auto" and row_of(self.method).uniform
 
     def check_weights(self, weights: Weights, source: str) -> None:
-        """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
-        if not self.uniform:
+        """InputError for all-zero weights that no tuning has chosen.
+
+        Decoders that average over uniform candidates can use them.
+        """
+        if not self.uniform and not weights.keep_first:
             uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
             cure = f"only --search {uniform} can use them, to treat all candidates alike"
             weights.refuse_all_zero(cure, source=source)

@@ -74,6 +74,10 @@ class TuneMertOptions:
 def tune_mert(options: TuneMertOptions) -> None:
     r"""Tune the feature weights by minimum error rate training, on whole documents.
 
+    Without --start, tuning starts from weights that give the totals of the lists or, where they
+    have none, the order; for --systems from the best system or the consensus. Where the first
+    candidates are better on held-out documents than any weights, they are kept, by weights of 0.
+
     Example:
       rerank tune-mert --kbest dev.nbest.gz --docs dev.docids --ref dev.en \
         --lm codclm=models/codclm --start moses.ini --out weights.json
@@ -269,8 +273,9 @@ def _provenance(
         made["scorers"] = {
             one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in entries
         }
-    if task.features.systems:
+    if task.features.derived:
         made["start"] = task.features.source
+    if task.features.systems:
         made["systems"] = values_of_systems(run.systems, task.corpus, task.goal.objective)
         made["indicators"] = {name: label for label, name in run.systems.items()}
     return made

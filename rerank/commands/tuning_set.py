@@ -45,6 +45,7 @@ def read_set(
 
     groups: list[tuple[DocumentFeatures, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()
+    totals = list[NDArray[np.float64]]()
     firsts: list[tuple[bytes, int | None, Sequence[bytes]]] = []
     remaining = iter(references)
 
@@ -65,6 +66,8 @@ def read_set(
             rows, missing = (np.hstack(side) for side in zip(*counted, strict=True))
             if kbest.n:
                 counts.append(run.store.kept(narrow(rows)))
+                own = np.full(kbest.n, np.nan) if kbest.totals is None else kbest.totals
+                totals.append(run.store.kept(own))
                 gaps.append(missing)
                 for t in np.flatnonzero(kbest.counts).tolist():
                     row = kbest.rows(t)[0]
@@ -87,7 +90,7 @@ def read_set(
     )
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))
-    return TuningSet(tuple(groups), tuple(counts), np.array(gaps), run.store)
+    return TuningSet(tuple(groups), tuple(counts), np.array(gaps), tuple(totals), run.store)
 
 
 def tune_documents(

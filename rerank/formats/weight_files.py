@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import DIGITS, read_json
@@ -291,11 +291,18 @@ def write_weights(
     """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini.
 
     base: lines of a moses.ini; if given, the file is this moses.ini with the new weights, without
-    provenance (`rerank.formats.moses_ini.merged`).
+    provenance (`rerank.formats.moses_ini.merged`). RerankError for an `.ini` of weights that keep
+    the first candidates.
     """
     from rerank.files.outputs import atomic
 
     kind = kind_of(path, merged=base is not None)
+    if weights.keep_first and kind != ".json":
+        raise RerankError(
+            f"{display(path)}: on held-out documents no weights are as good as the first "
+            "candidates, and weights of 0 are none for a decoder; give others with --start, or "
+            "keep the first candidates by --out FILE.json"
+        )
     if base is not None:
         dense, sparse = weights.dense, weights.sparse
         content = merged(base, dense, sparse, weights.alpha, notices or Notices())

@@ -22,6 +22,7 @@ from rerank.errors import InputError
 from rerank.formats.tokens import plain_name, similar
 from rerank.notices import Notices
 
+FIRST = "first candidates"  # kept by a tuning that found no better weights: all are 0
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 ABSENT = "weight of a feature that no line of the list has, ignored"  # cdec leaves out zeros
 RENAMED = "weight of a feature that the list has in letters and digits"
@@ -42,6 +43,11 @@ class Weights:
     provenance: Mapping[str, object] = field(default_factory=dict)  # of a tuning, as JSON values
     mbr_spread: float | None = None  # `spread` of `decoders.mbr.mbr`; None: its default
     decoder_names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keep_first(self) -> bool:
+        """Whether a tuning has kept the first candidates, which all-zero weights choose."""
+        return self.provenance.get("kept") == FIRST
 
     def refuse_all_zero(self, cure: str, *, source: str) -> None:
         """InputError if every weight is 0, so that all candidates score the same."""

@@ -67,6 +67,7 @@ from rerank.signature import short_digest, signature
 from rerank.tuning.objective import metrics_of
 
 OPTIMISED, NOT_OPTIMISED = "optimised", "not optimised"
+FAR = 0.05  # difference of length ratios: halves of a corpus differ by less, domains by more
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def evaluate(
     others not. All systems and metrics see the same draws of documents, so that a system's
     results do not depend on the others. InputError without documents.
     """
-    classes, objectives = _word_classes(measures, notices), _objectives(measures.weights, notices)
+    classes, tuning = _word_classes(measures, notices), _tuning(measures.weights, notices)
+    objectives = _objectives(tuning, measures.weights)
     line_scores = {
         name: _read_line_scores(name, paths, documents, texts, notices)
         for name, paths in (score_files or {}).items()
@@ -165,6 +167,9 @@ def evaluate(
             for kind, by_name in kinds.items()
         }
         systems.append(_system(text.name, rows["bleu"][:, [0, i]], oracle, of_system))
+    ratio = tuning.get("length_ratio")
+    ratio = ratio if isinstance(ratio, float) else None
+    _note_length(systems[len(systems) > 1 :], ratio, notices)
     return Evaluation(
         tuple(systems),
         _documents(documents, rows["bleu"]),
@@ -173,7 +178,20 @@ def evaluate(
         seed,
         tuple(one.name for one in classes if one.name not in words),
         " and ".join(objectives) if objectives else None,
+        ratio,
     )
+
+
+def _note_length(systems: Sequence[System], tuned: float | None, notices: Notices) -> None:
+    """Notice of systems whose length ratio is far from that of outputs in tuning."""
+    for system in systems:
+        if tuned is not None and abs(system.length_ratio - tuned) > FAR:
+            kind = (
+                f"length ratio {system.length_ratio:.3f}, in tuning {tuned:.3f}: the weights were "
+                "tuned on documents of another kind; give the output of the start weights as "
+                "--baseline to see whether they gain"
+            )
+            notices.add(kind, source=system.name)
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
@@ -359,16 +377,20 @@ def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]
     return english_classes(lists, counts, notices)
 
 
-def _objectives(weights: str | None, notices: Notices) -> list[str]:
-    """Names of the objectives of weights: of tuning, and of tune-mbr if it was used.
-
-    Empty without weights; InputError for weights that do not name any.
-    """
+def _tuning(weights: str | None, notices: Notices) -> Mapping[str, object]:
+    """Provenance of weights; empty without them."""
     from rerank.formats.weight_files import read_weights
 
+    return {} if weights is None else read_weights(weights, notices).provenance
+
+
+def _objectives(made: Mapping[str, object], weights: str | None) -> list[str]:
+    """Names of the objectives of weights: of tuning, and of tune-mbr if it was used.
+
+    Empty without weights; InputError for weights whose provenance does not name any.
+    """
     if weights is None:
         return []
-    made = read_weights(weights, notices).provenance
     mbr = made.get("mbr")
     named = (made.get("objective"), mbr.get("objective") if isinstance(mbr, dict) else None)
     found = [name for name in named if isinstance(name, str)]

@@ -146,8 +146,10 @@ class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline.
 
     absent_word_classes: those that were asked for, but have no word in the references. objective:
-    of the tuning that the roles of metrics are about, None without one. changed: of `rerank
-    ablate`, whose systems are contexts: lines by system whose text is not that of the decoding.
+    of the tuning that the roles of metrics are about, None without one. tuning_length_ratio: of
+    what the weights chose on the tuning documents, None where that is not known. changed: of
+    `rerank ablate`, whose systems are contexts: lines by system whose text is not that of the
+    decoding.
     """
 
     systems: tuple[System, ...]
@@ -157,6 +159,7 @@ class Evaluation:
     seed: int
     absent_word_classes: tuple[str, ...] = ()
     objective: str | None = None
+    tuning_length_ratio: float | None = None
     changed: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,6 +169,8 @@ class Evaluation:
         """
         report = {"schema": 1, **asdict(self)}
         changed = report.pop("changed")
+        if self.tuning_length_ratio is None:
+            report.pop("tuning_length_ratio")
         for system, found in zip(self.systems, report["systems"], strict=True):
             found["increase_ratio"] = system.documents.increase_ratio
             found["documents"]["p_value"] = system.p_value
@@ -425,6 +430,9 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     for name in baseline.scores:
         yield f"{name}: mean of all lines, of values of another tool"
     yield "length ratio: words of the system / words of the references"
+    if (tuned := found.tuning_length_ratio) is not None:
+        listed = ", ".join(f"{one.name} {one.length_ratio - tuned:+.3f}" for one in found.systems)
+        yield f"length ratio in tuning: {tuned:.3f}; here {listed}"
     if n > 1:
         yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {found.seed}"
     if len(found.systems) > 1:

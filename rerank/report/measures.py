@@ -85,7 +85,7 @@ class MeasureOptions:
     )
     weights: str | None = option(
         "Weights file of a tuning command (.json): its objective says which metrics are marked as "
-        "optimised, and which as not.",
+        "optimised, and which as not; its length ratio is compared with that of each HYP.",
         type=FILE,
         default=None,
         rare=True,

@@ -1,4 +1,4 @@
-"""The features that are tuned: their start weights and ranges, and the start with several systems.
+"""The features that are tuned: their start weights and ranges, and the start where none is given.
 
 The start of a tuning on several systems is the best of them alone, or beside their consensus. On
 few documents the system that seems best often is not, and the candidates that the systems agree
@@ -8,6 +8,11 @@ the best system is chosen on other documents than it is judged on. Beside the co
 BLEU it still has a weight of 1: its output is preferred to one with which mean ln BLEU of the
 document is higher by less than 1 / its number of words. That costs nothing where systems are close,
 and little where they are not (recipes/new-documents).
+
+The totals of a decoder's list are weights · features: least squares finds these weights from the
+differences to the best candidate of each list, where a penalty of unknown words mostly cancels out.
+Candidates with another penalty fit badly and get small weights (iteratively reweighted least
+squares). The order of lists without totals is fitted by least squares to −ln(rank).
 """
 
 from __future__ import annotations
@@ -32,6 +37,9 @@ from rerank.tuning.tuners.ascent import Bounds
 
 FOLDS = 10
 BESIDE = 1.0  # weight of the best system beside the consensus
+_SAMPLE = 20_000  # candidates, about, that start weights are fitted to
+_FITS = 20
+_EXACT = 0.99  # of the lists; totals are rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,10 @@ class TunedFeatures:
     """Which features are tuned, from which start weights, and within which ranges.
 
     names: of the tuned features, empty for all; given: start weights, 0 for features
-    without one, and `source`, where they come from; ranges: least and greatest weight, by the name
-    of a feature or of one of its columns; option: of the shell that names them, for messages;
+    without one, and `source`, where they come from; derived: whether they were made from
+    the lists; exact: whether these weights choose the candidates of largest total
+    ranges: least and greatest weight, by the name of a feature or of one of its columns
+    option: of the shell that names features, for messages
     systems, consensus: where no weights are given, features one of which is the start: of each
     system, by label its name; and of their consensus
     """
@@ -48,6 +58,8 @@ class TunedFeatures:
     names: Sequence[str] = ()
     given: Weights | None = None
     source: str = "start"
+    derived: bool = field(default=False, kw_only=True)
+    exact: bool = field(default=False, kw_only=True)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     option: str = "--features"
     systems: Mapping[str, str] = field(default_factory=dict)
@@ -172,8 +184,77 @@ def start_of_systems(
         f"start: {source}; held-out {objective.name} of the system that is best on other documents "
         f"{single:.2f}, together with the consensus {agreed:.2f}"
     )
-    given = {label: (weight,) for label, weight in start.items()}
-    return replace(features, given=Weights(given), source=source)
+    return _derived(features, {label: (weight,) for label, weight in start.items()}, source)
+
+
+def start_of_lists(features: TunedFeatures, corpus: TuningSet, announce: Printer) -> TunedFeatures:
+    """The features with start weights that give the totals of the lists, or else their order.
+
+    Where the lists have no totals, or equal ones, a candidate's total is −ln(its rank). The
+    features stay as they are if the weights choose the best total in at most half of the lists.
+    O(n F²) for the n candidates of a sample of lists.
+    """
+    space, kind, best = corpus.space, "totals", "largest total"
+    if features.total:
+        return _derived(features, {TOTAL: (1.0,)}, "the totals of the lists")
+    columns = features.columns(space)
+    columns = columns[columns < space.list_width]
+    lists = _sample(corpus, columns, corpus.totals)
+    if not lists:
+        kind, best, lists = "order", "first candidate", _sample(corpus, columns, None)
+    if not lists or not len(columns):
+        return features
+    start = np.zeros(space.width)
+    x, y = map(np.concatenate, zip(*lists, strict=True))
+    start[columns] = _linear(x, y, 1 if kind == "order" else _FITS)
+    start = features.bounds(space).clipped(start)
+    right = np.mean([y[(x @ start[columns]).argmax()] == y.max() for x, y in lists])
+    if right <= 0.5 or not start.any():
+        return features
+    source = f"weights fitted to the {kind} of the lists"
+    announce(f"start: {source}; they choose the {best} in {right:.1%} of the lists")
+    found = _derived(features, by_name(start, space.labels), source)
+    return replace(found, exact=kind == "totals" and bool(right >= _EXACT))
+
+
+def _derived(
+    features: TunedFeatures, start: Mapping[str, tuple[float, ...]], source: str
+) -> TunedFeatures:
+    return replace(features, given=Weights(start), source=source, derived=True)
+
+
+def _sample(
+    corpus: TuningSet, columns: NDArray[np.int64], totals: Sequence[NDArray[np.float64]] | None
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Features (k, F) and totals (k,) of evenly spread lists, less those of the best candidate.
+
+    Without totals −ln(rank), and all less their means. Lists with equal totals are left out.
+    """
+    n, found = sum(len(one.static) for one in corpus.documents), []
+    for d, document in enumerate(corpus.documents):
+        for a, b in list(pairwise(document.offsets.tolist()))[:: 1 + n // _SAMPLE]:
+            x = document.static[a:b, columns]
+            y = -np.log(np.arange(1, b - a + 1)) if totals is None else totals[d][a:b]
+            if 0 < np.ptp(y) < np.inf and np.isfinite(x).all():
+                means = x.mean(axis=0), y.mean()
+                best = means if totals is None else (x[y.argmax()], y.max())
+                found.append((x - best[0], y - best[1]))
+    return found
+
+
+def _linear(x: NDArray[np.float64], y: NDArray[np.float64], n_fits: int) -> NDArray[np.float64]:
+    """Weights (F,) of least squares for x (n, F), y (n,); 0 for constant features.
+
+    After more fits, each with smaller weights for rows that fit badly, the sum of |y − x · weights|
+    is least.
+    """
+    size = np.linalg.norm(x, axis=0)
+    size[size == 0] = 1
+    own = np.ones(len(y))
+    for _ in range(n_fits):
+        found = np.linalg.lstsq(x / size * own[:, None], y * own, rcond=1e-10)[0] / size
+        own = 1 / np.sqrt(np.maximum(np.abs(y - x @ found), 1e-9 * np.abs(y).max()))
+    return np.asarray(found)
 
 
 def values_of_systems(

@@ -47,7 +47,7 @@ FIGURES = (".svg", ".png", ".pdf")  # suffixes of --plot
 SHRINKAGE = 1.0  # generalised best from few documents, and cost nothing with many
 _LENGTH_PRICE = 5.0  # BLEU that a length ratio off by 1 costs: .02 for 4 words in a thousand
 _MOST_THREADS = 512  # that a process should start
-Length: TypeAlias = Literal["keep", "free"] | float
+Length: TypeAlias = Literal["auto", "keep", "free"] | float
 
 
 @record
@@ -57,8 +57,9 @@ class ObjectiveOptions:
     metrics: names of metrics, one or two, each with its weight in the sum
     files: a file of numbers, one for each line of the lists, for each metric of another tool
     documents: the mean over documents; worst: the mean over this share of them, the worst ones
-    length: length ratio to keep to: that of the first candidates, any, or a number; price: of a
-    length ratio off by 1, in points of the objective
+    length: length ratio to keep to: `auto` is for cross-validation to choose, any without it
+    (`rerank.tuning.selection`); `keep` is that of the first candidates, `free` is any
+    price: of a length ratio off by 1, in points of the objective
     shrinkage: price of leaving the direction of the start weights; None: `SHRINKAGE`, 0 with files
     """
 
@@ -91,12 +92,13 @@ class ObjectiveOptions:
         rare=True,
     )
     length: Length = option(
-        "Length of the output ÷ length of the references to stay near: keep is that of the first "
-        "candidates; free sets no price on length.",
+        "Length of the output ÷ length of the references: auto, for --select cv, is that of the "
+        "start weights unless the documents are evidence for another; free is whatever maximises "
+        "the objective; keep, that of the first candidates, and RATIO set a price on others.",
         "--length-ratio",
-        type=WordOr(("keep", "free"), LENGTH_RATIO),
-        metavar="keep|free|RATIO",
-        default="free",
+        type=WordOr(("auto", "keep", "free"), LENGTH_RATIO),
+        metavar="auto|keep|free|RATIO",
+        default="auto",
     )
     price: float | None = option(
         "Price of a length ratio off by 1, in points of the objective [default: 5].",
@@ -123,8 +125,8 @@ class ObjectiveOptions:
 
     @property
     def length_price(self) -> float:
-        """The price of length in use, 0 where length is free."""
-        if self.length == "free":
+        """The price of length in use, 0 where length has none."""
+        if self.length in ("auto", "free"):
             return 0.0
         return _LENGTH_PRICE if self.price is None else self.price
 
@@ -136,9 +138,10 @@ class ObjectiveOptions:
 
     def check(self) -> None:
         """UsageError for values that make no objective, before any work."""
-        if self.length == "free" and self.price is not None:
+        if self.length in ("auto", "free") and self.price is not None:
             raise UsageError(
-                "--length-price: --length-ratio free has no price; leave one of them out"
+                f"--length-price: --length-ratio {self.length} has no price; add --length-ratio "
+                "keep, or leave the price out"
             )
         names, files = [name for name, _ in self.metrics], [name for name, _ in self.files]
         refuse_repeated("--metric", files)
@@ -303,7 +306,8 @@ class Plan:
             return
         if self.pools == "exact":
             raise UsageError("--pools exact: its line searches need --algorithm mert")
-        plain = ObjectiveOptions(tokenize=self.objective.tokenize)
+        length: Length = "free" if self.objective.length == "free" else "auto"
+        plain = ObjectiveOptions(tokenize=self.objective.tokenize, length=length)
         other = MertSettings(seed=self.settings.seed, threads=self.settings.threads)
         if ranges or self.objective != plain or self.settings != other:
             raise UsageError(

@@ -144,15 +144,17 @@ class TuningSet:
     statistics: (n, W) of each document: BLEU's nine, then those of other metrics
     gaps: (D, W) summed statistics of the sentences without candidates, which count as empty lines;
     one more row is that of all documents without any candidate, which are not decoded
+    totals: (n,) of each document, as its list has them; NaN where it has none
     store: where the arrays of pools lie
 
-    Bytes per candidate: 16 F + 88 here and in the pool, and 4 K more at order 1; at unbounded
+    Bytes per candidate: 16 F + 96 here and in the pool, and 4 K more at order 1; at unbounded
     order the text, and 4 for each history that was scored.
     """
 
     groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
+    totals: tuple[NDArray[np.float64], ...]
     store: ArrayStore = IN_MEMORY
     _pools: dict[tuple[bytes, bytes], Pool] = field(default_factory=dict, init=False, repr=False)
 
@@ -170,7 +172,8 @@ class TuningSet:
             kept += places
             d += len(group)
         statistics = tuple(self.statistics[place] for place in kept)
-        return TuningSet(tuple(groups), statistics, self.gaps[kept], self.store)
+        totals = tuple(self.totals[place] for place in kept)
+        return TuningSet(tuple(groups), statistics, self.gaps[kept], totals, self.store)
 
     @property
     def documents(self) -> tuple[DocumentFeatures, ...]:

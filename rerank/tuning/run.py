@@ -12,19 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.errors import RerankError, UsageError
-from rerank.formats.weights import Weights
+from rerank.formats.weights import FIRST, Weights
 from rerank.metrics import Metric
 from rerank.notices import Notices, Printer
-from rerank.tuning.features import TunedFeatures, start_of_systems
+from rerank.scorers import TOTAL
+from rerank.tuning.features import TunedFeatures, start_of_lists, start_of_systems
 from rerank.tuning.goal import SearchGoal, objective_of
-from rerank.tuning.objective import Sums, bleu_of, length_of
+from rerank.tuning.objective import CORPUS_BLEU, Sums, bleu_of, length_of
 from rerank.tuning.plan import NONE, Plan
 from rerank.tuning.pool import Choices, TuningSet
 from rerank.tuning.pool_search import SavedSearches
 from rerank.tuning.rounds import Decode, Task, describe_bleu, rounds_of, tune_in_rounds
 from rerank.tuning.scale import Scale
-from rerank.tuning.selection import EVEN, SURE, Selection, cross_validate
+from rerank.tuning.selection import EVEN, SURE, Candidate, Selection, beside, cross_validate
 
+FEW = 10  # documents; fewer tell little
 ZEROS = (
     "the result of tuning is all-zero weights, which choose the first candidates; "
     "give start weights with --start"
@@ -36,34 +38,42 @@ class HeldOutScores:
     """Scores of documents held out from tuning, by what was decoded: BLEU, and the objective.
 
     The keys of both are `first candidates`, `start weights` (unless all zero) and `tuned weights`.
+    gain, error: in BLEU from the last but one to the last, and its standard error
     """
 
     documents: tuple[str, ...]
     bleu: dict[str, float]
     objective: dict[str, float]
+    gain: float
+    error: float
 
     def to_text(self) -> str:
         """The gain or loss of the tuned weights, for people."""
         what = "start weights" if "start weights" in self.bleu else "first candidates"
         before, after = self.bleu[what], self.bleu["tuned weights"]
         change = "fell" if after < before else "rose" if after > before else "stayed"
-        return f"held-out BLEU {change}: {what} {before:.2f}, tuned weights {after:.2f}"
+        return (
+            f"held-out BLEU {change}: {what} {before:.2f}, tuned weights {after:.2f}, "
+            f"{self.gain:+.2f} ± {self.error:.2f}"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TuningResult:
     """Tuned weights, and what they decode to on the documents that they were tuned on.
 
-    task: on these documents; weights: (G,) of its tuned columns; path, statistics: of what they
-    decode to, (D, W); replicates: entry of a weights file about several tunings, None without;
-    selection: what cross-validation chose, None without it; scale: of p(path) ∝ exp(α · score),
-    None where it could not be fitted
+    task: on these documents; weights: (G,) of its tuned columns, all 0 where the first candidates
+    are kept; path, statistics: of what they decode to, (D, W); start: statistics of the start
+    weights; replicates: entry of a weights file about several tunings, None without; selection:
+    what cross-validation chose, None without it; scale: of p(path) ∝ exp(α · score), None where it
+    could not be fitted
     """
 
     task: Task
     weights: NDArray[np.float64]
     path: Choices
     statistics: Sums
+    start: Sums
     replicates: Mapping[str, object] | None
     selection: Selection | None
     held_out: HeldOutScores | None
@@ -71,18 +81,51 @@ class TuningResult:
 
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
-        before = ("first candidates", self.task.corpus.sums(self.task.corpus.first))
+        before = (FIRST, self.task.corpus.sums(self.task.corpus.first))
         held_out = f"; {self.held_out.to_text()}" if self.held_out else ""
+        if self.selection and self.first_kept:
+            return self._first_text(self.selection.beside_first) + held_out
         return gain_text(self.statistics, before, self.task.goal, self.selection, held_out)
+
+    def _first_text(self, best: Candidate) -> str:
+        """That the first candidates are kept, and what to do about it."""
+        features, first = self.task.features, best.held_out - best.difference
+        line = (
+            f"held-out {self.task.goal.objective.name} {first:.2f} with the first candidates, "
+            f"{best.held_out:.2f} with the best weights, difference {best.difference:+.2f} ± "
+            f"{best.difference_error:.2f}: the first candidates are kept, by weights of 0"
+        )
+        if any(np.ptp(own) > 0 for own in self.task.corpus.totals) and not features.total:
+            names = ",".join(
+                [TOTAL, *(features.names or (one.name for one in self.task.space.labels))]
+            )
+            line += f"; to tune the totals of the lists, too, give {features.option} {names}"
+        return line
+
+    @property
+    def first_kept(self) -> bool:
+        """Whether no weights are better than the first candidates."""
+        return not self.task.full(self.weights).any()
 
     def written(self, made: Mapping[str, object]) -> Weights:
         """The weights as a file has them, with their provenance `made`."""
         task, alpha = self.task, self.scale.alpha if self.scale else None
-        return task.features.tuned(task.space, task.full(self.weights), alpha, made)
+        kept = {"kept": FIRST} if self.first_kept else {}
+        return task.features.tuned(task.space, task.full(self.weights), alpha, {**made, **kept})
 
     def entries(self) -> dict[str, object]:
-        """Entries of a weights file about replicates, selection, held-out documents and scale."""
-        found: dict[str, object] = {}
+        """Entries of a weights file: length, replicates, selection, held-out documents, scale."""
+        names = [document.name for document in self.task.corpus.documents]
+        sums = {"start": self.start, "tuned": self.statistics}
+        found: dict[str, object] = {
+            "length": {
+                what: {
+                    "ratio": length_of(own),
+                    "documents": dict(zip(names, map(length_of, own), strict=False)),
+                }
+                for what, own in sums.items()
+            }
+        }
         if self.replicates:
             found["replicates"] = self.replicates
         if self.selection:
@@ -133,36 +176,45 @@ def tune(
     Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
     and `conditional` are made anew in each round under the path decoded last; `exact` needs none.
     With `select` of the plan, cross-validation then chooses weights between the start and these.
-    Where the features are of systems and have no start weights, one system or the consensus is the
-    start.
+    Without start weights, one system or the consensus is the start where the features are of
+    systems, else weights that give the totals or the order of the lists.
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     saved, objective = saved or SavedSearches(), objective_of(plan.objective_options, metrics)
     task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
-    if features.systems and features.given is None:
-        features = start_of_systems(features, task.corpus, task.goal.objective, announce)
+    if own := features.given is None:
+        if features.systems:
+            features = start_of_systems(features, task.corpus, task.goal.objective, announce)
+        else:
+            features = start_of_lists(features, task.corpus, announce)
         task = replace(task, features=features)
         rest = rest and replace(rest, features=features)
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
     selection = None if plan.select == NONE else _selected(task, announce)
-    replicates = None
-    if selection and (selection.kept or (not task.contextual and plan.replicates == 1)):
+    replicates: Mapping[str, object] | None = None
+    if own and selection and _below_first(selection, features):
+        weights = np.zeros_like(task.start)
+    elif selection and (selection.kept or (not task.contextual and plan.replicates == 1)):
         task.search.report(task.pool(task.corpus.first), notices)
         weights = selection.tuned
+        replicates = None if selection.kept else _spread_of_folds(task, selection, announce)
     elif plan.replicates == 1:
         weights = _tuned(task, announce)
     else:
         weights, replicates = _replicates(task, announce)
-    weights = selection.weights(weights) if selection else weights
+    weights = selection.weights(weights) if selection and weights.any() else weights
+    start = task.corpus.sums(task.corpus.first)
+    if task.full_start.any():
+        start = task.decode(task.start)[1]
     path, sums = task.decode(weights)
     scores = None if rest is None else _held_out_scores(rest, weights, announce)
-    scale = task.corpus.scale(path, task.full(weights), notices)
+    scale = task.corpus.scale(path, full, notices) if (full := task.full(weights)).any() else None
     if scale is not None:
         announce(scale.to_text())
     if saved.found:
         announce(f"kept from a run that was stopped: {saved.found} searches for weights")
-    return TuningResult(task, weights, path, sums, replicates, selection, scores, scale)
+    return TuningResult(task, weights, path, sums, start, replicates, selection, scores, scale)
 
 
 def _selected(task: Task, announce: Printer) -> Selection | None:
@@ -170,18 +222,53 @@ def _selected(task: Task, announce: Printer) -> Selection | None:
 
     Features that depend on context are scored after the path of the start weights.
     """
-    path, systems = task.corpus.first, task.features.systems
+    path, features, number = task.corpus.first, task.features, len(task.corpus.documents)
     if task.contextual and task.full_start.any():
         path = task.decode(task.start)[0]
-    return cross_validate(
+    found = cross_validate(
         task.pool(path),
         task.start,
         task.search,
         task.notices,
         announce,
-        start_name=task.features.source if systems else "start weights",
-        confidence=SURE if systems else EVEN,
+        start_name=features.source if features.derived else "start weights",
+        confidence=SURE if features.systems else EVEN,
     )
+    best = max(found.candidates[1:], key=lambda one: one.held_out) if found else None
+    if best and best.difference_error and number < FEW:
+        announce(
+            f"few documents, {number}: held-out differences have a standard error of about "
+            f"{best.difference_error:.2f}; tune on {FEW} or more"
+        )
+    return found
+
+
+def _below_first(selection: Selection, features: TunedFeatures) -> bool:
+    """Whether the first candidates are better than the chosen weights on held-out documents.
+
+    Of equal totals any candidate may be first, so weights that choose the largest are no worse;
+    and for several systems, whose order says nothing, the first candidates are no baseline.
+    """
+    if features.systems or (selection.kept and features.exact):
+        return False
+    return selection.beside_first.difference < 0
+
+
+def _spread_of_folds(task: Task, selection: Selection, announce: Printer) -> Mapping[str, object]:
+    """`replicates` of a weights file, of the weights tuned in each fold of cross-validation.
+
+    Each at the chosen share; their mean is the result.
+    """
+    pool, anchor = task.pool(task.corpus.first), selection.anchor
+    several = np.array([selection.weights(one) for one in selection.of_folds])
+    bleu = [bleu_of(pool.decode(one)) for one in several]
+    several = np.array([anchor.mean([one]) for one in several])
+    announce(
+        f"spread of tuning: BLEU {np.mean(bleu):.2f} ± {np.std(bleu, ddof=1):.2f} "
+        f"({min(bleu):.2f} to {max(bleu):.2f}) of {len(bleu)} tunings, each without one of "
+        f"{selection.n_folds} parts of the documents"
+    )
+    return _entry(task, bleu, several)
 
 
 def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
@@ -222,11 +309,18 @@ def _replicates(task: Task, announce: Printer) -> tuple[NDArray[np.float64], Map
         bleu.append(bleu_of(sums))
     weights = np.array([one / task.norm(one) for one in found])
     weights /= task.norm(weights.mean(axis=0))
-    mean, spread = weights.mean(axis=0), weights.std(axis=0, ddof=1).tolist()
+    mean, entry = weights.mean(axis=0), _entry(task, bleu, weights)
+    spread = weights.std(axis=0, ddof=1).tolist()
     figures = zip(task.names, mean, spread, strict=True)
     listed = ", ".join(f"{name} {value:.4f} ± {around:.4f}" for name, value, around in figures)
     announce(f"mean of {len(bleu)} replicates: {listed}")
-    return mean, {"bleu": bleu, "spread": dict(zip(task.names, spread, strict=True))}
+    return mean, entry
+
+
+def _entry(task: Task, bleu: Sequence[float], several: NDArray[np.float64]) -> Mapping[str, object]:
+    """BLEU of each tuning on all documents, and standard deviation of weights (R, G) by name."""
+    spread = several.std(axis=0, ddof=1).tolist()
+    return {"bleu": [*bleu], "spread": dict(zip(task.names, spread, strict=True))}
 
 
 def _divided(task: Task) -> tuple[Task, Task | None]:
@@ -264,4 +358,6 @@ def _held_out_scores(task: Task, weights: NDArray[np.float64], announce: Printer
     if values != bleu:
         listed = ", ".join(f"{what} {value:.3f}" for what, value in values.items())
         announce(f"held out, {task.goal.objective.name}: {listed}")
-    return HeldOutScores(names, bleu, values)
+    before, after = [*sums.values()][-2:]
+    gain = beside(before, after, CORPUS_BLEU)
+    return HeldOutScores(names, bleu, values, gain.difference, gain.difference_error)

@@ -132,17 +132,20 @@ class Selection:
     """All candidates, start first, and the chosen one.
 
     statistics: (U, W) summed statistics of each held-out unit at the chosen share
-    anchor: the start weights; tuned: (F,) mean of the weights tuned in the folds
+    beside_first: the chosen one, with its difference to the first candidates of the same units
+    anchor: the start weights; tuned: (F,) mean of the weights tuned in the folds, `of_folds`
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
     objective: name of the objective that all values are of
     """
 
     candidates: tuple[Candidate, ...]
     chosen: Candidate
+    beside_first: Candidate
     statistics: Sums
     objective: str
     anchor: Anchor
     tuned: NDArray[np.float64]
+    of_folds: tuple[NDArray[np.float64], ...]
     unit: str
     n_folds: int
 
@@ -164,6 +167,7 @@ class Selection:
             "start": self.anchor.name,
             "candidates": [asdict(one) for one in self.candidates],
             "chosen": asdict(self.chosen),
+            "beside_first_candidates": asdict(self.beside_first),
             "held_out_bleu": bleu_of(self.statistics),
         }
 
@@ -248,14 +252,18 @@ def cross_validate(
     with ThreadPoolExecutor(settings.threads or 1) as threads:
         tuned = map_in_threads(threads, hold_out, range(n_folds))
     anchor = Anchor.of(pool, start, search, start_name)
-    candidates, chosen = _compared(shares, sums, search.goal.objective, confidence)
+    objective = search.goal.objective
+    candidates, chosen = _compared(shares, sums, objective, confidence)
+    first = units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
     selection = Selection(
         candidates,
         candidates[chosen],
+        beside(first, sums[chosen], objective, shares[chosen]),
         sums[chosen],
-        search.goal.objective.name,
+        objective.name,
         anchor,
         anchor.mean(tuned),
+        tuple(tuned),
         unit,
         n_folds,
     )
@@ -311,6 +319,11 @@ def _compared(
         and one.held_out >= values[best] - _error(without[best] - without[c])
     ]
     return candidates, near[(len(near) - 1) // 2] if near else 0
+
+
+def beside(before: Sums, after: Sums, objective: Objective, share: float = 1.0) -> Candidate:
+    """The value of statistics (U, W), and its difference to that of others of the same units."""
+    return _compared((0.0, share), np.stack([before, after]), objective, EVEN)[0][1]
 
 
 def _error(values: NDArray[np.float64]) -> float:

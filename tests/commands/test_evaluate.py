@@ -407,6 +407,29 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
     assert ours["metrics"]["bleu"]["role"] == "optimised"
 
 
+@pytest.mark.parametrize(("off", "far"), [(0.0, False), (0.04, False), (0.06, True), (-0.1, True)])
+def test_the_length_ratio_is_compared_with_that_of_tuning(
+    world: World, off: float, far: bool
+) -> None:
+    write(world, 4, "base", "ours")
+    command = "evaluate --docs docs --ref ref --baseline base ours"
+    base, ours = (
+        one["length_ratio"] for one in world.ok(f"{command} --format json").json["systems"]
+    )
+    tuned = ours - off
+    made = {"objective": "corpus BLEU", "length_ratio": tuned}
+    world.weights("w.json", {"LM0": 1}, provenance=made)
+    found = world.ok(f"{command} --weights w.json")
+    line = f"length ratio in tuning: {tuned:.3f}; here base {base - tuned:+.3f}, ours {off:+.3f}\n"
+    assert line in found.out
+    warned = f"warning: 1 x length ratio {ours:.3f}, in tuning {tuned:.3f}: "
+    assert (warned in found.err) == far
+    assert "first at base" not in found.err
+    assert (
+        world.ok(f"{command} --weights w.json --format json").json["tuning_length_ratio"] == tuned
+    )
+
+
 @pytest.mark.parametrize(
     ("package", "command", "message"),
     [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -693,6 +693,138 @@ def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algori
     assert "candidates that did not fit into memory: " in found.err
 
 
+# The start where none is given
+
+LINEAR = {"LM0": (0.5,), "TM0": (-0.25, 1.5)}
+
+
+def with_totals(world: World, totals: Sequence[float] | None = None) -> None:
+    """Lists whose totals are those of `LINEAR`, plus others; None: without totals, in that order.
+
+    Numbers are written in full.
+    """
+    lists: dict[int, list[tuple[float, str]]] = {}
+    for i, line in enumerate(world.lines("dev.kbest")):
+        row = line.rpartition(" ||| ")[0]
+        values = np.array(
+            [float(v) for v in re.findall(r" (-?[\d.]+)(?= |$)", row.split("|||")[2])]
+        )
+        total = float(values @ [0.5, -0.25, 1.5]) + (totals[i] if totals is not None else 0)
+        lists.setdefault(int(row.split()[0]), []).append((total, row))
+    rows = [one for own in lists.values() for one in sorted(own, key=lambda one: -one[0])]
+    end = "" if totals is None else " ||| {!r}"
+    world.write("dev.kbest", [row + end.format(total) for total, row in rows])
+
+
+@pytest.mark.parametrize("penalised", [0.0, 0.1], ids=str)
+def test_linear_totals_give_the_start_weights_exactly(world: World, penalised: float) -> None:
+    """Also where a penalty of 100, which is no feature, lies on some of the candidates."""
+    world.draw(5, "xxxxxxxxyyyyyyyyvvvvvvvvwwwwwwwwzzzzzzzz", ())
+    n = len(world.lines("dev.kbest"))
+    with_totals(world, (-100.0 * (np.random.default_rng(3).random(n) < penalised)).tolist())
+    found = world.ok(TUNE)
+    start = "weights fitted to the totals of the lists"
+    assert f"start: {start}; they choose the largest total in " in found.err
+    assert made(world)["start"] == made(world)["selection"]["start"] == start
+    world.weights("w.json", LINEAR)
+    own, own_length = made(world)["selection"], made(world)["length"]
+    world.ok(TUNE, "--start", "w.json")
+    other = made(world)["selection"]
+    assert own["candidates"] == other["candidates"]
+    assert own_length["start"] == made(world)["length"]["start"]
+    # of all documents the tuner finds nothing: what is kept are the fitted weights
+    world.write("dev.ref", ["no match"] * len(world.lines("dev.ref")))
+    world.ok(TUNE)
+    assert columns(world) == pytest.approx([0.5, -0.25, 1.5], rel=1e-6)
+
+
+def test_without_totals_the_order_of_the_lists_gives_the_start(world: World) -> None:
+    """In direction; the features are of a normal distribution, for which that is a theorem.
+
+    Li and Duan 1989, https://doi.org/10.1214/aos/1176347254
+    """
+    world.draw(5, "x" * 100 + "y" * 100, ())
+    with_totals(world)
+    found = world.ok(TUNE, "--select", "none", "--algorithm", "pro")
+    assert "start: weights fitted to the order of the lists; they choose the first" in found.err
+    world.write("dev.ref", ["no match"] * 200)
+    world.ok(TUNE)
+    cosine = np.dot(columns(world), [0.5, -0.25, 1.5]) / np.linalg.norm(columns(world))
+    assert cosine > 0.99 * np.linalg.norm([0.5, -0.25, 1.5])
+
+
+def test_the_first_candidates_are_kept_where_no_weights_are_better(world: World) -> None:
+    """The first candidates are the references, and features and totals say nothing of them."""
+    world.draw(5, "xxxyyyvvvzzzwww", ())
+    rng, references = np.random.default_rng(1), world.lines("dev.ref")
+    lines = list[str]()
+    for line in world.lines("dev.kbest"):
+        t, text, *_ = line.split(" ||| ")
+        text = text if lines and lines[-1].startswith(f"{t} ") else references[int(t)]
+        a, b, c, d = rng.standard_normal(4).round(3)
+        lines.append(f"{t} ||| {text} ||| LM0= {a} TM0= {b} {c} ||| {d}")
+    world.write("dev.kbest", lines)
+    found = world.ok(TUNE)
+    assert made(world)["kept"] == "first candidates"
+    assert not any(columns(world))
+    assert decoded(world) == references
+    selection = made(world)["selection"]["beside_first_candidates"]
+    assert selection["held_out"] - selection["difference"] == pytest.approx(100)
+    last = found.err.splitlines()[-1]
+    assert last.startswith("held-out corpus BLEU 100.00 with the first candidates, ")
+    cure = last.partition("to tune the totals of the lists, too, give ")[2]
+    assert cure == "--features total,LM0,TM0"
+    assert world.ok(TUNE, *cure.split())
+    assert [*dense(world)] == ["LM0", "TM0", "total"]
+    world.write("moses.ini", ["[weight]", "LM0= 1", "TM0= 1 1"])
+    refused = world.run(TUNE.replace("out.json", "out.ini"), "--base", "moses.ini")
+    assert refused.exit == 1
+    assert (
+        "give others with --start, or keep the first candidates by --out FILE.json" in refused.err
+    )
+    world.weights("w.json", LINEAR)
+    world.ok(TUNE.replace("out.json", "out.ini"), "--base", "moses.ini", "--start", "w.json")
+
+
+@pytest.mark.parametrize(("documents", "few"), [("xyzwv" * 3, True), ("abcdefghijklmno", False)])
+def test_few_documents_are_said_to_tell_little(world: World, documents: str, few: bool) -> None:
+    world.draw(5, sorted(documents), ())
+    world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
+    found = world.ok(TUNE, "--start", "bad.json")
+    best = max(made(world)["selection"]["candidates"][1:], key=lambda one: float(one["held_out"]))
+    said = (
+        "few documents, 5: held-out differences have a standard error of about "
+        f"{best['difference_error']:.2f}; tune on 10 or more\n"
+    )
+    assert (said in found.err) == few
+
+
+def test_lengths_of_start_and_tuned_outputs_are_recorded(drawn: World) -> None:
+    drawn.ok(FROM_START)
+    for what, weights in (("start", "start.json"), ("tuned", "out.json")):
+        recorded = made(drawn)["length"][what]
+        output, reference = decoded(drawn, weights=weights), drawn.lines("dev.ref")
+        score = bleu(output, reference)
+        assert recorded["ratio"] == score.sys_len / score.ref_len
+        for name, ratio in recorded["documents"].items():
+            rows = [t for t, own in enumerate(drawn.lines("dev.docs")) if own == name]
+            lengths = [sum(len(text[t].split()) for t in rows) for text in (output, reference)]
+            assert ratio == lengths[0] / lengths[1]
+
+
+def test_the_spread_of_tuning_is_that_of_the_folds(world: World) -> None:
+    world.draw(2, "vvvwwxxxyyyzzz", ())
+    world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
+    found = world.ok(TUNE, "--start", "bad.json")
+    values = made(world)["replicates"]["bleu"]
+    assert len(values) == made(world)["selection"]["folds"] == 5
+    assert (
+        f"spread of tuning: BLEU {np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} "
+        f"({min(values):.2f} to {max(values):.2f}) of 5 tunings"
+    ) in found.err
+    assert [*made(world)["replicates"]["spread"]] == ["LM0", "TM0_0", "TM0_1"]
+
+
 # Held-out documents and replicates
 
 
@@ -730,7 +862,7 @@ def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World, p
 def test_weights_do_not_depend_on_held_out_documents(drawn: World, options: str) -> None:
     drawn.ok(TUNE, "--hold-out", 0.4, *options.split())
     plain, held = drawn.json("out.json"), made(drawn)["held_out"]
-    assert list(held["bleu"]) == ["first candidates", "tuned weights"]
+    assert list(held["bleu"]) == ["first candidates", "start weights", "tuned weights"]
     names, lines = drawn.lines("dev.docs"), drawn.lines("dev.ref")
     drawn.write(
         "dev.ref",
