@@ -32,12 +32,13 @@ from itertools import accumulate, chain, islice, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
 from rerank.errors import InputError, UsageError
+from rerank.formats.document_files import DOCUMENT_KEYS
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
 from rerank.text import shown
 
 _PLACE = re.compile("[1-9][0-9]{0,5}")
-_NUMBERED = re.compile(rb"(.+)[-_.:/#|][0-9]{1,9}")
+_NUMBERED = re.compile(rb"(.+)[-_.:/#|,;(][0-9]{1,9}[)]?")
 _OPUS = re.compile(rb"[^\t]+\.xml(?:\.gz)?\t[^\t]+\.xml(?:\.gz)?(?:\t[0-9s. :-]*){2}")
 _HEAD = re.compile(rb"\S+(?:\s+\S+)?\s+start\S*\s+end\S*", re.IGNORECASE)
 _SIZE = re.compile(rb"[0-9]{1,9}")
@@ -92,6 +93,10 @@ class Docids(DocumentIds):
             interleaved=choices.interleaved,
             may_be_sizes=choices.field is None,
         )
+        heading = re.split(r"[\s,;]+", documents.ids[0].lower())
+        if documents.starts[:2] == (0, 1) and not {*DOCUMENT_KEYS}.isdisjoint(heading):
+            what = f"the heading {documents.ids[0]!r}"
+            raise place.fault(f"expected ids, found {what}; `sed 1d FILE > NEW` removes it", 1)
         option = ""
         if len(documents) == documents.n_sentences:
             rows = [name.split("\t") for name in documents.ids]
@@ -186,12 +191,14 @@ def _runs(values: Sequence[object]) -> int:
     return runs if runs == len(set(values)) else 0
 
 
-def counts_on(ids: Sequence[str], separator: str = "[-_.:/#|]", *, restart: bool = False) -> bool:
+def counts_on(
+    ids: Sequence[str], separator: str = "[-_.:/#|,;(]", *, restart: bool = False
+) -> bool:
     """Whether all ids are a name, the separator and 1, 2, …, and some names have two at least.
 
     restart: whether two names at least must have two.
     """
-    pattern = re.compile(rf"(.+?){separator}([0-9]{{1,8}})")
+    pattern = re.compile(rf"(.+?){separator}([0-9]{{1,8}})[)]?")
     parts = [found.groups() for one in ids if (found := pattern.fullmatch(one))]
     if len(parts) < len(ids):
         return False

@@ -415,7 +415,7 @@ class DocumentJson:
             place.note(
                 "document of one sentence whose id ends in a number that counts on; if these are "
                 "sentences of documents, "
-                f'`jq -c \'.[{key}] |= sub("[-_.:/#|][0-9]+$"; "")\' {file} '
+                f'`jq -c \'.[{key}] |= sub("[-_.:/#|,;(][0-9]+[)]?$"; "")\' {file} '
                 f"> {file}.jsonl` leaves the numbers out",
                 line=1,
                 count=len(documents),

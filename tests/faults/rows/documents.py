@@ -123,9 +123,12 @@ FAULTS = [
         Fault(f"49-one-sentence-{n}", IDS, f"document of one sentence.*give {cure}", {"docs": ids}, 0, f"{IDS} {cure}")
         for n, (ids, cure) in enumerate((
             ("a-1\na-2\nb-1\nb-2\n", "--docs-format numbered-docids"),
+            ("a,0\na,1\nb,0\nb,1\n", "--docs-format numbered-docids"),
+            ("a(1)\na(2)\nb(1)\nb(2)\n", "--docs-format numbered-docids"),
             ("x\tn1\tk\nx\tn2\tk\ny\tn3\tk\ny\tn4\tk\n", "--docs-field 1"),
         ))
     ),
+    of_ids("heading", "doc_id,seg\na\na\nb\nb\n", "docs:1: expected ids, found the heading .*`sed 1d docs > docs.new`", "a\na\nb\nb\n"),
     of_ids("field-missing", "a 1\na 2\nb\nb 2\n", "docs:3: expected a field 2 .*, found 1 in 'b'", "--docs-field 1", "--docs-field 2"),
     of_ids("field-of-a-blank-line", "a 1\n \nb 1\nb 2\n", "docs:2: expected a field 1 .*, found 0",
            "a 1\na 2\nb 1\nb 2\n", "--docs-field 1"),
