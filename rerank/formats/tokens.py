@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -21,13 +22,20 @@ _UNPACKED = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 HEAD = 50  # lines of another tool's output that show what it is
 _HEAD_BYTES = 1 << 16
-_SCORE_KEY = re.compile("comet|score|predict|log.?prob", re.IGNORECASE)
+_SCORE_KEY = re.compile("comet|score|predict|log.?prob|^f1$", re.IGNORECASE)
+_LIST_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[\s*-?[0-9][^]]*,')
+_ONE_DECIMAL = re.compile(rb"-?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?")
 _NUMBER_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[?\s*-?[0-9]')
 _TOTALS = {  # of a line: log10 of KenLM's query and of SRILM's ngram -ppl -debug 1
     re.compile(rb"(^|\t)Total: \S+ OOV: "): r"s/.*Total: \([^ ]*\) OOV: .*/\1/p",
     re.compile(rb" zeroprobs, logprob= \S+ ppl= "): r"s/.* logprob= \([^ ]*\) ppl= .*/\1/p",
 }
-_SEPARATORS = {b"\t": "cut -f {}", b",": "cut -d , -f {}", b" ": "cut -d ' ' -f {}"}
+_SEPARATORS = {
+    b"|||": "awk -F' *[|][|][|] *' '{{print ${}}}'",
+    b"\t": "cut -f {}",
+    b",": "cut -d , -f {}",
+    b" ": "cut -d ' ' -f {}",
+}
 
 Number: TypeAlias = Callable[[bytes, str], float]
 """Parser of a number; the second argument is its name in error messages."""
@@ -122,10 +130,16 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     """
     head, also = b"\n".join(lines)[:_HEAD_BYTES], ""
     name = Place(file, Notices()).argument
+    if not lines:
+        return ""
     if notation := next((f for f, sound in _NOTATIONS.items() if sound(lines)), None):
         command = notation.format(name)
     elif head.lstrip()[:1] in (b"{", b"["):
-        keys = [key.decode(errors="replace") for key in _NUMBER_KEY.findall(head)]
+        found = Counter(key.decode(errors="replace") for key in _NUMBER_KEY.findall(head))
+        found.update(
+            dict.fromkeys((k.decode(errors="replace") for k in _LIST_KEY.findall(head)), 2)
+        )
+        keys = [key for key, _ in found.most_common()]
         key = next(filter(_SCORE_KEY.search, keys), keys[0] if keys else None)
         own = json.dumps(key, ensure_ascii=False)
         command = f"jq '.. | objects | .[{own}] | .. | numbers' {name}" if key else ""
@@ -139,18 +153,26 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     return f"; `{command} > numbers` writes its numbers{also}" if command else ""
 
 
-def _all_numbers(lines: Sequence[bytes], *, by: bytes = b"", without: bytes = b"") -> bool:
-    """Whether all lines are numbers once commas are other characters and some are removed."""
-    found = [line.translate(bytes.maketrans(b",", by) if by else None, without) for line in lines]
-    return bool(found) and all(
-        one.split() and all(map(NUMBER.fullmatch, one.split())) for one in found
-    )
+def _all_numbers(lines: Sequence[bytes], table: dict[bytes, bytes]) -> bool:
+    """Whether all lines, one at least, are numbers where some of these strings are replaced."""
+    text = b"\n".join(lines)
+    for old, new in table.items():
+        text = text.replace(old, new)
+    found = [line.split() for line in text.split(b"\n")]
+    changed = not table or text != b"\n".join(lines)
+    return changed and all(own and all(map(NUMBER.fullmatch, own)) for own in found)
 
 
+_WITHOUT = dict.fromkeys((b"[", b"]", b"(", b")", b"%", b","), b"")
 _NOTATIONS: dict[str, Callable[[Sequence[bytes]], bool]] = {
-    "tr , . < {}": lambda lines: _all_numbers(lines, by=b"."),
-    "tr -d '[]()%,' < {}": lambda lines: _all_numbers(lines, without=b"[]()%,"),
-    "tail -n +2 {}": lambda lines: _all_numbers(lines[1:]),
+    "sed 's/\u2212/-/g' {}": lambda lines: _all_numbers(lines, {"\u2212".encode(): b"-"}),
+    "tr -s ', ' '\\n' < {}": lambda lines: len(lines) == 1 and _all_numbers(lines, {b",": b" "}),
+    "tr , . < {}": lambda lines: _all_numbers(lines, {b",": b"."}),
+    "tr -d '[]()%,' < {}": lambda lines: _all_numbers(lines, _WITHOUT),
+    "tr -s ' ' '\\n' < {}": lambda lines: _all_numbers(lines, {}) and b"\t" not in lines[0],
+    "tail -n +2 {}": lambda lines: (
+        len(lines) > 1 and b"\t" not in lines[1] and _all_numbers(lines[1:], {})
+    ),
 }  # how numbers in another notation, or below a heading, are written as they are read
 
 
@@ -161,10 +183,12 @@ def _column_command(lines: Sequence[bytes], file: str) -> str:
         width = min(map(len, rows), default=0)
         columns = [0] if separator == b" " else [*range(width - 1, -1, -1)]
         for column in columns if width > 1 else ():
-            numeric = [NUMBER.fullmatch(row[column]) is not None for row in rows]
+            numeric = [NUMBER.fullmatch(row[column].strip()) is not None for row in rows]
             if all(numeric[1:]) and (numeric[0] or len(rows) > 2):
                 cut = command.format(column + 1)
                 return f"{cut} {file}" if numeric[0] else f"tail -n +2 {file} | {cut}"
+    if all(len(_ONE_DECIMAL.findall(line)) == 1 for line in lines):
+        return f"grep -oE -e '-?[0-9]+[.][0-9]+([eE][-+]?[0-9]+)?' {file}"
     return ""
 
 
