@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rerank.commands.run import Messages
@@ -95,10 +97,17 @@ def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
     notices = Notices()
     with spool(kbest) as file:
         known, lines = opened(file, notices)
-        rows = next(known.read(lines, notices, source=display(kbest), clip=1.0), None)
-    if rows is None:
-        raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))
-    named = fitted_to(weights, rows.labels, source=source)
+        chunks = known.read(lines, notices, source=display(kbest), clip=1.0)
+        rows = next(chunks, None)
+        if rows is None:
+            raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))
+        named = fitted_to(weights, rows.labels, source=source)
+        others = named.dense.keys() - {label.name for label in rows.labels}
+        names = set[str]().union(*(one.sparse.names for one in chain([rows], chunks) if others))
+    for name in [one for one in others if f"{one}_" in names]:  # as lists of cdec are read
+        (value,) = named.dense[name]
+        dense = {one: values for one, values in named.dense.items() if one != name}
+        named = replace(named, dense=dense, sparse={**named.sparse, f"{name}_": value})
     if (named.dense, named.decoder_names) == (weights.dense, weights.decoder_names):
         raise UsageError(
             f"--kbest {display(kbest)}: the weights have names of the list already, or the "

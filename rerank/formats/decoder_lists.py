@@ -142,7 +142,10 @@ class NamedFeatures(LineFormat):
             cure = f"; {grammar.features_cure(fields[column], column)}" if "=" in other else ""
             raise InputError(f"expected the features {', '.join(names)}, found {other!r}{cure}")
         if self.sparse and found.names is None:
-            renamed = (f" ({name} as {name}_)" for name in others if not grammar.is_sparse(name))
+            weights = "rerank weights W --to json --kbest LIST names the decoder's weights W so"
+            renamed = (
+                f" ({name} as {name}_; {weights})" for name in others if not grammar.is_sparse(name)
+            )
             found.note(MANY.format(next(renamed, "")))
         elif not self.sparse and len(features) < len(names):
             found.note(ABSENT)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,7 +61,7 @@ _KINDS = {  # of keys that are not read
     "number": "number of candidates that is not read",
     "numbers": "list of numbers beside the candidates that is not read",
     "texts": "further text of candidates that is not read",
-    "reference": "reference in a list, which is not read; give --ref a file of references",
+    "reference": "reference in a list, which is not read",
     "sample": "id with a part that seems to name a sample, as texts that differ in it alone are "
     "alike; read as a sentence each",
     "id": "further id, not read, though it counts otherwise than what is read",
@@ -245,7 +245,8 @@ class Unread:
 
     keys: by kind, with the line where each is first; values: of the numbers of candidates, for jq;
     path: of the candidates, likewise; score, beside: key of the score that is read, of a candidate
-    or beside them; sample: pattern of the part of ids that seems to name a sample.
+    or beside them; sample: pattern of the part of ids that seems to name a sample; several:
+    whether references are lists.
     """
 
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -254,6 +255,7 @@ class Unread:
     score: str | None = None
     beside: str | None = None
     sample: str = ""
+    several: bool = False
 
     def note(self, kind: str, key: str, line: int) -> None:
         """Note a key."""
@@ -273,6 +275,7 @@ class Unread:
                 continue
             if key in REFERENCE and isinstance(value, str | list):
                 self.note("reference", key, line)
+                self.several = isinstance(value, list)
             elif isinstance(value, list) and len(value) == n > 1:
                 if all(_is_number(plain_number(v)) for v in value):
                     self.note("numbers", key, line)
@@ -303,8 +306,11 @@ class Unread:
                         summed if isinstance(value, dict) else f"{{{name}: {summed}}}"
                     )
 
-    def warn(self, place: Place) -> None:
-        """Add a warning of each kind, with the command that makes features of its keys."""
+    def warn(self, place: Place, ordered: Callable[[str], str]) -> None:
+        """Add a warning of each kind, with the command that makes features of its keys.
+
+        ordered: the command that writes a value of each sentence on a line, empty for none.
+        """
         for kind, lines in self.keys.items():
             program = ""
             if kind == "id":
@@ -330,6 +336,14 @@ class Unread:
                 if program
                 else ""
             )
+            if kind == "reference":
+                value = f".{json.dumps(next(iter(lines)))}{'[0]' if self.several else ''}"
+                command = ordered(f'({value} // "") | gsub("\\n"; " ")')
+                also = " of the first ones, with [1] of the second ones" if self.several else ""
+                cure = "; give --ref a file of references" + (
+                    f", as `{command} {place.argument} > references` writes it{also}"
+                    * bool(command)
+                )
             place.notices.add(
                 _KINDS[kind] + cure, source=place.source, line=min(lines.values()), names=[*lines]
             )

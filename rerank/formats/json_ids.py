@@ -99,6 +99,23 @@ class SentenceIds:
         runs = [n for n, before in zip(known, [-1, *known], strict=False) if n != before]
         return len(runs) - len({*runs})
 
+    def command(self, value: str) -> str:
+        """The command that writes a value of each sentence, by number; empty if none is known.
+
+        value: of an object, as a program of jq.
+        """
+        known = [n for n in self.numbers if isinstance(n, int)]
+        if all(n == known[0] + i for i, n in enumerate(known)):
+            return f"jq -r '{value}'"
+        if self.key is None or self.documents or self.named:
+            return ""
+        number = f'(.{json.dumps(self.key)} | tostring | match("[0-9]+$").string | tonumber)'
+        return (
+            f"jq -rs 'map({{key: {number}, value: ({value})}}) | (map(.key |= tostring) | "
+            "from_entries) as $all | range(map(.key) | min; (map(.key) | max) + 1) | "
+            '$all[tostring] // ""\''
+        )
+
 
 def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
     """The ids of the objects on the lines that are not blank. O(bytes), an object at a time."""

@@ -151,7 +151,7 @@ class JsonLines(CollectedFormat):
             unread.note("id", key, 1)
         if ids.key and (part := are_samples(ids.texts[: len(texts)], texts)):
             unread.note_samples(ids.key, part)
-        unread.warn(found)
+        unread.warn(found, ids.command)
 
     def beside(
         self, lines: Iterable[bytes], notices: Notices, *, source: str

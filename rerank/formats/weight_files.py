@@ -399,6 +399,7 @@ def _all(weights: Weights) -> dict[str, tuple[float, ...]]:
 def _by_number(weights: Weights) -> dict[str, tuple[float, ...]]:
     """One number for each name: Name_0, Name_1, … of a feature of several values.
 
+    A sparse feature whose only `_` is at its end has it from the reader of the list.
     UsageError for two numbers of one name.
     """
     numbers: list[tuple[str, float]] = []
@@ -407,7 +408,8 @@ def _by_number(weights: Weights) -> dict[str, tuple[float, ...]]:
             numbers.append((weights.decoder_names.get(name, name), values[0]))
         else:
             numbers += ((f"{name}_{i}", value) for i, value in enumerate(values))
-    numbers += weights.sparse.items()
+    for name, value in weights.sparse.items():
+        numbers.append((name[:-1] if name.find("_") == len(name) - 1 else name, value))
     found: dict[str, tuple[float, ...]] = {}
     for name, value in numbers:
         if name in found:

@@ -153,7 +153,7 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
     "cdec of very many features": ("".join(f"0 ||| a{k} ||| LM=-{k} "
         f"{' '.join(f'R{k}x{i}=1' for i in range(600))} ||| -{k}\n" for k in (1, 2)), "",
         [(0, f"a{k}", {"LM": -k} | {f"R{k}x{i}_": 1 for i in range(600)}, -k) for k in (1, 2)],
-        ["1 x many features (more than 1,000)", "R1x0 as R1x0_"]),
+        ["1 x many features (more than 1,000)", "R1x0 as R1x0_;"]),
     "travatar without features": ("0 ||| a ||| -2 ||| \n0 ||| b ||| -3 ||| \n", "",
         [(0, "a", {}, -2), (0, "b", {}, -3)], []),
     "travatar": (TRAVATAR, "", [(0, "a lamp", {"egfp": -1, "lm": -3.5, "word": 0}, -2),
@@ -415,6 +415,32 @@ def test_commands_that_messages_about_json_print_make_the_list(content: str, wor
     found = world.ok("convert --kbest lists.jsonl --to moses").lines
     parts = [[one for one in line.split() if one != "|||" and one[-1] != "="] for line in found]
     assert [" ".join(one) for one in parts] == CURES[content]
+
+
+REFERENCES = {  # by lists that have them: what the printed command writes for --ref
+    '{"id": 0, "ref": "x\\ny", "hyps": ["a"]}\n{"id": 1, "ref": "z", "hyps": ["a"]}': ["x y", "z"],
+    "".join(
+        f'{{"doc": "{d}", "id": {n}, "gold": "{d}{n}", "hyps": ["a"]}}\n'
+        for d, n in ("x0", "x1", "y0")
+    ): ["x0", "x1", "y0"],
+    "".join(f'{{"id": "s{n}", "references": ["{n}", "b"], "hyp": "a"}}\n' for n in (5, 2, 2, 3)): [
+        "2",
+        "3",
+        "",
+        "5",
+    ],
+}
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize("content", REFERENCES)
+def test_references_in_a_list_are_written_by_the_command_that_the_warning_prints(
+    content: str, world: World
+) -> None:
+    world.write("list", content)
+    (command,) = re.findall("`(jq .*?)`", world.run("convert --kbest list --to moses").err)
+    subprocess.run(["bash", "-c", command], check=True)
+    assert world.text("references").splitlines() == REFERENCES[content]
 
 
 EXAMPLES = """\

@@ -228,6 +228,21 @@ def test_weights_tuned_on_a_list_of_cdec_have_the_names_of_cdec_and_come_back(wo
     assert world.ok("weights again.json --to cdec").out == world.text("w.cdec")
 
 
+def test_weights_of_the_decoder_name_sparse_features_as_its_list_is_read(world: World) -> None:
+    lines = (
+        f"{k // 9} ||| a{k} ||| LM=-1 {' '.join(f'R{9 * k + i}=1' for i in range(9))} ||| 0\n"
+        for k in range(180)
+    )
+    world.write("list", "".join(lines))
+    world.write("W", "LM 1\nR7 -0.5\n")
+    world.ok("weights W --to json --kbest list --out w.json")
+    assert world.json("w.json")["sparse"] == {"R7_": -0.5}
+    found = world.ok("decode --kbest list --no-docs one --weights w.json --out -")
+    assert "rerank weights W --to json --kbest LIST names" in found.err
+    assert found.lines[0] == "a1"
+    assert world.ok("weights w.json --to cdec").out == world.text("W")
+
+
 def test_weights_without_names_get_those_of_a_list(world: World) -> None:
     world.write("kbmira", "F0 0.5\nF1 0.1\nF2 0.2\n")
     world.write("list", "0 ||| x ||| LM0= -1 TM0= -2 -3 ||| 1\n")
