@@ -269,9 +269,10 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
             features=TunedFeatures((), start, source, systems=systems, consensus=DOCUMENT_BLEU),
             plan=plan,
             announce=lambda line: None,
-        ).selection
-    if found is not None and summary.bleu is not None:
-        tuned = TunedBleu(bleu_of(found.statistics), f"tuning: {found.to_text()}")
+        )
+    if found.selection is not None and summary.bleu is not None:
+        shown = found if found.first_kept else found.selection
+        tuned = TunedBleu(bleu_of(shown.statistics), f"tuning: {shown.to_text()}")
         summary.bleu = replace(summary.bleu, tuned=tuned)
 
 

@@ -19,6 +19,7 @@ from sacrebleu.metrics.bleu import BLEU
 from support.packages import install
 from support.tuned import (
     FROM_START,
+    LISTS,
     PAIRS,
     TUNE,
     bleu,
@@ -772,6 +773,7 @@ def test_the_first_candidates_are_kept_where_no_weights_are_better(world: World)
     assert selection["held_out"] - selection["difference"] == pytest.approx(100)
     last = found.err.splitlines()[-1]
     assert last.startswith("held-out corpus BLEU 100.00 with the first candidates, ")
+    assert f"tuning: {last}\n" in world.ok(f"check {LISTS} --ref dev.ref --tune").out
     cure = last.partition("to tune the totals of the lists, too, give ")[2]
     assert cure == "--features total,LM0,TM0"
     assert world.ok(TUNE, *cure.split())
