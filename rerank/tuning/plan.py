@@ -234,7 +234,8 @@ class Plan:
 
     pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners`
     settings: of MERT; other tuners use the seed alone
-    replicates: number of tunings on resampled documents, whose weights are averaged
+    replicates: number of tunings on resampled documents, whose weights are averaged; with 1, the
+    tunings of the folds of cross-validation are averaged where features do not depend on context
     held_out: share of the documents that is held out from tuning
     select: `cv` chooses weights between the start weights and the tuned ones by cross-validation,
     `none` takes the tuned ones
@@ -266,7 +267,8 @@ class Plan:
     )
     settings: MertSettings = part(MertSettings, without={"kicks"}, default_factory=MertSettings)
     replicates: int = option(
-        "Number of tunings on resampled documents, whose weights are averaged.",
+        "Number of tunings on resampled documents, whose weights are averaged; 1 averages those of "
+        "the folds of cross-validation, unless features depend on context.",
         type=Whole(),
         default=1,
         rare=True,
