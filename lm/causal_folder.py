@@ -23,13 +23,15 @@ import torch
 
 UNLIMITED = 1 << 30  # positions of a model that states no number of them
 NOTHING = -1  # in place of the token that texts begin with: their first token is not predicted
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+OTHERS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf")  # pickles, which may run code, and GGUF
 DIGESTED = ("*.safetensors", "*.json", "*.model", "*.txt", "*.jinja")  # weights, tokenizer, shape
 CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
+ADAPTER = "adapter_config.json"
 # keys of JSON files that name files, which transformers then opens
 NAMING = {CONFIG: "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
 MOST_JSON = 1 << 28  # bytes of a configuration or an index
 PACKED = 16  # weights that a number of quantised weights may hold
+_CONSTANT = re.compile(r".*\.attn\.masked_bias")  # in old folders of GPT-2, a constant of its code
 _LAYERS = re.compile(r"(n|num)_(\w+_)?layers?|(en|de)coder_layers")  # keys of numbers of layers
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
 
@@ -131,14 +133,19 @@ def _weight_files(folder: Path) -> list[Path]:
                 f"{path}: expected a regular file, as every file of a model must be, found "
                 f"{'a folder' if path.is_dir() else 'a pipe, a device or a broken link'}; remove it"
             )
+    if (folder / ADAPTER).is_file():
+        raise CausalFolderError(
+            f"{folder}: expected a whole model, found an adapter ({ADAPTER}); merge it into its "
+            "model with merge_and_unload() of peft, and write that with save_pretrained(DIR)"
+        )
     if not (folder / CONFIG).is_file():
         raise CausalFolderError(
             f"{folder}: expected config.json of a Hugging Face model, found none; a model made by "
             "train-lm is given without hf:"
         )
     if not any(folder.glob("*.safetensors")):
-        pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(suffix))
-        found = f"only {pickles[0]}, a pickle, which may run code" if pickles else "none"
+        others = sorted(path.name for suffix in OTHERS for path in folder.glob(suffix))
+        found = f"only {others[0]}" if others else "none"
         raise CausalFolderError(
             f"{folder}: expected weights in *.safetensors, found {found}; write the model again "
             "with model.save_pretrained(DIR, safe_serialization=True)"
@@ -228,7 +235,7 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
     stated = _json(folder / CONFIG)
     with ExitStack() as opened:
         parts = [opened.enter_context(safe_open(path, "pt")) for path in files]
-        place = {name: part for part in parts for name in part.offset_keys()}
+        place = _places(folder, files, parts)
         held = {name: part.get_slice(name).get_shape() for name, part in place.items()}
         _check_layers(folder, stated, len(held))
         config = transformers.AutoConfig.from_pretrained(
@@ -237,10 +244,11 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
         with torch.device("meta"):
             model = transformers.AutoModelForCausalLM.from_config(config)
         kind, named = type(model), stated.get("architectures") or [type(model).__name__]
-        if kind.__name__.casefold() not in str(named).casefold():
+        named = [str(one) for one in (named if isinstance(named, list) else [named])]
+        if kind.__name__.casefold() not in map(str.casefold, named):
             raise CausalFolderError(
                 f"{folder}: expected a causal language model, {kind.__name__}, found "
-                f"{', '.join(map(str, named)):.80} (architectures in config.json), which predicts "
+                f"{', '.join(named):.80} (architectures in config.json), which predicts "
                 "no next words; give the folder of the causal model"
             )
         needed = sum(tensor.numel() for tensor in model.parameters())
@@ -257,17 +265,39 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
             ignore_mismatched_sizes=True,
         )
     wrong = [f"{name} ({_product(a)} for {_product(b)})" for name, a, b in found["mismatched_keys"]]
-    if "quantization_config" not in stated:  # whole numbers are weights only with their scale
+    unused = [name for name in found["unexpected_keys"] if not _CONSTANT.fullmatch(name)]
+    if getattr(loaded, "hf_quantizer", None) is None:  # whole numbers need their scale
+        prefix, own = (
+            f"{loaded.base_model_prefix}.",
+            loaded.named_parameters(remove_duplicate=False),
+        )
+        weights = {name.removeprefix(prefix) for name, _ in own}
         wrong += [
             f"{name} ({str(tensor.dtype).removeprefix('torch.')} for {str(dtype)[6:]})"
             for name, tensor in tensors.items()
-            if name not in found["unexpected_keys"]
-            and name.endswith("weight")
+            if (name.removeprefix(prefix) in weights or name.endswith("weight"))
+            and name not in unused
             and (tensor.dtype.itemsize < 2 or not tensor.dtype.is_floating_point)
         ]
-    if found["missing_keys"] or found["unexpected_keys"] or wrong:
-        _refuse(folder, kind.__name__, found["missing_keys"], found["unexpected_keys"], wrong)
+    if found["missing_keys"] or unused or wrong:
+        _refuse(folder, kind.__name__, found["missing_keys"], unused, wrong)
     return loaded
+
+
+def _places(folder: Path, files: Sequence[Path], parts: Sequence[Any]) -> dict[str, Any]:
+    """The part that holds each tensor; CausalFolderError if that is not the one of the index."""
+    held = [(name, n) for n, part in enumerate(parts) for name in part.offset_keys()]
+    found = dict(held)
+    stated = {} if files == [folder / WEIGHTS] else _json(folder / INDEX)["weight_map"]
+    lost = [name for name, file in stated.items() if files[found.get(name, 0)].name != file]
+    lost += [name for name in found if name not in stated and stated]
+    if lost or len(found) < len(held):
+        twice = sorted({name for name, n in held if found[name] != n})
+        raise CausalFolderError(
+            f"{folder / INDEX}: expected each tensor in the file that it names, and in no other, "
+            f"found {[*lost, *twice][0]} elsewhere; copy the model again, with all its parts"
+        )
+    return {name: parts[n] for name, n in held}
 
 
 def _check_layers(folder: Path, stated: Mapping[str, Any], n_tensors: int) -> None:

@@ -141,6 +141,26 @@ def test_a_model_is_opened_with_its_positions_and_the_token_that_texts_begin_wit
     assert len(digests) == 3
 
 
+def test_folders_in_other_forms_are_the_models_that_they_hold(tmp_path: Path) -> None:
+    """In parts, as GPT-2 was first published, and with a mask that its code has now."""
+    from safetensors.torch import load, save
+
+    ids = torch.tensor([[0, 40, 41, 9]])
+    for n, change in enumerate([in_two(), None]):
+        folder = tmp_path / f"{n}"
+        (change or (lambda path: causal.save(path, "gpt2")))(folder)
+        if change is None:
+            found = load((folder / "model.safetensors").read_bytes())
+            bare = {name.removeprefix("transformer."): tensor for name, tensor in found.items()}
+            bare["h.0.attn.masked_bias"] = torch.tensor(-1e4)
+            (folder / "model.safetensors").write_bytes(save(bare, {"format": "pt"}))
+        plain = causal.save(tmp_path / f"plain{n}", "gpt2" if change is None else "llama")
+        models = [open_causal_model(one).model for one in (folder, plain)]
+        with torch.no_grad():
+            a, b = (model(ids).logits for model in models)
+        assert torch.equal(a, b)
+
+
 def of_own_code(folder: Path) -> None:
     causal.save(folder)
     config = json.loads((folder / "config.json").read_text())
@@ -157,7 +177,9 @@ def of_causal(change: Callable[[Path], object], kind: str = "llama") -> Callable
     return make
 
 
-def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+def tensors(
+    change: Callable[[dict[str, torch.Tensor]], object], kind: str = "llama"
+) -> Callable[[Path], None]:
     def edit(folder: Path) -> None:
         from safetensors.torch import load, save
 
@@ -165,7 +187,7 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Pa
         change(found)
         (folder / "model.safetensors").write_bytes(save(found, {"format": "pt"}))
 
-    return of_causal(edit)
+    return of_causal(edit, kind)
 
 
 def config(kind: str = "llama", **changes: object) -> Callable[[Path], None]:
@@ -214,13 +236,33 @@ def of_files(**files: bytes) -> Callable[[Path], None]:
     return make
 
 
+def in_two(head: str = "b", *, twice: bool = False) -> Callable[[Path], None]:
+    """The head apart, in a file of which the index says that it is `head`; the norm `twice`."""
+
+    def edit(folder: Path) -> None:
+        from safetensors.torch import load, save
+
+        found = load((folder / "model.safetensors").read_bytes())
+        (folder / "model.safetensors").unlink()
+        parts = {"a": {n: t for n, t in found.items() if n != HEAD}, "b": {HEAD: found[HEAD]}}
+        parts["b"] |= {NORM: found[NORM] + 1} if twice else {}
+        for name, part in parts.items():
+            (folder / f"{name}.safetensors").write_bytes(save(part, {"format": "pt"}))
+        index = {name: f"{part}.safetensors" for part in parts for name in parts[part]}
+        index |= {NORM: "a.safetensors", HEAD: f"{head}.safetensors"}
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+
+    return of_causal(edit)
+
+
+HEAD, NORM, BIAS = "lm_head.weight", "model.norm.weight", "transformer.h.0.attn.c_attn.bias"
 UP = "model.layers.0.mlp.up_proj.weight"
 REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: None, "expected a folder written by save_pretrained, found none"),
     (of_files(README__md=b"?"), "expected config.json of a Hugging Face model, found none"),
     (
         of_files(config__json=b"{}", pytorch_model__bin=b"\x80\x04."),
-        "found only pytorch_model.bin, a pickle",
+        "found only pytorch_model.bin; write",
     ),
     (of_files(config__json=b"{", model__safetensors=b""), "expected JSON"),
     (
@@ -228,6 +270,17 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
         "cannot load it as a causal language model",
     ),
     (of_own_code, "code of its own"),
+    (of_files(config__json=b"{}", model__gguf=b"GGUF"), "found only model.gguf; write"),
+    (of_files(adapter_config__json=b"{}"), "expected a whole model, found an adapter"),
+    (of_causal(lambda folder: (folder / "adapter_config.json").touch()), "found an adapter"),
+    (config(architectures=["xLlamaForCausalLMx"]), "expected .*, found xLlamaForCausalLMx"),
+    (in_two("a"), "found them without lm_head.weight; give"),
+    (in_two(twice=True), "and in no other, found model.norm.weight elsewhere"),
+    (tensors(lambda found: found.update({NORM: found[NORM].to(torch.float8_e5m2)})), "e5m2 for fl"),
+    (
+        tensors(lambda found: found.update({BIAS: found[BIAS].to(torch.int8)}), "gpt2"),
+        "int8 for fl",
+    ),
     (saved_as("LlamaModel"), "expected .* LlamaForCausalLM, found LlamaModel"),
     (saved_as("LlamaForSequenceClassification"), "found LlamaForSequenceClassification"),
     (tensors(lambda found: found.pop("lm_head.weight")), "without lm_head.weight; give"),
