@@ -126,13 +126,15 @@ def demo(options: DemoOptions) -> None:
     Example:
       rerank demo --out demo
     """
+    from rerank.files.outputs import scratch_folder
+
     folder, announce = options.out, options.messages.announce
     if folder is not None:
         result = demonstrate(folder, seed=options.seed, announce=announce)
     else:
         announce("# rerank demo --out demo keeps the files of these commands")
-        with tempfile.TemporaryDirectory() as scratch:
-            temporary = Path(scratch, "demo")
+        with scratch_folder(Path(tempfile.gettempdir(), "rerank-demo"), 0o700) as scratch:
+            temporary = scratch / "demo"
             result = demonstrate(
                 temporary,
                 seed=options.seed,

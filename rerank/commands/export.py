@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,6 +41,7 @@ def export(options: ExportOptions) -> None:
       rerank export --docs test.docids --out documents ours=test.out ref=test.en
     """
     from rerank.files.lines import InputFiles
+    from rerank.files.outputs import scratch_folder
     from rerank.files.paths import display
     from rerank.formats.document_files import documents_of_file
     from rerank.formats.translations import read_translation
@@ -53,11 +53,7 @@ def export(options: ExportOptions) -> None:
         documents = documents_of_file(docs, notices)
         digits = max(4, len(str(len(documents))))
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=target.parent, prefix=f".{target.name}.", ignore_cleanup_errors=True
-        ) as scratch:
-            new = Path(scratch, "new")  # with the permissions of a folder that is not temporary
-            new.mkdir()
+        with scratch_folder(target) as new:
             for name, path in texts:
                 (new / name).mkdir()
                 lines = read_translation(path, documents, notices, model=str(docs))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lm.corpus import Corpus
     from rerank.metrics.accuracy import Array
     from rerank.notices import Notices
-    from rerank.report.language_models import CoherenceReport
+    from rerank.report.language_models import CoherenceReport, ModelFacts
     from rerank.scorers.causal_lm import CausalLM
 
 _UNNAMED = "\0"  # in place of a name; no argument of a command has this character
@@ -198,7 +198,7 @@ def next_sentence(options: NextSentenceOptions) -> None:
     from rerank.commands.texts import interned
     from rerank.files.outputs import atomic, check_outputs
     from rerank.metrics.accuracy import SCORES, outcomes_of
-    from rerank.report.language_models import ModelFacts, NextSentenceReport
+    from rerank.report.language_models import NextSentenceReport
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.models import broken_models, open_forward_model
 
@@ -219,13 +219,10 @@ def next_sentence(options: NextSentenceOptions) -> None:
         outcomes = {}
         with atomic(errors) if errors else nullcontext() as file:
             for name, folder, saved in opened:
+                corpus, facts = text.read_by(saved, name, options.messages, notices)
                 if isinstance(saved, CausalLM):
-                    announce_choice(saved, text.sentences(), options.messages)
-                    facts = ModelFacts.of_causal(name, saved)
                     matrices = _causal_matrices(saved, text, blocks)
                 else:
-                    corpus, oov = text.encoded(saved, name, notices)
-                    facts = ModelFacts.of(name, saved, oov)
                     if labels is not None and "topics" in saved.side:
                         known = renumber(labels, words, saved.side["topics"])
                         corpus = replace(corpus, side={"topics": known})
@@ -274,18 +271,27 @@ class EvaluationText:
         words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
         return cls(display(path), words, corpus)
 
-    def encoded(self, saved: SavedModel, label: str, notices: Notices) -> tuple[Corpus, float]:
-        """The text in a model's ids, not in its reading order, and the share of unknown words.
+    def read_by(
+        self, saved: SavedModel | CausalLM, name: str, messages: Messages, notices: Notices
+    ) -> tuple[Corpus, ModelFacts]:
+        """The text as a model of this name reads it, and what a report says of the model.
 
-        A warning, with the model's label, if these are far more than in its training text.
+        In the ids of a model of our own, not in its reading order, with a warning if far more words
+        are unknown than in its training text.
         """
         from lm.corpus import renumber
+        from rerank.report.language_models import ModelFacts
+        from rerank.scorers.causal_lm import CausalLM
         from rerank.scorers.features import UnknownWords
 
+        if isinstance(saved, CausalLM):
+            announce_choice(saved, self.sentences(), messages)
+            return self.corpus, ModelFacts.of_causal(name, saved)
         unknown = UnknownWords()
         unknown.add([self.words[i] for i in self.corpus.tokens.tolist()], saved.vocabulary.ids)
-        unknown.warn(label, saved.about, notices, source=self.name, text="text")
-        return renumber(self.corpus, self.words, saved.vocabulary), unknown.share
+        unknown.warn(name, saved.about, notices, source=self.name, text="text")
+        corpus = renumber(self.corpus, self.words, saved.vocabulary)
+        return corpus, ModelFacts.of(name, saved, unknown.share)
 
     def sentences(self) -> Iterator[str]:
         """All sentences in order, as texts."""
@@ -312,7 +318,7 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
     import numpy as np
 
     from lm.comparisons import distinct_orders, log_probs_of_orders
-    from rerank.report.language_models import CoherenceReport, ModelFacts, PermutedDocument
+    from rerank.report.language_models import CoherenceReport, PermutedDocument
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.models import broken_models, open_model, refuse
 
@@ -344,13 +350,10 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
             )
         outcomes = {}
         for name, folder, saved in opened:
+            corpus, facts = text.read_by(saved, name, options.messages, notices)
             if isinstance(saved, CausalLM):
-                announce_choice(saved, text.sentences(), options.messages)
-                facts = ModelFacts.of_causal(name, saved)
                 log_probs = _causal_log_probs(saved, text, orders)
             else:
-                corpus, oov = text.encoded(saved, name, notices)
-                facts = ModelFacts.of(name, saved, oov)
                 log_probs = log_probs_of_orders(saved, corpus, orders)
             found = progress(log_probs, label=name, unit="documents", total=len(orders))
             with broken_models(folder):

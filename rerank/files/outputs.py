@@ -17,6 +17,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -156,11 +157,8 @@ class _TemporaryFile:
 
     def __init__(self, path: FilePath) -> None:
         self.path, self.target = path, _resolved(path)
-        self.folder, name = os.path.split(self.target)
-        prefix = f".{name[:50]}."
-        _sweep(self.folder, prefix)
-        unique = f"{prefix}{os.getpid()}.{secrets.token_hex(4)}.tmp"
-        self.temporary = os.path.join(self.folder, unique)
+        self.folder = os.path.dirname(self.target)
+        self.temporary = _aside(self.target)
 
     @contextmanager
     def writing(self) -> Iterator[BinaryIO]:
@@ -180,6 +178,28 @@ class _TemporaryFile:
                     os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+@contextmanager
+def scratch_folder(target: FilePath, mode: int = 0o777) -> Iterator[Path]:
+    """New folder under a temporary name beside a target, which it may be renamed to.
+
+    Else it is removed; that of a killed process by a later one with this target.
+    """
+    path = Path(_aside(os.path.realpath(target)))
+    path.mkdir(mode)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _aside(target: str) -> str:
+    """A temporary name beside a target, where no old ones of dead processes are left."""
+    folder, name = os.path.split(target)
+    prefix = f".{name[:50]}."
+    _sweep(folder, prefix)
+    return os.path.join(folder, f"{prefix}{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 class _Sink(io.RawIOBase):
@@ -235,7 +255,7 @@ def _naming(path: FilePath, size: int = 0) -> Iterator[None]:
 
 
 def _sweep(folder: str, prefix: str) -> None:
-    """Remove temporary files of this target that are an hour old and whose process is gone.
+    """Remove what is temporary beside this target, an hour old, and of a process that is gone.
 
     In a container this process may have the number of one that is gone.
     """
@@ -250,7 +270,9 @@ def _sweep(folder: str, prefix: str) -> None:
                 gone = int(found[1]) == os.getpid() and written < _STARTED
             except ProcessLookupError:
                 gone = True
-            if gone:
+            if gone and entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif gone:
                 os.unlink(entry.path)
 
 

@@ -162,6 +162,13 @@ def test_only_old_temporary_files_of_this_output_and_of_dead_processes_are_remov
     world.ok(f"{COMMAND} --out out")
     left = {name for name in world.files() if name.endswith(".tmp")}
     assert left == {*list(names)[1:]}
+    os.mkdir(folder := f".out.{dead.pid}.0123abcf.tmp")
+    Path(folder, "part").touch()
+    os.utime(folder, (time.time() - 7200,) * 2)  # of a killed `export`
+    os.unlink("out")
+    world.ok("export --docs dev.docs --out out ref=dev.ref")
+    assert Path("out", "ref", "0001.txt").is_file()
+    assert not Path(folder).exists()
 
 
 def test_signals_end_a_run_without_files_even_if_one_comes_after_another(world: World) -> None:
