@@ -344,15 +344,29 @@ def _group(character: str) -> str:
 def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
     """Words at the same place, words and characters in most lines of one text alone."""
     places = {"first": " at the beginning", "last": " at the end", "word": "", "character": ""}
-    for at, (kind, place) in enumerate(places.items()):
-        anywhere = "word" if place else kind
-        signs = [(v, n) for v, n in one.of_kind(kind, _MANY) if other.lacks(anywhere, v)]
-        if signs:
-            value, n = signs[0]
-            pattern = re.sub(r"([][\\/.*^$+?(){}|])", r"\\\1", value)
-            filter = _without(pattern, at, of_list) if place else ""
-            yield Difference(f"{value!r}{place}", n, "prepare both alike", filter)
-            return
+    found = [
+        (n, -at, value, place)
+        for at, (kind, place) in enumerate(places.items())
+        for value, n in one.of_kind(kind, _MANY)[:_NAMED]
+        if other.lacks("word" if place else kind, value)
+    ]
+    if any(place and _glued(value, other) for _, _, value, place in found):
+        found = [sign for sign in found if len(sign[2]) == 1 and not sign[2].isalnum()] or found
+    if found:
+        n, at, value, place = max(found)
+        pattern = re.sub(r"([][\\/.*^$+?(){}|])", r"\\\1", value)
+        always = place and n >= _NEARLY * one.lines
+        filter = _without(pattern, -at, of_list) if always else ""
+        mark = not place and len(value) == 1 and not value.isalnum()
+        if mark and not of_list:
+            filter = f"tr -d {quote(value)}" if value.isascii() else f"sed 's/{value}//g'"
+        yield Difference(f"{value!r}{place}", n, "prepare both alike", filter, marked=mark)
+
+
+def _glued(word: str, other: TextProfile) -> bool:
+    """Whether a word is one of the other text with characters that this text never has."""
+    core = "".join(one for one in word if not other.lacks("character", one))
+    return core != word and not other.lacks("word", core)
 
 
 def note_preparation(
@@ -381,6 +395,8 @@ def note_preparation(
     found = [differences(first, second, of_list) for _, first, _, second, of_list in pairs]
     if not (any(found) or explained or min(own.lines, other.lines) < _ENOUGH):
         found = [list(_unexplained(first, second, flag)) for _, first, _, second, flag in pairs]
+        if any(one.marked for those in found for one in those):
+            found = [[one for one in those if one.marked] for those in found]
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
     before = to_moses if form not in ("", "moses") or source.endswith(_PACKED) else ""
     found[1] = [one for one in found[1] if one.lines >= least * other.lines]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any, Literal, Protocol
 
 from rerank.corpus.documents import DocumentFile, Documents, EvaluationSet, Role
@@ -48,6 +48,8 @@ _XML = re.compile(
     re.IGNORECASE,
 )
 _UNPACK = {".gz": "zcat", ".xz": "xzcat", ".bz2": "bzcat"}
+_WORDS = re.compile(rb"[A-Za-z\x80-\xff]\S* +\S|\S +\S*[A-Za-z\x80-\xff]")
+_FIELD_MARKS = ((b"\t", "TABs", r"\t"), (b"|||", "|||", " *[|][|][|] *"))
 _OPEN = re.compile(rb"\s*[\[{]+\s*")  # first line of JSON that is on several
 _WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(rf"{PREFIX}(?P<set>.+)/(?P<pair>[A-Za-z-]+)")
@@ -216,19 +218,39 @@ def text_lines(
     if found := structure(head, path, role):
         text = f"expected a sentence per line, found {found[0]}; {found[1]}"
         raise InputError(text, source=source, line=1)
-    tabs = list(filter(None, (line.count(b"\t") for line in filled)))
-    if role is not None and len(filled) > 1 and 2 * len(tabs) > len(filled):
-        most = max(tabs) + 1
-        where = "each line" if len(tabs) == len(filled) else "most lines"
-        cut = [f"<(awk -F'\\t' '{{print ${n}}}' {file})" for n in range(1, min(most, 4) + 1)]
-        cure = f"if one of them is the text, give it alone, as {cut[-1]}"
-        if role == "reference":
-            several = " ".join(f"--ref {text}" for text in cut)
-            cure = f"if they are several references, give {several}"
-        kind = f"{most} fields parted by TABs on {where}, read as one text; {cure}"
-        notices.add(kind, source=source, line=1)
+    for marks in _FIELD_MARKS if role is not None and len(filled) > 1 else ():
+        if kind := _fields(filled, marks, file, role):
+            notices.add(kind, source=source, line=1)
     yield from head
     yield from lines
+
+
+def _fields(
+    lines: Sequence[bytes], marks: tuple[bytes, str, str], file: str, role: Role | None
+) -> str:
+    """The warning of texts of which most have several fields; empty for others.
+
+    marks: separator of the fields, its name, and what it is for awk.
+    """
+    separator, name, mark = marks
+    rows = [line.split(separator) for line in lines]
+    parted = [row for row in rows if len(row) > 1]
+    if 2 * len(parted) <= len(rows):
+        return ""
+    columns = list(zip_longest(*parted, fillvalue=b""))
+    where = "each line" if len(parted) == len(rows) else "most lines"
+    cut = [f"<(awk -F'{mark}' '{{print ${n}}}' {file})" for n in range(1, len(columns) + 1)]
+    sizes = [sum(map(len, column)) for column in columns]
+    texts = [
+        text
+        for text, column in zip(cut, columns, strict=True)
+        if 2 * sum(_WORDS.search(cell) is not None for cell in column) > len(parted)
+    ]
+    cure = f"give the text alone, as {cut[sizes.index(max(sizes))]}"
+    if role == "reference" and len(texts) != 1:
+        several = " ".join(f"--ref {text}" for text in (texts or cut)[:4])
+        cure = f"if they are several references, give {several}"
+    return f"{len(columns)} fields parted by {name} on {where}, read as one text; {cure}"
 
 
 def structure(head: Sequence[bytes], path: FilePath, role: Role | None) -> tuple[str, str] | None:
@@ -262,7 +284,7 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     if 10 * alike < 9 * len(lines) or not paths or (len(lines) == 1 and "" in paths and not each):
         return None
     keys = (*TEXT_KEYS[role], *TEXT_KEYS[None])
-    known = [path for key in keys for path in paths if path.strip('."') == key]
+    known = [path for key in keys for path in paths if path.rpartition(".")[2].strip('"') == key]
     languages = [path for path in paths if path.startswith(".translation.")]
     known += languages if role == "source" else languages[::-1]
     chosen = known[0] if known else max(paths, key=lambda path: len(paths[path]))
@@ -282,7 +304,7 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     return f"JSON with {', '.join([*paths][:10]).strip() or 'texts in quotes'}", command
 
 
-def _texts_in(value: object, depth: int = 4) -> Iterator[tuple[str, str]]:
+def _texts_in(value: object, depth: int = 8) -> Iterator[tuple[str, str]]:
     """The texts in a value of JSON, down to a depth, and where they are as jq names it."""
     if isinstance(value, str):
         yield "", value
@@ -331,16 +353,25 @@ def _table(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, s
         head = [name.strip().lower() for name in rows[0]]
         named = set(head) <= _HEADS
         field = re.compile(rf'(?:^|{delimiter})"(?:[^"]|"")*"(?={delimiter}\S|$)'.encode())
-        if not named and not any(map(field.search, lines)):
+        sizes = [sum(map(len, column)) for column in zip(*rows, strict=True)]
+        ids = {row[0] for row in rows if row[0].isdecimal() and delimiter != "\t"}
+        if (
+            not named
+            and not any(map(field.search, lines))
+            and (len(rows) > len(ids) or len(ids) < 3)
+        ):
             continue
-        column = next((n for n, key in enumerate(head) if key in TEXT_KEYS[role]), len(head) - 1)
+        longest = sizes.index(max(sizes))
+        column = next((n for n, key in enumerate(head) if key in TEXT_KEYS[role]), longest)
         program = (
             "import csv, sys; [print(*row[int(sys.argv[2])].split()) for row in csv.reader("
             f'open(sys.argv[1], newline="", encoding="utf-8"), delimiter="{delimiter}")]'
         ).replace("\t", "\\t")
         command = f"python3 -c '{program}' {file} {column}{' | tail -n +2' if named else ''}"
         what = (
-            f"a table with the columns {', '.join(head)}" if named else "CSV with texts in quotes"
+            f"a table with the columns {', '.join(head)}"
+            if named
+            else f"CSV with {'ids' if len(ids) == len(rows) else 'texts in quotes'}"
         )
         return what, f"`{command} > {file}.txt` writes a column of it"
     return None

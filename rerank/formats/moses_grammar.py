@@ -41,7 +41,9 @@ _NUMBERS = rb"%s(?:,%s)+" % (NUMBER.pattern, NUMBER.pattern)  # of a target word
 _ALIGNED = rb"\s*(?:(?:[0-9]+-[0-9]+|%s)(?:\s+|$))*" % _NUMBERS
 _BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|%s([^\s=:|]+=.*)?" % _ALIGNED)
 
-_OTHER_FEATURES = re.compile(rb"\s*[{\[(]|.*?(?:\S\s+[=:]\s|[=:]\s*[-+.0-9eE]+[,;]|\w:[-+.0-9])")
+_OTHER_FEATURES = re.compile(
+    rb"\s*[{\[(]|.*?(?:[A-Za-z]\w*\s+[=:]\s|[=:]\s*[-+.0-9eE]+[,;]|\w:[-+.0-9])"
+)
 _DECIMAL_COMMA = re.compile(rb"[0-9],[0-9]+(?:\s|$)")
 _MOVED = "`awk -F' [|][|][|] ' '{{print {}}}' FILE > NEW` moves the numbers back"
 

@@ -46,7 +46,9 @@ Files = Mapping[str, str | Path]
 SOURCE = "source"  # the kind of side information that are the source lines
 NO_FILES: Files = MappingProxyType({})
 MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
-_PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
+_PLACEHOLDERS = (  # of WMT and Moses' tools; of pandas, Python and JSON
+    *(b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION", b"nan", b"NaN", b"None", b"null"),
+)
 UNREFERENCED = "sentence without reference, left out (--drop-unreferenced)"
 _SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
 

@@ -38,7 +38,7 @@ FAULTS = [
     checked("52-check-empty-file", FAULT, r"dev\.ref: expected 4 lines as dev\.docs has, found 0", {REF: ""}),
     *(
         checked(f"53-check-line-{n}", WARNING, rf"dev\.ref:{n}: reference that only says there is no translation; ", {REF: line(n, old, new)})
-        for n, old, new in ((2, "it gives a light", "NO BEST TRANSLATION"), (4, "nobody is coming", " NO TRANSLATION AVAILABLE "))
+        for n, old, new in ((2, "it gives a light", "NO BEST TRANSLATION"), (4, "nobody is coming", " NO TRANSLATION AVAILABLE "), (4, "nobody is coming", "nan"))
     ),
     *(
         checked(f"{name}", FAULT, r"dev\.kbest:1: .*it looks like SGML or XML of documents", kbest(text))

@@ -77,6 +77,9 @@ FAULTS = [
     no_text("nested", in_json(lambda x: {"translation": {"a b": "y", "en": x}}), r"JSON with \.translation\."),
     no_text("quoted", in_json(str), "JSON with texts in quotes"),
     no_text("lists", in_json(lambda x: [1, x]), r"JSON with \.\[1\]"),
+    no_text("answers", in_json(lambda x: {"id": "chat-1 of a server", "body": {"choices": [{"message": {"role": "assistant", "content": x}}]}}),
+            r"JSON with .*`jq -r '.body.choices\[0\].message.content' t"),
+    no_text("ids-in-csv", "".join(f"{n},{x.replace(',', '')}\n" for n, x in enumerate(FOUR)), "CSV with ids"),
     no_text("array", json.dumps(FOUR), "JSON with texts in quotes; `jq -r '.*' t"),
     no_text("over-lines", json.dumps([{"document": "d", "ref": x} for x in FOUR], indent=1), "JSON over several lines; `jq -c",
             command=PLAIN.replace("--no-docs one ", "")),
@@ -95,6 +98,9 @@ FAULTS = [
           {"docs": '{"talk": "a", "x": "b"}\n' * 4}, cure=f"{IDS} --docs-field talk"),
     Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; if they are several .*<.awk -F'.t' '{print .2}' t",
           {"t": "".join(f"{x}\t{x}\n" for x in FOUR)}, 0, {"t": "".join(f"{x}\n" for x in FOUR)}),
+    *(Fault(f"28-fields-{n}", PLAIN, rf"2 fields parted by {mark} on each line, read as one text; give the text alone, as <.awk -F'.*' '{{print .{column}}}' t",
+            {"t": "".join(f"{line.format(x=x, n=n)}\n" for n, x in enumerate(FOUR))}, 0, {"t": "".join(f"{x}\n" for x in FOUR)})
+      for n, (line, mark, column) in enumerate((("{n}\t{x}", "TABs", 2), ("{x}\t-0.{n}", "TABs", 1), ("{x} ||| 0-0 1-{n}", "[|]{3}", 1)))),
     # Documents of WMT, of OPUS, of mt-metrics-eval
     Fault("48-segments-not-in-order", PLAIN.replace("--no-docs one", ""), "segments put in the order of their ids",
           {"t": "".join(f'{{"document": "d", "seg_id": {n}, "target": "x"}}\n' for n in (4, 1, 2, 3))}, 0,
