@@ -108,7 +108,7 @@ class Reranker:
 
 
 def read(
-    kbest: str | Path = "",
+    kbest: str | Path | Sequence[str | Path] = "",
     docs: str | Path | None = None,
     *,
     systems: Mapping[str, str | Path] | None = None,
@@ -117,7 +117,8 @@ def read(
 ) -> DocumentReader:
     """Documents of a k-best list and of a file with the document id of each source line.
 
-    systems: in place of kbest, the file of each system's outputs, by name; lists are made of them.
+    kbest: several lists, each `[NAME=]FILE`, are merged; systems: in place of kbest, or beside it,
+    the file of each system's outputs, by name; lists are made of them.
     side: files of side information by kind, as `{"source": "dev.zh"}`. The other options are those
     of `rerank decode`.
     """

@@ -46,8 +46,9 @@ class _Option:
     """What the shell needs to know of a field beside its name.
 
     help: empty for an argument; many: whether it is repeatable; once: whether it is refused where
-    it is given twice, of which the shell otherwise takes the last; rare: shown by `--help-all`
-    alone; needs: fields without which the option is refused, each with the reason; heading: in the
+    it is given twice, of which the shell otherwise takes the last; several: whether its value is
+    then a tuple, but the value itself where it is given once; rare: shown by `--help-all` alone;
+    needs: fields without which the option is refused, each with the reason; heading: in the
     help, that of its part.
     """
 
@@ -58,6 +59,7 @@ class _Option:
     metavar: str | None
     many: bool
     once: bool = False
+    several: bool = False
     rare: bool = False
     needs: Mapping[str, str] = field(default_factory=dict)
     required: bool = False
@@ -92,6 +94,7 @@ def option(
     metavar: str | None = None,
     many: bool = False,
     once: bool = False,
+    several: bool = False,
     rare: bool = False,
     needs: Mapping[str, str] | None = None,
     kw_only: bool = True,
@@ -102,11 +105,14 @@ def option(
     flag, whose default is False, or None where a record without the option is to be told from one
     that has it; click.BOOL for a flag that is None where it is not given. many: the option is
     repeatable, and its value a tuple, as with a tuple as default.
-    once, rare, needs: as in `_Option`. kw_only: False for a field that Python may have by position.
+    once, several, rare, needs: as in `_Option`. kw_only: False for a field that Python may have by
+    position.
     """
     many = many or isinstance(default, tuple)
     required = default is MISSING
-    more = _Option(help, flags, type, default, metavar, many, once, rare, needs or {}, required)
+    more = _Option(
+        help, flags, type, default, metavar, many, once, several, rare, needs or {}, required
+    )
     return field(default=default, kw_only=kw_only, metadata={_OPTION: more})
 
 
@@ -196,8 +202,8 @@ def settings_of(kind: type[Record], /, **values: Any) -> Record:
             raise ArgumentError(no_option(name, declared))
         one = declared[name]
         if value is not None and not (isinstance(value, str) and value == one.default):
-            several = value if one.many and isinstance(value, list | tuple) else [value]
-            for item in several:
+            repeated = (one.many or one.several) and isinstance(value, list | tuple)
+            for item in value if repeated else [value]:
                 check_value(name, one.type, item)
     for name, one in declared.items():
         if one.required and name not in values:
@@ -260,14 +266,14 @@ def _parameter(name: str, one: _Option) -> click.Parameter:
     more: dict[str, Any] = {} if one.type is None else {"type": one.type}
     if one.type in (None, click.BOOL):
         more["is_flag"] = True
-    if one.once:
-        more["callback"] = only_one
+    if one.once or one.several:
+        more["callback"] = only_one if one.once else one_or_all
     elif not one.required and not one.many:
         more["default"] = one.default if one.type else bool(one.default)
     return click.Option(
         [*dict.fromkeys((*one.flags, one.long_flag(name))), name],
         required=one.required,
-        multiple=one.many or one.once,
+        multiple=one.many or one.once or one.several,
         metavar=one.metavar,
         help=one.help,
         **more,
@@ -280,6 +286,11 @@ def only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, 
         found = " and ".join(map(str, values))
         raise click.BadParameter(f"expected one, found {found}; give one of them")
     return values[0] if values else None
+
+
+def one_or_all(_ctx: click.Context, _parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """The value of an option that is given once, a tuple of several; None if it is not given."""
+    return values if len(values) > 1 else values[0] if values else None
 
 
 class Command(click.Command):
@@ -395,6 +406,8 @@ def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
             raise click.BadParameter(f"expected true or false, found {value!r}")
         return value
     several = one.multiple and one.callback is not only_one
+    if one.callback is one_or_all:
+        several = isinstance(value, list)
     if several and not isinstance(value, list):
         raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")
     texts = []

@@ -76,7 +76,7 @@ class CheckOptions:
         """Where the clean copy of each file goes; UsageError where it cannot."""
         if self.fix is None:
             return {}
-        if lists.systems:
+        if lists.made:
             raise UsageError(
                 f"--fix {self.fix}: there is no list of --systems to copy; leave it out"
             )
@@ -191,17 +191,17 @@ def check(options: CheckOptions) -> int:
         ]
         made, documents = None, None
         with result.findings.counting():
-            if lists.systems and references and lists.drop_unreferenced:
+            if lists.made and references and lists.drop_unreferenced:
                 documents, _ = read_targets(lists, references, Findings(), lambda line: None)
                 if count := documents.n_left_out:
                     result.findings.add(
                         UNREFERENCED, source=display(references[0]), count=count, asked=True
                     )
-            elif lists.systems:
+            elif lists.made:
                 documents = own_documents(lists)
             made, *_ = made_lists(lists, result.findings, opened, documents)
         if made is not None:
-            if not lists.systems:
+            if not lists.made:
                 made = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
             if made.missing == AS_SOURCE:
                 try:
@@ -217,7 +217,7 @@ def check(options: CheckOptions) -> int:
                 documents,
                 tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
             )
-            if lists.systems:
+            if lists.made:
                 name, known = display(made.kbest), result.findings.kinds
                 findings = findings.where(
                     lambda fault, source, kind: source != name or (fault, kind) not in known
@@ -225,7 +225,7 @@ def check(options: CheckOptions) -> int:
             findings.merge(result.findings)
             copies = _clean(lists, made, references, targets) if targets else None
             result = replace(result, findings=findings, summary=summary, copies=copies)
-            _tune(lists if lists.systems else made, options, result)
+            _tune(lists if lists.made else made, options, result)
             inputs.check()
     print_result(result, options.form)
     options.messages.announce_vain([found.kind for found in result.findings.of_level(False)])

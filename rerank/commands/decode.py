@@ -213,7 +213,7 @@ def _opened(
     if not weighted:
         given, lists = _without_weights(given, lists, search, announce)
     with ListRun.open(lists, notices, given, announce=announce) as run:
-        if not (weighted or search.uniform or run.systems) and run.has_scores():
+        if not (weighted or search.uniform) and run.has_scores():
             raise UsageError(
                 f"Missing option '--weights': {run.name} has scores, which only --search mbr, smc "
                 "and ffbs do without; add --weights FILE, or --search mbr for the candidate that "

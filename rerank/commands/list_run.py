@@ -103,7 +103,7 @@ class ListRun(Run):
         scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
         file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
         self.file, self.documents = file, documents or file.documents(notices)
-        self.form = "" if lists.systems else file.format.name
+        self.form = "" if lists.made else file.format.name
         self.info = ListInfo(
             self.documents, file.name, lambda: file.survey.last_line, lists.top, lists.clip_inf
         )
@@ -269,8 +269,12 @@ class ListRun(Run):
         return self._held or self.file.read(self.documents, Notices(), self.store)
 
     def has_scores(self) -> bool:
-        """Whether any number of the lists but votes tells candidates apart; reads them once."""
-        return bool(self.sizes[0]) and any(has_scores(one) for _, one in self.read_unreported())
+        """Whether the lists' own numbers, but votes, tell candidates apart; reads them once."""
+        if self.lists.systems and not self.lists.merged:
+            return False
+        made = {*self.systems, *CONSENSUS} if self.systems else ()
+        lists = self.read_unreported() if self.sizes[0] else ()
+        return any(has_scores(kbest, made) for _, kbest in lists)
 
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""

@@ -57,8 +57,9 @@ SPARSEST = 1000  # lines without candidates for one with, beyond which ids are n
 class Lists(ReadingOptions):
     """Input of a run, as the options name it: k-best lists, documents, and what is beside them.
 
-    kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
-    lists are made, or (`rerank.registry.ALL_SYSTEMS`, file) for all of a file.
+    kbest: the file of the lists, and list_name its NAME; empty where lists are made, of systems:
+    (NAME, file) of each system's outputs, or (`rerank.registry.ALL_SYSTEMS`, file) for all of a
+    file; and of merged: (NAME, file) of k-best lists.
     by_name: whether systems stand in the order of their names, not in that of the options.
     side: files of side information, by kind, a line for each source line. drop_unreferenced: leave
     out sentences that a reference does not have, where references are read.
@@ -68,6 +69,8 @@ class Lists(ReadingOptions):
     docs: FilePath | None = None
     no_docs: str | None = None
     systems: tuple[NamedSystem, ...] = ()
+    merged: tuple[NamedSystem, ...] = ()
+    list_name: str = ""
     drop_unreferenced: bool = False
     by_name: bool = False
     side: Files = field(default_factory=dict)
@@ -76,30 +79,50 @@ class Lists(ReadingOptions):
     def files(self) -> list[FilePath]:
         """All files that are read."""
         beside = [path for path in (self.docs, self.kbest_scores) if path is not None]
-        lists = [file_of(path) for _, path in self.systems] if self.systems else [self.kbest]
+        made = [file_of(path) for _, path in (*self.systems, *self.merged)]
+        lists = made or [self.kbest]
         return [*dict.fromkeys(lists), *beside, *self.side.values()]
 
     @property
     def name(self) -> str:
         """What messages call the lists."""
-        return display(self.kbest) if self.kbest else "the list of the systems"
+        made = "the merged lists" if self.merged else "the list of the systems"
+        return display(self.kbest) if self.kbest else made
+
+    @property
+    def made(self) -> bool:
+        """Whether lists are made of outputs of systems and of other lists."""
+        return bool(self.systems or self.merged)
 
     def check(self) -> None:
         """UsageError unless there is one kind of input, and for options that it does not use."""
-        if bool(self.kbest) == bool(self.systems):
-            found = "both" if self.kbest else "neither"
+        if not (self.kbest or self.made):
             raise UsageError(
-                f"expected --kbest FILE or --systems NAME=FILE, found {found}; give one of them"
+                "expected --kbest FILE or --systems NAME=FILE, found neither; give one of them"
             )
         of_a_list = {
             "--kbest-format": self.kbest_format,
             "--kbest-scores": self.kbest_scores,
             "--encoding": not self.encoded.is_plain,
         }
-        if self.systems and any(of_a_list.values()):
+        if self.merged:
+            of_a_list = {"--kbest-scores": self.kbest_scores}
+        if self.made and any(of_a_list.values()):
             option = next(name for name, value in of_a_list.items() if value)
-            raise UsageError(f"{option}: not for the lists of --systems; leave it out")
+            what = "several lists" if self.merged else "the lists of --systems"
+            raise UsageError(f"{option}: not for {what}; leave it out")
         check_format_options(self)
+
+
+def named_list(given: str | Path) -> NamedSystem:
+    """NAME and file of `[NAME=]FILE`, the option of a k-best list; by default its name to a dot.
+
+    A file that is there has no NAME in front, nor has one with a slash before the `=`.
+    """
+    name, mark, path = str(given).partition("=")
+    if not mark or not path or not name or "/" in name or Path(given).exists():
+        return base_name(given).partition(".")[0] or base_name(given), given
+    return name, path
 
 
 def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
@@ -109,11 +132,12 @@ def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
     """
     if SOURCE in lists.side:
         return lists
-    if lists.systems:
-        texts = (file_of(path) for _, path in lists.systems)
-        stating = (Path(path) for path in texts if documents_in(path, Notices()))
-        own = next(stating, None)
-        return lists if own is None else replace(lists, side={**lists.side, SOURCE: own})
+    texts = (file_of(path) for _, path in lists.systems)
+    stating = (Path(path) for path in texts if documents_in(path, Notices()))
+    if (own := next(stating, None)) is not None:
+        return replace(lists, side={**lists.side, SOURCE: own})
+    if lists.made and not lists.kbest:
+        return lists
     kbest = copies.enter_context(spool(lists.kbest))
     _, sources = annotations_of(kbest, lists)
     if sources is None:
@@ -133,12 +157,13 @@ def own_documents(lists: Lists) -> Documents | None:
     """Documents that the list itself has; None if it has none, or options name others."""
     if lists.docs is not None or lists.no_docs is not None:
         return None
-    if lists.systems:
-        return documents_of_systems(lists.systems, Notices())
-    if is_pipe(lists.kbest):
-        return None
-    ids, _ = annotations_of(lists.kbest, lists)
-    return None if ids is None else Documents.from_lines(ids, source=display(lists.kbest))
+    if (found := documents_of_systems(lists.systems, Notices())) is not None:
+        return found
+    for path in [path for _, path in lists.merged] or [lists.kbest] * bool(lists.kbest):
+        ids = None if is_pipe(path) else annotations_of(path, lists)[0]
+        if ids is not None:
+            return Documents.from_lines(ids, source=display(path))
+    return None
 
 
 def read_targets(
@@ -170,7 +195,7 @@ def read_targets(
         documents, targets = read_with_documents(
             lists.docs, lists.no_docs, references, notices, drop=drop
         )
-        if lists.docs is not None and not lists.systems and not is_pipe(lists.kbest):
+        if lists.docs is not None and lists.kbest and not is_pipe(lists.kbest):
             _check_documents(documents, lists, annotations_of(lists.kbest, lists)[0])
     return documents, nfc_lines(targets) if lists.in_nfc else targets
 
@@ -203,6 +228,10 @@ class KBestFile:
         side: Mapping[str, FilePath] = NO_FILES,
         unreported: Notices | None = None,
     ) -> None:
+        if lists.made and not lists.kbest:
+            raise UsageError(
+                "--kbest: expected one list, found several; `rerank score` merges them into one"
+            )
         self.path, self.lists, self.name = path, lists, display(lists.kbest)
         self._side, self._unreported = side, unreported
 

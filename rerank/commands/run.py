@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 KBEST_HELP = (
     "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
-    "- is standard input."
+    "- is standard input. Several, and --systems, are merged by text: features sysNAME, how often "
+    "a list has the text, and its own scores, NAME before their names."
 )
 REFERENCE_HELP = (
     "Reference translation, one line per source sentence; or WMT XML, NIST SGML or JSON lines, of "
@@ -61,11 +62,13 @@ SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs hav
 
 @record
 class ListFiles:
-    """K-best lists, in a file or made of the outputs of systems, and their documents."""
+    """K-best lists, in files or made of the outputs of systems, and their documents."""
 
-    kbest: str = option(KBEST_HELP, type=FILE, default="", once=True)
+    kbest: str | tuple[str, ...] = option(
+        KBEST_HELP, type=FILE, default="", several=True, metavar="[NAME=]FILE"
+    )
     systems: tuple[tuple[str, str], ...] = option(
-        "In place of --kbest, whose lists are then made of the outputs of several systems: a line "
+        "In place of --kbest, or beside it, outputs of systems, of which lists are made: a line "
         "per source sentence, or FILE.xml#SYSTEM; FILE of WMT XML without NAME gives all its "
         "systems; repeatable. Features: sysNAME of each system, votes, consensusbleu, "
         "consensuschrf, consensusdocbleu.",
@@ -78,11 +81,28 @@ class ListFiles:
 
     def lists(self, **more: Any) -> Lists:
         """The lists as a run takes them; more: further fields."""
-        from rerank.commands.lists import Lists
+        from rerank.commands.lists import Lists, named_list
 
         docs, no_docs = self.documents.file, self.documents.no_docs
         systems = tuple((name, Path(file)) for name, file in self.systems)
-        return Lists(self.kbest, docs, no_docs, systems, **asdict(self.reading), **more)
+        found = [named_list(file) for file in self.files_of_lists]
+        one = len(found) == 1 and not systems
+        kbest, merged = (str(found[0][1]), ()) if one else ("", tuple(found))
+        name = found[0][0] if one else ""
+        return Lists(
+            kbest, docs, no_docs, systems, merged, list_name=name, **asdict(self.reading), **more
+        )
+
+    @property
+    def files_of_lists(self) -> tuple[str, ...]:
+        """[NAME=]FILE of each k-best list."""
+        given = self.kbest
+        return tuple(given) if isinstance(given, tuple | list) else (given,) if given else ()
+
+    @property
+    def made(self) -> bool:
+        """Whether lists are made of outputs of systems, or of several lists."""
+        return bool(self.systems) or len(self.files_of_lists) > 1
 
 
 @record

@@ -47,7 +47,7 @@ class ScoreOptions:
     def check(self) -> None:
         """UsageError without anything that gives features."""
         added = self.run.scorers.names or self.run.scorers.agreement
-        if not added and not self.run.lists.systems:
+        if not added and not self.run.lists.made:
             raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
 
 

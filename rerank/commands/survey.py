@@ -431,7 +431,7 @@ def examine(
     if any(one.fault and one.source in names for one in findings.all):
         without_sources = replace(lists, missing=AS_EMPTY)
         file = KBestFile(lists.kbest, without_sources, unreported=Findings())
-    of_systems, form = bool(lists.systems), ""
+    of_systems, form = lists.made, ""
     survey = ListSurvey(
         file.name, targets, models, findings, tokenize=tokenize, of_systems=of_systems
     )

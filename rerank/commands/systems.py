@@ -1,4 +1,4 @@
-"""K-best lists of the outputs of several systems: `--systems` in place of `--kbest`.
+"""K-best lists of the outputs of several systems, and of several lists: `--systems`, `--kbest`.
 
 Equal outputs of a sentence are one candidate. Its features: `sys` and the name of each system, 1
 for those whose output it is; `votes`, how many these are; its mean sentence BLEU and mean chrF2
@@ -6,6 +6,9 @@ against the outputs of the other systems (0..100), `consensusbleu` and `consensu
 minimum Bayes risk under a uniform distribution (Kumar & Byrne 2004,
 https://aclanthology.org/N04-1022) without the candidate's own vote; and `consensusdocbleu`, the
 same for BLEU of the whole document, see `rerank.metrics.agreement`.
+
+K-best lists beside them are merged by text: `sys` and the name of a list says how often it has a
+text, which are so many votes; its own features and totals have its name before theirs.
 
 The lists are written to a temporary file, which the commands read as any other: Moses lines, or
 JSON lines where a text holds `|||`. A sentence of K candidates with V different n-grams takes
@@ -22,29 +25,40 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice, pairwise
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.commands.lists import Lists, NamedSystem, documents_of_systems, number_of_lines
+from rerank.commands.lists import (
+    KBestFile,
+    Lists,
+    NamedSystem,
+    documents_of_systems,
+    number_of_lines,
+)
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.preparation import TextProfile, note_preparation
+from rerank.corpus.reading import AS_EMPTY
 from rerank.corpus.spelling import nfc
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import scratch_file, spool
 from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_files import chosen_documents, text_lines
 from rerank.formats.table import lines_of
+from rerank.formats.tokens import plain_name
 from rerank.formats.translations import Translation, documents_in, read_systems, read_texts_of
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS
-from rerank.scorers.agreement import CONSENSUS, VOTES
+from rerank.scorers import TOTAL
+from rerank.scorers.agreement import CONSENSUS, VOTES, votes_of
 
 Floats = NDArray[np.float64]
 OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
+NO_LISTS: Mapping[str, KBest] = MappingProxyType({})
 _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
 _PROFILED = 8000  # lines of all systems together whose preparation is compared
@@ -61,39 +75,54 @@ def made_lists(
     feature. UsageError as `Lists.check`; for faults of systems see `open_outputs`.
     """
     lists.check()
-    if not lists.systems:
+    if not lists.made:
         return lists, documents, {}
     systems = [  # files are read several times
         (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
         for name, path in lists.systems
     ]
+    plain = replace(lists, systems=(), merged=(), missing=AS_EMPTY, side={})
+    merged = {
+        name: KBestFile(copies.enter_context(spool(path)), replace(plain, kbest=str(path)))
+        for name, path in lists.merged
+    }
     docs, no_docs = lists.docs, lists.no_docs
     own = documents_of_systems(systems, notices) if documents is None and docs is None else None
     documents = documents or (own if no_docs is None else None)
-    if documents is None:
+    if documents is None and not systems:
+        documents = next(iter(merged.values())).documents(notices)
+    elif documents is None:
         count = partial(number_of_lines, systems[0][1])
         if own is not None:
             count = partial(int, own.n_sentences)
         documents = chosen_documents(docs, no_docs, count, notices)
     # segments are matched by the names that the files have, whatever --no-docs makes of them
-    model = display(docs or lists.systems[0][1])
-    outputs = open_outputs(systems, documents if own is None else own, notices, model)
-    outputs = dict(sorted(outputs.items())) if lists.by_name else outputs
-    labels, texts = labels_of(outputs), outputs.values()
-    profiles = [TextProfile() for _ in labels]
-    path = copies.enter_context(scratch_file(f"<outputs of {len(outputs)} systems>"))
+    outputs: dict[str, OutputText] = {}
+    if systems:
+        model = display(docs or lists.systems[0][1])
+        outputs = open_outputs(systems, documents if own is None else own, notices, model)
+    _check_names([*outputs, *(name for name, _ in lists.merged)])
+    if lists.by_name:
+        outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
+    labels, texts = labels_of([*outputs, *merged]), outputs.values()
+    profiles = [TextProfile() for _ in outputs]
+    path = copies.enter_context(scratch_file(f"<outputs of {len(labels)} systems>"))
     read = read_outputs(texts, documents, Notices())
     every = (text or b"" for sentences in read for each in sentences for text in each)
-    known = "jsonl" if any(b"|||" in text for text in every) else "moses"
+    known = "jsonl" if merged or any(b"|||" in text for text in every) else "moses"
     with path.open("wb") as file:
         form, first = FORMATS[known](), 0
-        for sentences in read_outputs(texts, documents, notices):
+        of_lists = [file.read(documents, notices) for file in merged.values()]
+        for sentences, *named in zip(
+            read_outputs(texts, documents, notices), *of_lists, strict=True
+        ):
             if lists.in_nfc:
                 sentences = [[text and nfc(text) for text in each] for each in sentences]
             for m, profile in enumerate(profiles):
                 if profile.lines < _PROFILED / len(profiles):
                     profile.add(each[m] or b"" for each in sentences)
-            kbest = kbest_of(sentences, labels, first)
+            own_lists = dict(zip(merged, (found for _, found in named), strict=True))
+            kbest = kbest_of(sentences, labels, first, own_lists)
             nothing = np.zeros((kbest.n, 0))
             lines = lines_of(form, kbest, documents, (), nothing, None, first_id=lists.first_id)
             file.writelines(line + b"\n" for _, line in lines)
@@ -104,7 +133,9 @@ def made_lists(
         ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
         docs.write_text("".join(ids), encoding="utf-8")
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)
-    return made, documents, dict(zip(labels, outputs, strict=True))
+    if merged:  # what else the options say of a list was done
+        made = replace(made, top=None, diverse=False, encoding="utf-8", encoding_errors="strict")
+    return made, documents, dict(zip(labels, [*outputs, *merged], strict=True))
 
 
 def _compare(systems: Mapping[str, TextProfile], notices: Notices) -> None:
@@ -123,9 +154,15 @@ def _compare(systems: Mapping[str, TextProfile], notices: Notices) -> None:
 
 
 def kbest_of(
-    texts: Sequence[Sequence[bytes | None]], labels: Sequence[str], first: int = 0
+    texts: Sequence[Sequence[bytes | None]],
+    labels: Sequence[str],
+    first: int = 0,
+    lists: Mapping[str, KBest] = NO_LISTS,
 ) -> KBest:
     """Lists of a document's outputs, texts[t][m] of system m or None, labels (M,).
+
+    lists: k-best lists of it by name, whose labels stand behind those of the systems; a candidate
+    has the values of the first line of a list that has its text, else 0.
 
     Candidates are in the order of the first system whose output they are. Their features are
     computed in an order that depends on texts and labels only, so that another order of the systems
@@ -133,16 +170,27 @@ def kbest_of(
     """
     from rerank.metrics.agreement import consensus  # numba
 
-    merged: list[dict[bytes, list[int]]] = []  # of each sentence the systems of each text
-    for outputs in texts:
-        merged.append({})
+    merged: list[dict[bytes, dict[int, float]]] = []  # votes of each text, by systems and lists
+    firsts: dict[tuple[int, bytes, int], int] = {}  # row of a text in a list
+    votes_in = [votes_of(kbest) for kbest in lists.values()]
+    for t, outputs in enumerate(texts):
+        found: dict[bytes, dict[int, float]] = {}
         for m, text in enumerate(outputs):
             if text is not None:
-                merged[-1].setdefault(text, []).append(m)
+                found.setdefault(text, {})[m] = 1.0
+        for m, (kbest, of_rows) in enumerate(
+            zip(lists.values(), votes_in, strict=True), len(outputs)
+        ):
+            for row in kbest.rows(t):
+                text = b" ".join(kbest.tokens(row))
+                own = found.setdefault(text, {})
+                own[m] = own.get(m, 0.0) + float(of_rows[row])
+                firsts.setdefault((t, text, m), row)
+        merged.append(found)
     counts = np.array([len(one) for one in merged], np.int64)
     indicators = np.zeros((int(counts.sum()), len(labels)))
     for row, givers in enumerate(givers for one in merged for givers in one.values()):
-        indicators[row, givers] = 1.0
+        indicators[row, [*givers]] = [*givers.values()]
     kbest = KBest(
         source="",
         first=first,
@@ -161,9 +209,46 @@ def kbest_of(
     given, indicators = indicators, indicators[by_text][:, by_label]
     votes = indicators.sum(axis=1)
     features = np.empty((kbest.n, 1 + len(CONSENSUS)))
+    for a, b in pairwise(kbest.offsets.tolist()) if lists else ():  # a list's text of most votes
+        best = indicators[a:b] == indicators[a:b].max(axis=0, initial=0.0)
+        first_best = (best.cumsum(axis=0) == 1) & best
+        indicators[a:b] = first_best & (indicators[a:b] > 0)
     features[by_text] = np.column_stack([votes, consensus(kbest, votes, indicators)])
     texts_as_given = TextColumn.of([text for one in merged for text in one])
-    return replace(kbest, texts=texts_as_given, dense=np.column_stack([given, features]))
+    kbest = replace(kbest, texts=texts_as_given, dense=np.column_stack([given, features]))
+    return kbest if not lists else _with_own_scores(kbest, merged, firsts, lists)
+
+
+def _with_own_scores(
+    kbest: KBest,
+    merged: Sequence[Mapping[bytes, Mapping[int, float]]],
+    firsts: Mapping[tuple[int, bytes, int], int],
+    lists: Mapping[str, KBest],
+) -> KBest:
+    """The candidates with the features of each list, and its totals, under its name.
+
+    merged, firsts: as of `kbest_of`, the lists numbered behind the systems.
+    """
+    labels, columns = [*kbest.labels], [kbest.dense]
+    sparse: list[dict[str, float]] = [{} for _ in range(kbest.n)]
+    places = [(t, text) for t, found in enumerate(merged) for text in found]
+    n_systems = len(kbest.labels) - 1 - len(CONSENSUS) - len(lists)
+    for m, (name, own) in enumerate(lists.items(), n_systems):
+        rows = [firsts.get((*place, m), -1) for place in places]
+        held = [k for k, row in enumerate(rows) if row >= 0]
+        values = own.dense if own.totals is None else np.column_stack([own.dense, own.totals])
+        block = np.zeros((kbest.n, values.shape[1]))
+        block[held] = values[[rows[k] for k in held]]
+        prefix, names = plain_name(name), [*own.labels]
+        names += [Label(TOTAL, 1)] if own.totals is not None else []
+        labels += [Label(f"{prefix}{label.name}", label.width) for label in names]
+        columns.append(block)
+        for k in held:
+            sparse[k] |= {f"{prefix}{key}": value for key, value in own.sparse.row(rows[k]).items()}
+    dense = np.concatenate(columns, axis=1)
+    return replace(
+        kbest, labels=tuple(labels), dense=dense, sparse=SparseColumns.of(sparse), totals=None
+    )
 
 
 def labels_of(names: Iterable[str]) -> list[str]:
@@ -199,8 +284,8 @@ def read_outputs(
     for start, stop in pairwise(documents.starts):
         outputs = [list(islice(lines, stop - start)) for lines in sources]
         yield [
-            [None if text is None else b" ".join(split_words(text)) for text in each]
-            for each in zip(*outputs, strict=True)
+            [None if own[t] is None else b" ".join(split_words(own[t] or b"")) for own in outputs]
+            for t in range(stop - start)
         ]
 
 
@@ -210,9 +295,8 @@ def open_outputs(
     """The text of each system by name, of (NAME, file) or, for all of WMT XML, (`ALL`, file).
 
     Files are read several times; missing segments are counted. model: what has the documents, in
-    messages. UsageError for two systems of one
-    name, and for a single one; InputError for a text with another number of lines, or without any
-    output for a document.
+    messages. UsageError for two systems of one name; InputError for a text with another number of
+    lines, or without any output for a document.
     """
     found: dict[str, OutputText] = {}
     for given, path in systems:
@@ -225,12 +309,21 @@ def open_outputs(
             found[name] = text
             if isinstance(text, Translation):
                 _check(text, documents, notices)
-    if len(found) < 2:
+    return found
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """UsageError for two systems or lists of one name, and for a single one."""
+    if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(
-            f"--systems: expected two systems or more, found {', '.join(found)}; there is nothing "
+            f"--kbest, --systems: two are named {twice[0]!r}; give one of them as NAME=FILE with "
+            "another name, or leave it out"
+        )
+    if len(names) < 2:
+        raise UsageError(
+            f"--systems: expected two systems or more, found {', '.join(names)}; there is nothing "
             "to rerank"
         )
-    return found
 
 
 def _texts(

@@ -101,7 +101,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         return
     with options.messages.warnings() as notices:
         lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
-        plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.systems))
+        plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.made))
         measured = [path for _, path in plan.objective.files]
         files = [*files_of(references, "reference"), *weights.inputs, *measured]
         inputs = InputFiles([*options.run.files, *files])

@@ -9,7 +9,7 @@ Where nobody gives weights, candidates are chosen by the feature `agreement`, wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -170,11 +170,11 @@ def votes_of(kbest: KBest) -> Floats:
     return np.where(votes > 0, votes, 1.0)  # none of a source line (`--missing source`)
 
 
-def has_scores(kbest: KBest) -> bool:
-    """Whether any number but votes tells two candidates of a sentence apart."""
+def has_scores(kbest: KBest, besides: Collection[str] = ()) -> bool:
+    """Whether any number but votes and features `besides` tells candidates of a sentence apart."""
     if not kbest.n:
         return False
-    kept = [name != VOTES for name in column_names(kbest.labels)]
+    kept = [name != VOTES and name not in besides for name in column_names(kbest.labels)]
     columns = [kbest.dense[:, kept], *([] if kbest.totals is None else [kbest.totals[:, None]])]
     values, starts = np.concatenate(columns, axis=1), np.unique(kbest.offsets)[:-1]
     differ = np.maximum.reduceat(values, starts) != np.minimum.reduceat(values, starts)

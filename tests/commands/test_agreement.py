@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 from support.world import World
 
+import rerank
 from rerank import Document, Reranker
 
 SAMPLES = [["a b c d", "a b c e", "a b c d", ""], ["q r", "z", "q r"], ["x y z w", "x y w z v"]]
@@ -128,3 +129,39 @@ def test_scores_of_a_list_need_weights_and_agreement_is_added_to_any_list(world:
         "decode --kbest dev.kbest --docs dev.docs --agreement --weights w.json --default-weight 0"
     )
     assert best.lines[1] == max(texts[2:5], key=lambda text: values[texts.index(text)])
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # an empty candidate
+def test_lists_and_outputs_merge_by_text_with_the_scores_of_each(world: World) -> None:
+    world.write("s.jsonl", lines([*SAMPLES, ["nobody"]]))
+    world.write("a.out", ["a  b c d", "it gives light", "x y z w", "nobody comes"])
+    given = "--kbest s.jsonl --kbest base=dev.kbest --systems A=a.out --docs dev.docs"
+    rows = [json.loads(line)["candidates"] for line in world.ok(f"score {given}").lines]
+    whole = {one["text"]: one["features"] for own in rows for one in own}
+    assert [len(own) for own in rows] == [5, 5, 4, 3]
+    found = whole["a b c d"]
+    assert [found[name] for name in ("sysA", "syss", "sysbase", "votes")] == [1, 2, 0, 3]
+    assert (found["baseLM0"], found["baseTM0"], found["basetotal"]) == (0, [0, 0], 0)
+    found = whole["it gives light"]
+    assert [found[name] for name in ("sysA", "syss", "sysbase", "votes")] == [1, 0, 1, 2]
+    assert (found["baseLM0"], found["baseTM0"], found["basetotal"]) == (-7, [-1, -1.25], -3.53125)
+    voters = ["it gives light"] * 2 + ["she gives a light", "it lights", "q r", "z", "q r"]
+    assert found["consensuschrf"] == pytest.approx(agreement(voters, 0))
+    world.weights(
+        "w.json", {"baseLM0": 0.5, "baseTM0": [0.25, 0.125], "baseWP0": -0.125, "sysbase": 99}
+    )
+    merged = world.ok(f"decode {given} --weights w.json --default-weight 0").out
+    assert merged == world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.ini").out
+    turned = " ".join(
+        f"{a} {b}" for a, b in reversed([*zip(*[iter(given.split())] * 2, strict=True)])
+    )
+    refused = world.run(f"decode {given}")
+    assert (refused.exit, "has scores, which only --search mbr" in refused.err) == (2, True)
+    mbr = [world.ok(f"decode {own} --search mbr:utility=chrf").out for own in (given, turned)]
+    assert mbr[0] == mbr[1]
+    texts = [[one["text"] for one in own] for own in rows]
+    files = ["s.jsonl", "base=dev.kbest"]
+    (evening, town) = rerank.read(files, "dev.docs", systems={"A": "a.out"})
+    assert [[text for text, _ in own] for own in [*evening.sentences, *town.sentences]] == texts
+    tuned = world.ok(f"tune-mert {given} --ref dev.ref --out t.json --starts 1")
+    assert "corpus BLEU of each system on these documents: " in tuned.err

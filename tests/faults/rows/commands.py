@@ -31,7 +31,6 @@ MISUSED = (
     ("number-too-small", f"{DECODE} --beam 0", "Invalid value for '--beam'", DECODE),
     ("top-zero", f"{DECODE} --top 0", "Invalid value for '--top'", f"{DECODE} --top 1"),
     ("no-lists", LISTS, "--kbest FILE or --systems NAME=FILE, found neither; give one", DECODE),
-    ("two-kinds-of-lists", f"{SYSTEM} --kbest k", "NAME=FILE, found both; give one of", DECODE),
     ("encoding-of-systems", f"{SYSTEM} --encoding latin-1", "--encoding: not for the lists", None),
     ("format-of-systems", f"{SYSTEM} --kbest-format moses", "--kbest-format: not for the", None),
     ("model-without-folder", f"{DECODE} --lm codclm", f"{MODEL} 'codclm'", DECODE),

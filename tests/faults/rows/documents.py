@@ -291,8 +291,8 @@ FAULTS = [
                "two systems are named 'X'", "score --systems Z=one --systems t.xml"),
     of_options("systems-several-of-xml", "score --docs t.xml --systems A=one --systems B=t.xml",
                "expected one system, found 2; give t.xml#X", "score --docs t.xml --systems A=one --systems B=t.xml#X"),
-    of_options("systems-and-list", f"{SYSTEMS} --systems B=hyp.txt --kbest dev.kbest",
-               "found both; give one of them", f"{SYSTEMS} --systems B=hyp.txt"),
+    of_options("lists-with-scores-of-one", f"{SYSTEMS} --kbest dev.kbest --kbest-scores dev.qe",
+               "--kbest-scores: not for several lists; leave it out", f"{SYSTEMS} --kbest dev.kbest"),
     of_options("no-list", "score --docs dev.docs --scores a=b", "--kbest FILE or --systems NAME=FI", None),
     *(
         of_options(f"systems-with-{option[2:]}", f"{SYSTEMS} --systems B=hyp.txt {option} {value}",

@@ -11,10 +11,8 @@ FAULTS = [
           r"only one input can be - \(standard input\)", {}, 2, EVALUATE),
     Fault("00-documents-apart-of-no-file", "first --kbest dev.kbest --allow-interleaved", "--docs-field, --docs-format, --allow-interleaved: give --docs",
           {}, 2, "first --kbest dev.kbest --allow-interleaved --docs dev.docs"),
-    *(
-        Fault(f"--two-lists-for-{words.split()[0]}", f"{words} --kbest other.kbest", "'--kbest': expected one, found dev.kbest and other", {}, 2, words)
-        for words in (DECODE, "diversity --kbest dev.kbest", "first --kbest dev.kbest")
-    ),
+    Fault("--lists-of-one-name", "score --no-docs each --kbest dev.kbest --kbest dev.kbest", "two are named 'dev'; give one of them as NAME=FILE",
+          {}, 2, "score --no-docs each --kbest dev.kbest --kbest b=dev.kbest"),
     Fault("00-unknown-option", DECODE + " --wieghts w.ini", ("(?i)no such option.*--wieghts", "--weights"), {}, 2, DECODE),
     Fault("91-gzip-cut-short", DECODE,
           r"dev\.kbest:\d+: expected the end of the gzip data, found the end of the file: it is truncated; copy the file "
