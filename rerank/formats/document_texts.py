@@ -30,11 +30,12 @@ JSON lines have a key that says which document a sentence belongs to:
     {"doc_id": "talk-2", "src_text": "…\n\n…", "refs": {"A": {"ref": "it burns .\n\nhe left ."}}}
     {"doc_id": "talk-2", "system": "X", "hypothesis": "it burns .\n\nshe left ."}
 
-The key is `document`, `doc_id`, `docid`, `doc` or `document_id`, or the one that is chosen; texts
-are at the keys of `TEXT_KEYS`, further references at `references` or `refs`, further systems at
-`tgt_text`, by name. Sentences with a number at `segment_id` are ordered by it within a document. As
-WMT distributes them since 2025, a line is a document if no id comes twice and texts have blank
-lines, or begin with `<p>`: its paragraphs are then its sentences. A line end is read as a space.
+The key is `document`, `doc_id`, `docid`, `doc` or `document_id`, or the one that is chosen; each
+system may have lines of its own, with its name at `system`; texts are at the keys of `TEXT_KEYS`,
+further references at `references` or `refs`, further systems at `tgt_text`, by name. Sentences with
+a number at `segment_id` are ordered by it within a document. As WMT distributes them since 2025, a
+line is a document if no id comes twice and texts have blank lines, or begin with `<p>`: its
+paragraphs are then its sentences. A line end is read as a space.
 Source: https://github.com/wmt-conference/wmt26-general-mt, and wmt25-general-mt.
 """
 
@@ -76,6 +77,7 @@ _NUMBER = re.compile("[1-9][0-9]{0,8}")
 _BLOCK_BYTES = 1 << 16  # the parser is slow on many short pieces
 _DEEPEST = 50  # elements in each other; the schema has 6
 _LONGEST = 16 << 20  # bytes of a segment
+_MOST_TEXTS = 512 << 20  # characters of texts of JSON lines, of which the rest is not kept
 _OF_SGML: Mapping[bytes, Role] = {b"srcset": "source", b"refset": "reference", b"tstset": "system"}
 _TAG = re.compile(rb"<(/?)(srcset|refset|tstset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
@@ -367,8 +369,8 @@ class DocumentJson:
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The documents and texts; InputError for what is no object, or lacks the key."""
-        place, rows = Place(source, notices), list[_Row]()
-        for line in place.numbered(choices.limited(_bounded(lines, source), source)):
+        place, rows, size = Place(source, notices), list[_Row](), 0
+        for line in place.numbered(choices.limited(lines, source)):
             try:
                 found = read_json(line)
             except (ValueError, RecursionError):
@@ -383,6 +385,8 @@ class DocumentJson:
                 rows.append(_Row(place.line, _id(found, choices.field), _segment_id(found), texts))
             except InputError as fault:
                 raise place.fault(str(fault)) from None
+            size += sum(map(len, texts.values()))
+            _check_size(size, _MOST_TEXTS, source)
             unread = [
                 key
                 for key, value in found.items()
@@ -392,6 +396,7 @@ class DocumentJson:
             if unread:
                 kind = "unread key that looks like that of a text"
                 notices.add(kind, source=source, line=place.line, names=unread)
+        rows = _of_systems(rows, place)
         given = [text for row in rows for text in row.texts.values()]
         are_documents = len({row.document for row in rows}) == len(rows) and any(
             _PARAGRAPH.search(text.strip()) or text.startswith("<p>") for text in given
@@ -439,6 +444,11 @@ class _Row:
     segment: str | None
     texts: Mapping[tuple[Role, str], str]
 
+    @property
+    def systems(self) -> list[str]:
+        """Names of the systems that have a text here."""
+        return [name for role, name in self.texts if role == "system" and name]
+
     def paragraphs(self, place: Place) -> list[_Row]:
         """A row for each paragraph; InputError if the texts have different numbers of them."""
         parts: dict[tuple[Role, str], list[str]] = {}
@@ -460,6 +470,34 @@ class _Row:
             _Row(self.line, self.document, None, {key: part[i] for key, part in parts.items()})
             for i in range(n)
         ]
+
+
+def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
+    """A row for each segment, or document, of a file with a row of each of its systems.
+
+    InputError where rows of several systems have no ids that match them.
+    """
+    found: dict[tuple[bytes, str | None], _Row] = {}
+    for row in rows:
+        first = found.setdefault((row.document, row.segment), row)
+        added = dict(row.texts.items() - first.texts.items())
+        if row is first:
+            continue
+        if not added or any(key in first.texts or not key[1] for key in added):
+            names = {name for row in rows if len(row.systems) == 1 for name in row.systems}
+            if len(names) > 1 and row.segment is None:
+                name = json.dumps(min(names), ensure_ascii=False)
+                raise place.fault(
+                    f"expected ids of segments in a file of {len(names)} systems, found none; give "
+                    f"each system a file, as `jq -c 'select(.system == {name})' FILE > NEW` writes",
+                    row.line,
+                )
+            return rows
+        found[row.document, row.segment] = replace(first, texts={**first.texts, **added})
+    if len(found) == len(rows):
+        return rows
+    places = {document: i for i, document in enumerate(dict.fromkeys(row.document for row in rows))}
+    return sorted(found.values(), key=lambda row: places[row.document])
 
 
 def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
@@ -567,13 +605,18 @@ def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
     size = 0
     for line in lines:
         size += len(line) + 1
-        if size > MAX_BYTES:
-            raise InputError(
-                f"expected a file of at most {MAX_BYTES:,} bytes, unpacked, found more; is this "
-                "the right file?",
-                source=source,
-            )
+        _check_size(size, MAX_BYTES, source)
         yield line
+
+
+def _check_size(size: int, most: int, source: str) -> None:
+    """InputError if what is kept in memory of a file is too much."""
+    if size > most:
+        raise InputError(
+            f"expected at most {most:,} bytes of texts, unpacked, found more; is this the right "
+            "file?",
+            source=source,
+        )
 
 
 def _one_line(text: bytes) -> bytes:

@@ -1,6 +1,8 @@
 """Documents, references and systems of every kind of file; plain or smaller files are the truth."""
 
+import gzip
 import json
+import re
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,20 @@ def sets(world: World) -> World:
     for name, side in SIDES.items():
         world.write(name, [line for lines in side.values() for line in lines])
     world.write("docs", "a\na\nb\nb\n")
+    own = [
+        {"system": side, "doc_id": name, "segment_id": n, "src": "s", "hypothesis": text}
+        for side in ("X", "base")
+        for name in TEXTS
+        for n, text in enumerate(SIDES[side][name], 1)
+    ]
+    world.write("own.jsonl", map(json.dumps, own))
+    world.write("mixed.jsonl", map(json.dumps, own[::2] + own[1::2]))
+    parts = [
+        {"system": side, "doc_id": name, "hypothesis": "\n\n".join(SIDES[side][name])}
+        for side in ("X", "base")
+        for name in TEXTS
+    ]
+    world.write("parts.jsonl", map(json.dumps, parts))
     texts = [{"document": name, "refs": [text]} for name in TEXTS for text in TEXTS[name]]
     world.write("ref.jsonl", map(json.dumps, texts))
     rows = [(n, own[n]) for n in range(4) for own in (world.lines("base"), world.lines("X"))]
@@ -142,12 +158,27 @@ def sets(world: World) -> World:
 
 def figures(world: World, command: str) -> Any:
     """All numbers of `evaluate`, without the names of the files."""
-    found = world.ok(f"evaluate -m bleu --format json -q {command}").out.replace("t.xml#", "")
-    report = json.loads(found.replace("mixed.", ""))
+    found = world.ok(f"evaluate -m bleu --format json -q {command}").out
+    report = json.loads(re.sub(r"mixed\.(?!jsonl)|[a-z]+\.(xml|jsonl)#", "", found))
     return [report[key] for key in ("systems", "documents")]
 
 
 PLAIN = "--tokenize 13a --docs docs --ref ref --baseline base X"
+
+
+def test_systems_in_json_lines_are_those_of_xml(sets: World) -> None:
+    shown = [
+        sets.ok(f"check --systems {file} --docs t.xml --ref t.xml").out.partition("\n")[2]
+        for file in ("t.xml", "own.jsonl", "mixed.jsonl", "parts.jsonl")
+    ]
+    assert shown == shown[:1] * 4
+
+
+def test_the_limit_of_json_lines_is_of_the_texts_that_are_kept(world: World) -> None:
+    line = json.dumps({"doc": "d", "ref": "a", "spans": " " * (15 << 20)}).encode() + b"\n"
+    world.write("ref.jsonl.gz", gzip.compress(line * 9, 1))
+    world.write("nine", "a\n" * 9)
+    assert world.ok("evaluate --ref ref.jsonl.gz --baseline nine nine -m bleu -b").lines == ["0.00"]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +189,7 @@ PLAIN = "--tokenize 13a --docs docs --ref ref --baseline base X"
         "--tokenize 13a --ref ref --docs t.xml --baseline t.xml#base X",
         "--ref t.xml --baseline t.xml#base t.xml#X --drop-unreferenced",
         "--ref ref.jsonl --baseline base X",
+        *(f"--ref t.xml --baseline {n}.jsonl#base {n}.jsonl#X" for n in ("own", "mixed", "parts")),
     ],
 )
 def test_wmt_xml_is_evaluated_as_the_files_unwrapped_from_it(command: str, sets: World) -> None:

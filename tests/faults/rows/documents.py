@@ -117,6 +117,8 @@ FAULTS = [
           "reference A; .*`jq -c 'walk", {**PARAGRAPHS, "t": PARAGRAPHS["p.jsonl"].replace("1\\n\\n2", "1")}, cure={"t": PARAGRAPHS["p.jsonl"]}),
     Fault("52-paragraphs-of-a-system", "evaluate --ref p.jsonl --baseline one t -m bleu", "t: expected 2 segments of document 'd' as the documents have, found 1; join",
           {**PARAGRAPHS, "t": '{"doc_id": "d", "hypothesis": "1 2"}\n'}, cure={"t": '{"doc_id": "d", "hypothesis": ["1", "2"]}\n'}),
+    Fault("54-systems-without-segments", "evaluate --ref r --baseline list list -m bleu", "list:2: expected ids of segments in a file of 2 systems",
+          {"r": '{"doc": "d", "ref": "a"}\n' * 2, "list": "".join(f'{{"doc": "d", "system": "{s}", "hyp": "a"}}\n' for s in "XXYY")}, cure=PASTED),
     Fault("49-one-sentence-in-json", "evaluate --ref t --baseline one one -m bleu", "4 x document of one sentence.* `jq -c '.* leaves the numbers out",
           {"t": "".join(f'{{"doc": "{d}", "ref": "1"}}\n' for d in ("a-1", "a-2", "b-1", "b-2")), "one": "2\n" * 4}, 0, PASTED),
     Fault("52-key-that-is-not-read", "evaluate --ref t --baseline one one -m bleu", "unread key that looks like that of a text: post_edited_text",
