@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from rerank.compilation import njit
 from rerank.errors import UsageError
 from rerank.metrics import Metric
-from rerank.metrics.bleu import WIDTH, score
+from rerank.metrics.bleu import WIDTH, length_ratio, score
 from rerank.tuning.objective import (
     BLEU,
     CORPUS_BLEU,
+    BleuAtLength,
     CorpusMetric,
     DocumentMean,
     LengthPenalty,
@@ -31,6 +32,7 @@ from rerank.tuning.objective import (
     ObjectiveSum,
     Sums,
     WorstDocuments,
+    at_length,
     length_of,
 )
 from rerank.tuning.plan import BLEU as BLEU_NAME
@@ -83,6 +85,8 @@ Products: TypeAlias = tuple[float, float, float, float, float, float]
 price, anchor · point, anchor · direction, |point|², point · direction, |direction|²; the anchor is
 a unit vector.
 """
+Length: TypeAlias = tuple[float, float, float]
+"""Length ratio, its price, and a factor of the reference length, for compiled code."""
 FREE: Products = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -121,6 +125,16 @@ class SearchGoal:
 
     objective: Objective = CORPUS_BLEU
     shrinkage: Shrinkage | None = None
+
+    def at(self, start: Sums) -> SearchGoal:
+        """The goal on documents of which the start weights choose these statistics (…, W)."""
+        return replace(self, objective=at_length(self.objective, start))
+
+    @property
+    def reference_factor(self) -> float:
+        """What corpus BLEU multiplies the lengths of the references by."""
+        score = getattr(getattr(self.objective, "metric", None), "score", None)
+        return score.factor if isinstance(score, BleuAtLength) else 1.0
 
     @property
     def name(self) -> str:
@@ -166,12 +180,15 @@ class SearchGoal:
         gains = values[best] > here + gain
         return (float(steps[best]), float(values[best])) if gains else (0.0, here)
 
-    def _length(self) -> tuple[float, float] | None:
-        """Length ratio and its price of an objective that is compiled, None for all others."""
-        if self.objective == CORPUS_BLEU:
-            return 1.0, 0.0
-        if isinstance(self.objective, LengthPenalty) and self.objective.objective == CORPUS_BLEU:
-            return self.objective.ratio, self.objective.price
+    def _length(self) -> Length | None:
+        """The part of length in an objective that is compiled, None for all others."""
+        objective = self.objective
+        if objective == CORPUS_BLEU:
+            return 1.0, 0.0, 1.0
+        if isinstance(objective, LengthPenalty) and objective.objective == CORPUS_BLEU:
+            return objective.ratio, objective.price, 1.0
+        if isinstance(objective, CorpusMetric) and isinstance(objective.metric.score, BleuAtLength):
+            return 1.0, 0.0, self.reference_factor
         return None
 
     def _products(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
@@ -180,6 +197,48 @@ class SearchGoal:
 
 BLEU_GOAL = SearchGoal()
 """Corpus BLEU and nothing else."""
+
+
+NEAR, AGREED = 0.03, 0.05  # distance of a length ratio from 1, and its spread between documents
+
+
+@dataclass(frozen=True, slots=True)
+class LengthEvidence:
+    """What a tuning set says about length: outputs of the start weights beside the references.
+
+    ratio: length ÷ length of the references; documents: ratio of each with words in its references;
+    spread: standard deviation of these, weighted by the lengths of the references
+
+    How long translations are is a property of documents and of who translated them. Where the
+    documents agree that the start's length is nearly right, it is free; elsewhere a gain that
+    comes of length says nothing about new documents.
+    """
+
+    ratio: float
+    documents: tuple[float, ...]
+    spread: float
+
+    @classmethod
+    def of(cls, start: Sums) -> LengthEvidence:
+        """The evidence of summed statistics (D, W) of what the start weights choose."""
+        own = start[start[:, WIDTH - 1] > 0, :WIDTH]
+        ratios, ratio, words = length_ratio(own), length_of(start), own[:, WIDTH - 1]
+        variance = float(words @ (ratios - ratio) ** 2) / max(float(words.sum()), 1.0)
+        return cls(ratio, tuple(ratios.tolist()), math.sqrt(variance))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the documents agree that the start's length is nearly right."""
+        return abs(self.ratio - 1) <= NEAR and self.spread <= AGREED
+
+    def to_text(self) -> str:
+        """The ratio and its spread, for people."""
+        percent = 100 * abs(1 / self.ratio - 1) if self.ratio else 0.0
+        how = "longer" if self.ratio < 1 else "shorter"
+        return (
+            f"the references are {percent:.0f} % {how} than the output of the start weights "
+            f"(length ratio {self.ratio:.3f} ± {self.spread:.3f} between {len(self.documents)})"
+        )
 
 
 def objective_of(options: ObjectiveOptions, metrics: Sequence[Metric]) -> Objective:
@@ -242,15 +301,14 @@ def _best_interval(
     order: NDArray[np.int64],
     changes: Sums,
     steps: tuple[float, float, float],
-    length: tuple[float, float],
+    length: Length,
     products: Products,
     here: float,
     gain: float,
 ) -> tuple[float, float]:
     """A step into the best interval and its value; (0, here) if none gains more than `gain`.
 
-    steps: least and greatest step allowed, and one of ordinary size; length: length ratio and its
-    price.
+    steps: least and greatest step allowed, and one of ordinary size.
     """
     total = np.zeros(WIDTH, dtype=np.int64)
     best, value = 0.0, here + gain
@@ -263,8 +321,8 @@ def _best_interval(
         right = min(breaks[order[i + 1]] if i + 1 < len(order) else np.inf, steps[1])
         if left >= right:
             continue
-        if _ceiling(total) >= worth and _wide(left, right, steps[2]):
-            this = _priced(total, length[0], length[1])
+        if _ceiling(total, length[2]) >= worth and _wide(left, right, steps[2]):
+            this = _priced(total, length)
             if this > value:
                 step = _inside(left, right, steps[2])
                 if products[0] > 0:
@@ -276,11 +334,21 @@ def _best_interval(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _priced(total: NDArray[np.int64], ratio: float, price: float) -> float:
+def _priced(total: NDArray[np.int64], length: Length) -> float:
     """BLEU of summed statistics less the price of their length."""
-    length = total[4] / total[8] if total[8] > 0 else 0.0
-    value: float = score(total, False) - price * abs(length - ratio)
+    ratio, price, factor = length
+    own = total[4] / total[8] if total[8] > 0 else 0.0
+    reference = total[8]
+    total[8] = _scaled(reference, factor)
+    value: float = score(total, False) - price * abs(own - ratio)
+    total[8] = reference
     return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scaled(reference: int, factor: float) -> int:
+    """A reference length by a factor, rounded as `BleuAtLength` does."""
+    return math.floor(factor * reference + 0.5)
 
 
 @njit(cache=True, nogil=True)
@@ -334,7 +402,7 @@ def _worth(value: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _ceiling(total: NDArray[np.int64]) -> float:
+def _ceiling(total: NDArray[np.int64], factor: float) -> float:
     """Upper bound of (BLEU / 100)⁴ without a logarithm; close enough to rule out most intervals."""
     matches, grams = 1.0, 1.0
     for n in range(4):
@@ -342,7 +410,7 @@ def _ceiling(total: NDArray[np.int64]) -> float:
         grams *= total[4 + n]
     if grams == 0:
         return 0.0
-    short = max(4 * (total[8] / total[4] - 1), 0.0)
+    short = max(4 * (_scaled(total[8], factor) / total[4] - 1), 0.0)
     brevity = 1 / (1 + short * (1 + short / 2))  # ≥ exp(−short)
     bound: float = matches / grams * brevity
     return bound

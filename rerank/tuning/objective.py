@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -55,8 +55,24 @@ class MetricColumns:
         return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
 
 
+_REFERENCE = WIDTH - 1  # column of BLEU's statistics
+_AT_LENGTH = " at the start's length"
+_HELD = f"BLEU{_AT_LENGTH}"
 BLEU = MetricColumns("BLEU", 0, WIDTH, corpus_bleu)
 """BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class BleuAtLength:
+    """BLEU of summed statistics (…, W) whose references are `factor` times as long, rounded."""
+
+    factor: float
+
+    def __call__(self, sums: Sums) -> NDArray[np.float64]:
+        """BLEU (…), 0..100."""
+        scaled = sums[..., :WIDTH].astype(np.int64)
+        scaled[..., _REFERENCE] = np.floor(self.factor * scaled[..., _REFERENCE] + 0.5)
+        return np.asarray(corpus_bleu(scaled))
 
 
 class Objective(Protocol):
@@ -212,10 +228,57 @@ class LengthPenalty:
 
 
 CORPUS_BLEU = CorpusMetric()
+
+
+def hold_length(objective: Objective) -> Objective:
+    """The objective whose BLEU has its brevity penalty from a length on that `at_length` sets."""
+    return _with_metrics(
+        objective,
+        lambda one: one if one.end > WIDTH else MetricColumns(_HELD, 0, WIDTH, BleuAtLength(1.0)),
+    )
+
+
+def free_length(objective: Objective) -> Objective:
+    """The objective with BLEU as it is where `hold_length` has changed it."""
+    return _with_metrics(objective, lambda one: one if one.end > WIDTH else BLEU)
+
+
+def holds_length(objective: Objective) -> bool:
+    """Whether `hold_length` made it, of one that has BLEU."""
+    return _AT_LENGTH in objective.name
+
+
+def at_length(objective: Objective, start: Sums) -> Objective:
+    """The objective whose brevity penalty begins at the length of these statistics (…, W).
+
+    Those that do not hold the length stay as they are.
+    """
+    return _with_metrics(
+        objective,
+        lambda one: (
+            replace(one, score=BleuAtLength(length_of(start)))
+            if isinstance(one.score, BleuAtLength)
+            else one
+        ),
+    )
+
+
+def _with_metrics(
+    objective: Objective, change: Callable[[MetricColumns], MetricColumns]
+) -> Objective:
+    """The objective with the columns of all its metrics changed."""
+    if isinstance(objective, ObjectiveSum):
+        parts = tuple((weight, _with_metrics(part, change)) for weight, part in objective.parts)
+        return replace(objective, parts=parts)
+    if isinstance(objective, CorpusMetric | DocumentMean | WorstDocuments):
+        return replace(objective, metric=change(objective.metric))
+    return objective
+
+
 # what `name` of these classes begins with, before a metric
 _TERM = re.compile(
     r"(?:^|(?<= \+ ))(?:\S+ )?(?:corpus|mean document|worst \S+ % of documents,) "
-    r"(.+?)(?= \+ | − |$)"
+    rf"(.+?)(?={_AT_LENGTH}| \+ | − |$)"
 )
 
 

@@ -330,6 +330,12 @@ class Plan:
         return self.objective
 
     @property
+    def holds_length(self) -> bool:
+        """Whether the length of the start is held, unless its evidence is settled."""
+        named = any(name == BLEU for name, _ in self.objective.metrics)
+        return self.select == CV and self.objective.length == "auto" and named
+
+    @property
     def searched(self) -> tuple[str, MertSettings]:
         """What the result of a search on a pool depends on, beside the goal."""
         return self.algorithm, replace(self.settings, threads=1)

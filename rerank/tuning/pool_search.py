@@ -169,6 +169,16 @@ def _add(digest: hashlib._Hash, value: object) -> None:
         raise TypeError(f"a {type(value).__name__} has no digest")
 
 
+def _with_references(pool: Pool, goal: SearchGoal) -> Pool:
+    """The pool as tuners see it that know no goal: with references as long as the goal has them."""
+    factor = goal.reference_factor
+    if factor == 1:
+        return pool
+    statistics = pool.statistics.copy()
+    statistics[:, _BLEU - 1] = np.rint(factor * statistics[:, _BLEU - 1])
+    return replace(pool, statistics=statistics)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolSearch:
     """How the weights of F features, called `names`, are sought on a pool, for a goal."""
@@ -228,7 +238,9 @@ class PoolSearch:
                 pool, start, settings=plan.settings, goal=goal, bounds=self.bounds, history=history
             )
         tuner: Tuner = attribute(ALGORITHMS[plan.algorithm])
-        weights = tuner(pool, start, rng=np.random.default_rng(plan.settings.seed))
+        weights = tuner(
+            _with_references(pool, goal), start, rng=np.random.default_rng(plan.settings.seed)
+        )
         if not self.bounds.settle_scale(pool):
             weights = unit_norm(weights, start=start, varying=Axes.of(pool).features)
         best = Optimum.at(pool, weights, goal)

@@ -21,8 +21,8 @@ from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.goal import Shrinkage, goal_of
-from rerank.tuning.objective import Objective, Sums, bleu_of, length_of
+from rerank.tuning.goal import LengthEvidence, Shrinkage, goal_of
+from rerank.tuning.objective import Objective, Sums, bleu_of, hold_length, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
 from rerank.tuning.pool_search import CONSTANT, PoolSearch, SavedSearches
@@ -45,7 +45,7 @@ class Task:
     columns: (G,) those that are tuned; start: (G,) their start weights, of all (F,) full_start;
     contextual: whether a feature depends on earlier choices; fixed: whether a part of the scores is
     not tuned, which settles the scale of the weights. The goal's length is that of the first
-    candidates of these documents.
+    candidates of these documents, or, where the plan holds it, of what the start weights choose.
     """
 
     corpus: TuningSet
@@ -72,6 +72,14 @@ class Task:
             settled=self.fixed,
             scale=lambda: Axes.of(self.pool(corpus.first)).scale,
         )
+        if self.plan.holds_length:
+            chosen = corpus.sums(corpus.first)
+            if self.start.any() and not self.contextual:
+                chosen = self.pool(corpus.first).decode(self.start)
+            if not LengthEvidence.of(chosen).settled:
+                self.goal = replace(self.goal, objective=hold_length(self.goal.objective)).at(
+                    chosen
+                )
         self.search = PoolSearch.of(self.plan, self.goal, features, self.space, self.saved)
         self.names = self.search.names
         self.free_of_scale = not self.fixed and self.search.bounds.free_of_scale

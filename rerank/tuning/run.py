@@ -24,7 +24,7 @@ from rerank.tuning.pool import Choices, TuningSet
 from rerank.tuning.pool_search import SavedSearches
 from rerank.tuning.rounds import Decode, Task, describe_bleu, rounds_of, tune_in_rounds
 from rerank.tuning.scale import Scale
-from rerank.tuning.selection import EVEN, SURE, Candidate, Selection, beside, cross_validate
+from rerank.tuning.selection import Candidate, Selection, beside, cross_validate
 
 FEW = 10  # documents; fewer tell little
 ZEROS = (
@@ -232,7 +232,6 @@ def _selected(task: Task, announce: Printer) -> Selection | None:
         task.notices,
         announce,
         start_name=features.source if features.derived else "start weights",
-        confidence=SURE if features.systems else EVEN,
     )
     best = max(found.candidates[1:], key=lambda one: one.held_out) if found else None
     if best and best.difference_error and number < FEW:

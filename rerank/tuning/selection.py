@@ -8,12 +8,16 @@ Their mean takes the place of a tuning of the whole set: a longer search finds b
 of the tuning documents, not of new ones, and the mean of several tunings is steadier than each of
 them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
 
-Only shares that are better than the start weights on held-out text are taken, and only those within
-one standard error of the best (Breiman, Friedman, Olshen and Stone 1984, Classification and
-Regression Trees, section 3.4.3). The differences between these are noise, so their median is
-chosen, of two the smaller share. The standard error is that of the difference to the best
-candidate, on the same documents, whose difficulty cancels out, by a delete-one jackknife over
-documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
+A share is good enough if its gain on held-out text is above `EVIDENCE` standard errors at the start
+and `FARTHER` more at the tuned weights: the further from the start, the surer it has to be. The
+largest such share is chosen. The standard error is that of the difference to the start, on the same
+documents, whose difficulty cancels out, by a delete-one jackknife over documents (Efron and Stein
+1981, https://doi.org/10.1214/aos/1176345462).
+
+Cross-validation cannot see what all documents of one tuning set share, above all how long their
+references are. Where the plan holds the length, tuning and comparison have BLEU whose brevity
+penalty begins at the length that the start weights give on the same documents
+(`rerank.tuning.goal.LengthEvidence`; recipes/new-documents).
 """
 
 from __future__ import annotations
@@ -27,19 +31,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.notices import Notices
-from rerank.tuning.objective import Objective, Sums, bleu_of
+from rerank.tuning.goal import LengthEvidence, SearchGoal
+from rerank.tuning.objective import (
+    Objective,
+    Sums,
+    at_length,
+    bleu_of,
+    free_length,
+    holds_length,
+    length_of,
+)
 from rerank.tuning.plan import NONE
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch
-from rerank.tuning.tuners.ascent import Axes
+from rerank.tuning.tuners.ascent import Axes, PoolPoint
 from rerank.tuning.tuners.mert import map_in_threads, silence
 
-SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 FOLDS = 5
 FEWEST = 4  # documents; with fewer, blocks of lines are held out
 BLOCKS = 10
 GROUPS = 50  # of units in a jackknife, at most
-EVEN, SURE = 0.5, 0.975  # confidence that tuned weights are better than the start
+LITTLE = 0.05  # points of the objective that are not worth a word
+WORDS = 4  # column of BLEU's statistics
+EVIDENCE, FARTHER = 0.5, 3.0  # standard errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +142,49 @@ class Candidate:
     difference_error: float
 
 
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The length of outputs: what tuning holds it at, and what another would be worth.
+
+    evidence: of the start weights' output; held: whether tuning holds this length
+    best_ratio: of the outputs with the best value if candidates are longer or shorter by a price
+    per word, all else equal; worth: this value, less that of the start, both of the objective
+    without a held length
+    """
+
+    evidence: LengthEvidence
+    held: bool
+    best_ratio: float
+    worth: float
+
+    @classmethod
+    def of(cls, pool: Pool, start: NDArray[np.float64], objective: Objective) -> Length:
+        """The length of what weights `start` (F,) choose. One line search: O(n)."""
+        held, free = holds_length(objective), SearchGoal(free_length(objective))
+        words = pool.statistics[:, WORDS].astype(np.float64)[:, None]
+        priced = replace(pool, features=words, fixed=pool.scores(start))
+        point = PoolPoint(Axes.of(priced), np.zeros(1), free)
+        before, sums = point.value, point.sums
+        if len(point.features):
+            point.take(0, point.search(0))
+        after, worth = length_of(point.sums), point.value - before
+        return cls(LengthEvidence.of(sums), held, after, worth)
+
+    def to_text(self) -> str:
+        """What is held, why, and what it costs, in one line for people."""
+        own, line = self.evidence, f"length: {self.evidence.to_text()}"
+        if not self.held:
+            return f"{line}; tuning may change the length of the output"
+        shorter = "short" if self.best_ratio < own.ratio else "long"
+        line += "; tuning holds the length of the start"
+        if self.worth < LITTLE:
+            return line
+        return (
+            f"{line}: outputs as {shorter} as {self.best_ratio:.3f} would have {self.worth:+.2f} "
+            f"here and lose on documents that are not; --length-ratio free if yours are like these"
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """All candidates, start first, and the chosen one.
@@ -136,6 +194,7 @@ class Selection:
     anchor: the start weights; tuned: (F,) mean of the weights tuned in the folds, `of_folds`
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
     objective: name of the objective that all values are of
+    length: what the documents say about it, and what another length would be worth here
     """
 
     candidates: tuple[Candidate, ...]
@@ -148,6 +207,7 @@ class Selection:
     of_folds: tuple[NDArray[np.float64], ...]
     unit: str
     n_folds: int
+    length: Length
 
     @property
     def kept(self) -> bool:
@@ -169,6 +229,7 @@ class Selection:
             "chosen": asdict(self.chosen),
             "beside_first_candidates": asdict(self.beside_first),
             "held_out_bleu": bleu_of(self.statistics),
+            "length": asdict(self.length),
         }
 
     def table(self) -> list[str]:
@@ -178,7 +239,7 @@ class Selection:
             mark = "  ← chosen" if one is self.chosen else ""
             difference = f"  {_difference(one)}" if one.share else ""
             lines.append(f"  {one.share:<4g} {_with_error(one)}{difference}{mark}")
-        return lines
+        return [*lines, self.length.to_text()]
 
     def to_text(self) -> str:
         """The chosen candidate and its held-out value, in one line for people."""
@@ -212,16 +273,14 @@ def cross_validate(
     announce: Callable[[str], None] = lambda line: None,
     *,
     start_name: str = "start weights",
-    confidence: float = EVEN,
 ) -> Selection | None:
     """The candidate that is chosen by cross-validation from weights `start` (F,), if the plan asks.
 
     None where it does not, where BLEU does not depend on the weights and, with a notice, where the
     lists are too few for folds. Candidates are the start weights, and weights at `SHARES` of the
-    way to the tuned ones. start_name: what the start weights are, for people; confidence: that one
-    is better than the start, to be chosen, by a one-sided t-test. Results do not depend on the
-    number of threads. O(n F) memory for each thread, and O(C G U W) time for C candidates and
-    G ≤ 50 groups of the jackknife.
+    way to the tuned ones. start_name: what the start weights are, for people. Results do not
+    depend on the number of threads. O(n F) memory for each thread, and O(C G U W) time for C
+    candidates and G ≤ 50 groups of the jackknife.
     """
     settings = search.plan.settings
     if search.plan.select == NONE or silence(Axes.of(pool)):
@@ -244,7 +303,8 @@ def cross_validate(
         held = np.isin(units.places, part)
         rest, held_out = units.take(~held), units.take(held)
         anchor = Anchor.of(rest, start, search, start_name)
-        tuned = quick.best(rest, start, Notices()).weights
+        own = replace(quick, goal=quick.goal.at(rest.decode(start)))
+        tuned = own.best(rest, start, Notices()).weights
         for c, share in enumerate(shares):
             sums[c, part] = held_out.decode(anchor.towards(tuned, share))
         return tuned
@@ -253,7 +313,7 @@ def cross_validate(
         tuned = map_in_threads(threads, hold_out, range(n_folds))
     anchor = Anchor.of(pool, start, search, start_name)
     objective = search.goal.objective
-    candidates, chosen = _compared(shares, sums, objective, confidence)
+    candidates, chosen = _compared(shares, sums, objective)
     first = units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
     selection = Selection(
         candidates,
@@ -266,6 +326,7 @@ def cross_validate(
         tuple(tuned),
         unit,
         n_folds,
+        Length.of(units, anchor.weights, objective),
     )
     for line in selection.table():
         announce(line)
@@ -286,16 +347,20 @@ def _in_blocks(pool: Pool) -> Pool:
 
 
 def _compared(
-    shares: Sequence[float], sums: Sums, objective: Objective, confidence: float
+    shares: Sequence[float], sums: Sums, objective: Objective
 ) -> tuple[tuple[Candidate, ...], int]:
     """The candidates, start first, given their statistics (C, U, W), and which one is chosen.
 
-    The start where no candidate is better, else one within one standard error of the best.
+    An objective that holds the length has that of the start on the same units.
     """
-    values = np.array([objective.value(own) for own in sums])
     group = np.arange(len(sums[0])) % min(len(sums[0]), GROUPS)
-    groups = range(int(group.max()) + 1)
-    without = np.array([[objective.value(own[group != g]) for g in groups] for own in sums])
+    every = np.ones(len(group), dtype=np.bool_)
+    kept = [every, *(group != g for g in range(int(group.max()) + 1))]
+    goals = [at_length(objective, sums[0][own]) for own in kept]
+    found = np.array(
+        [[goal.value(c[own]) for goal, own in zip(goals, kept, strict=True)] for c in sums]
+    )
+    values, without = found[:, 0], found[:, 1:]
     candidates = tuple(
         Candidate(
             share,
@@ -306,24 +371,17 @@ def _compared(
         )
         for c, share in enumerate(shares)
     )
-    errors, best = 0.0, int(values.argmax())
-    if confidence != EVEN:
-        from scipy.special import stdtrit  # 0.2 s
-
-        errors = float(stdtrit(len(groups) - 1, confidence))
-    near = [
+    good = [
         c
         for c, one in enumerate(candidates)
-        if c > 0
-        and one.difference > errors * one.difference_error
-        and one.held_out >= values[best] - _error(without[best] - without[c])
+        if c > 0 and one.difference > (EVIDENCE + FARTHER * one.share) * one.difference_error
     ]
-    return candidates, near[(len(near) - 1) // 2] if near else 0
+    return candidates, max(good, default=0)
 
 
 def beside(before: Sums, after: Sums, objective: Objective, share: float = 1.0) -> Candidate:
     """The value of statistics (U, W), and its difference to that of others of the same units."""
-    return _compared((0.0, share), np.stack([before, after]), objective, EVEN)[0][1]
+    return _compared((0.0, share), np.stack([before, after]), objective)[0][1]
 
 
 def _error(values: NDArray[np.float64]) -> float:
