@@ -231,13 +231,13 @@ class LengthEvidence:
         """Whether the documents agree that the start's length is nearly right."""
         return abs(self.ratio - 1) <= NEAR and self.spread <= AGREED
 
-    def to_text(self) -> str:
-        """The ratio and its spread, for people."""
+    def to_text(self, unit: str) -> str:
+        """The ratio and its spread between documents, or what else `unit` names, for people."""
         percent = 100 * abs(1 / self.ratio - 1) if self.ratio else 0.0
         how = "longer" if self.ratio < 1 else "shorter"
         return (
             f"the references are {percent:.0f} % {how} than the output of the start weights "
-            f"(length ratio {self.ratio:.3f} ± {self.spread:.3f} between {len(self.documents)})"
+            f"(length ratio {self.ratio:.3f} ± {self.spread:.3f} between {unit})"
         )
 
 

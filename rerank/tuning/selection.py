@@ -170,9 +170,9 @@ class Length:
         after, worth = length_of(point.sums), point.value - before
         return cls(LengthEvidence.of(sums), held, after, worth)
 
-    def to_text(self) -> str:
-        """What is held, why, and what it costs, in one line for people."""
-        own, line = self.evidence, f"length: {self.evidence.to_text()}"
+    def to_text(self, unit: str) -> str:
+        """What is held, why, and what it costs, in one line for people; unit: as of `Selection`."""
+        own, line = self.evidence, f"length: {self.evidence.to_text(unit)}"
         if not self.held:
             return f"{line}; tuning may change the length of the output"
         shorter = "short" if self.best_ratio < own.ratio else "long"
@@ -239,7 +239,7 @@ class Selection:
             mark = "  ← chosen" if one is self.chosen else ""
             difference = f"  {_difference(one)}" if one.share else ""
             lines.append(f"  {one.share:<4g} {_with_error(one)}{difference}{mark}")
-        return [*lines, self.length.to_text()]
+        return [*lines, self.length.to_text(self.unit)]
 
     def to_text(self) -> str:
         """The chosen candidate and its held-out value, in one line for people."""

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from statistics import median_low
 from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 from numpy.typing import NDArray
-from scipy.stats import t as student
 from support.tuned import FROM_START, PAIRS, TUNE, bleu, columns, decoded, dense, made
 from support.world import WORDS, World
 
 Floats = NDArray[np.float64]
-SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 DOCUMENTS = "vvvwwxxxyyyzzz"
 SYSTEM_FEATURES = ("sysA", "sysB", "sysC")
 
@@ -42,11 +41,22 @@ class Lists:
         rows = zip(self.texts, self.features, strict=True)
         return [texts[int((own @ weights).argmax())] for texts, own in rows]
 
-    def score(self, lines: list[str], documents: set[str] | None = None) -> float:
-        """BLEU of the lines of some documents."""
-        rows = zip(self.docs, lines, self.references, strict=True)
-        kept = [(one, ref) for name, one, ref in rows if documents is None or name in documents]
-        return float(bleu(*zip(*kept, strict=True)).score)
+    def score(
+        self,
+        lines: list[str],
+        documents: set[str] | None = None,
+        start: list[str] | None = None,
+    ) -> float:
+        """BLEU of the lines of some documents; against references as long as those of a start."""
+        rows = zip(self.docs, lines, self.references, start or lines, strict=True)
+        kept = [own for name, *own in rows if documents is None or name in documents]
+        lines, references, before = map(list, zip(*kept, strict=True))
+        found = bleu(lines, references)
+        if start is None:
+            return float(found.score)
+        words = sum(len(line.split()) for line in before)
+        counted = found.counts, found.totals, found.sys_len, words
+        return float(sacrebleu.BLEU.compute_bleu(*counted, smooth_method="exp").score)
 
     def unit(self, weights: Floats, documents: set[str]) -> Floats:
         """Weights of length 1 in units of the features' deviations within lists."""
@@ -65,10 +75,10 @@ class Lists:
         return (1 - share) * ends[0] + share * ends[1]
 
 
-def jackknife(lists: Lists, lines: list[str]) -> Floats:
+def jackknife(lists: Lists, lines: list[str], start: list[str] | None = None) -> Floats:
     """BLEU of the lines without those of one document each."""
     documents = {*lists.docs}
-    return np.array([lists.score(lines, documents - {d}) for d in sorted(documents)])
+    return np.array([lists.score(lines, documents - {d}, start) for d in sorted(documents)])
 
 
 def standard_error(values: Floats) -> float:
@@ -76,8 +86,13 @@ def standard_error(values: Floats) -> float:
     return float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
 
 
-def tuned_without(world: World, document: str, *options: str) -> Floats:
-    """Weights of a tuning on the other documents."""
+def tuned_without(
+    world: World, document: str, *options: str, start: list[str] | None = None
+) -> Floats:
+    """Weights of a tuning on the other documents; against references as long as a start's lines.
+
+    These references have more words, which are in no candidate.
+    """
     lists = Lists(world)
     kept = [t for t, name in enumerate(lists.docs) if name != document]
     rows = [line.partition(" ") for line in world.lines("dev.kbest")]
@@ -85,37 +100,49 @@ def tuned_without(world: World, document: str, *options: str) -> Floats:
         "rest.kbest", [f"{kept.index(int(t))} {row}" for t, _, row in rows if int(t) in kept]
     )
     world.write("rest.docs", [lists.docs[t] for t in kept])
-    world.write("rest.ref", [lists.references[t] for t in kept])
+    references = [lists.references[t] for t in kept]
+    if start is not None:
+        words, own = (
+            sum(len(o.split()) for o in all_) for all_ in ([start[t] for t in kept], references)
+        )
+        references = [
+            f"{line}{' @' * round(len(line.split()) * (words / own - 1))}" for line in references
+        ]
+    world.write("rest.ref", references)
     words = "tune-mert --kbest rest.kbest --docs rest.docs --ref rest.ref --out rest.json"
     world.ok(f"{words} --select none", *options)
     return np.array(columns(world, "rest.json"))
 
 
-def chosen_share(values: Floats, without: Floats, confidence: float = 0.5) -> int:
-    """Rule of the command: the middle one of those good enough, else the start.
+def largest_good(candidates: Sequence[Any]) -> Any:
+    """Rule of the command: the largest share that is good enough, else the start.
 
-    Better than the start, and within a standard error of the best. values: (C,); without: (C, D)
+    Better than the start by half a standard error, and by 3 more times the share.
     """
-    bound = student.ppf(confidence, without.shape[1] - 1)
-    best = int(values.argmax())
-    good = [
-        c
-        for c in range(1, len(values))
-        if values[c] - values[0] > bound * standard_error(without[c] - without[0])
-        and values[c] >= values[best] - standard_error(without[best] - without[c])
-    ]
-    return median_low(good) if good else 0
+    start, *others = candidates
+    good = [o for o in others if o["difference"] > (0.5 + 3 * o["share"]) * o["difference_error"]]
+    return [start, *good][-1]
 
 
 @pytest.mark.parametrize(
-    ("seed", "start"), [(2, "start.json"), (8, "bad.json"), (2, ""), (8, "")], ids=str
+    ("seed", "start", "length"),
+    [
+        (2, "start.json", "free"),
+        (8, "bad.json", "free"),
+        (2, "", "free"),
+        (8, "", "free"),
+        (2, "bad.json", "auto"),
+        (8, "bad.json", "auto"),
+    ],
+    ids=str,
 )
 def test_every_share_is_judged_on_documents_that_it_was_not_tuned_on(
-    world: World, seed: int, start: str
+    world: World, seed: int, start: str, length: str
 ) -> None:
     """Without start weights the best single feature, of either sign, takes their place.
 
-    Here the totals say nothing of the features.
+    Here the totals say nothing of the features. With references that are too short, the length is
+    held, as if they were as long as the start.
     """
     world.draw(seed, DOCUMENTS, ())
     if not start:
@@ -123,8 +150,10 @@ def test_every_share_is_judged_on_documents_that_it_was_not_tuned_on(
         rows = (line.removesuffix("0") for line in world.lines("dev.kbest"))
         world.write("dev.kbest", [f"{row}{rng.random() ** 9}" for row in rows])
     world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
+    if length == "auto":
+        world.write("dev.ref", [" ".join(line.split()[:5]) for line in world.lines("dev.ref")])
     how = ["--algorithm", "expected-bleu", *(["--start", start] if start else [])]
-    found = world.ok(TUNE, *how)
+    found = world.ok(TUNE, *how, "--length-ratio", length)
     selection, lists = made(world)["selection"], Lists(world)
     everything = {*DOCUMENTS}
     singles = [sign * row for sign in (1.0, -1.0) for row in np.eye(3)]
@@ -136,17 +165,20 @@ def test_every_share_is_judged_on_documents_that_it_was_not_tuned_on(
         return singles[int(np.argmax([lists.score(one, documents) for one in outputs]))]
 
     held: list[list[str]] = [[""] * len(lists.docs) for _ in SHARES]
+    begin = lists.chosen(anchor(everything)) if length == "auto" else None
     directions = []
     for document in sorted(everything):
         rest = everything - {document}
-        tuned = tuned_without(world, document, *how)
+        tuned = tuned_without(world, document, *how, start=begin)
         directions.append(lists.unit(tuned, everything))
         for own, share in zip(held, SHARES, strict=True):
             output = lists.chosen(lists.towards(anchor(rest), tuned, share, rest))
             for t in (t for t, name in enumerate(lists.docs) if name == document):
                 own[t] = output[t]
-    values = np.array([lists.score(own) for own in held])
-    without = np.array([jackknife(lists, own) for own in held])
+    values = np.array([lists.score(own, start=begin) for own in held])
+    without = np.array([jackknife(lists, own, begin) for own in held])
+    where = " at the start's length" if begin else ""
+    assert selection["objective"] == f"corpus BLEU{where}"
     assert (selection["folds"], selection["held_out"]) == (5, {"unit": "documents", "number": 5})
     for c, one in enumerate(selection["candidates"]):
         assert one["share"] == SHARES[c]
@@ -155,9 +187,9 @@ def test_every_share_is_judged_on_documents_that_it_was_not_tuned_on(
         assert one["difference"] == pytest.approx(values[c] - values[0], abs=1e-9)
         error = standard_error(without[c] - without[0])
         assert one["difference_error"] == pytest.approx(error, rel=1e-6, abs=1e-9)
-    chosen = chosen_share(values, without)
-    assert selection["chosen"] == selection["candidates"][chosen]
-    assert selection["held_out_bleu"] == pytest.approx(values[chosen], rel=1e-12)
+    assert selection["chosen"] == largest_good(selection["candidates"])
+    chosen = SHARES.index(selection["chosen"]["share"])
+    assert selection["held_out_bleu"] == pytest.approx(lists.score(held[chosen]), rel=1e-12)
     mean = np.mean(directions, axis=0)
     expected = lists.towards(anchor(everything), mean, SHARES[chosen], everything)
     weights = np.array(columns(world))
@@ -165,10 +197,65 @@ def test_every_share_is_judged_on_documents_that_it_was_not_tuned_on(
         expected / np.abs(expected).sum(), rel=1e-6
     )
     last, one = found.err.splitlines()[-1], selection["chosen"]
-    assert last.startswith(f"held-out corpus BLEU {one['held_out']:.2f} ± {one['error']:.2f}")
+    assert last.startswith(
+        f"held-out corpus BLEU{where} {one['held_out']:.2f} ± {one['error']:.2f}"
+    )
     assert ("these are kept" in last) == (chosen == 0)
     mark = f"  {SHARES[chosen]:<4g} {one['held_out']:.2f} ± {one['error']:.2f}"
     assert re.search(rf"^{re.escape(mark)}.*  ← chosen$", found.err, re.MULTILINE)
+
+
+def test_the_length_of_the_start_is_held_where_the_documents_do_not_settle_it(world: World) -> None:
+    """What another length would be worth: the best of all prices per word, by enumeration."""
+    world.draw(2, DOCUMENTS, ())
+    whole = world.lines("dev.ref")
+    world.write("dev.ref", [" ".join(line.split()[: 4 + t % 3]) for t, line in enumerate(whole)])
+    found, lists = world.ok(FROM_START, "--algorithm", "pro"), Lists(world)
+    start = np.array(columns(world, "start.json"))
+    lines = lists.chosen(start)
+    length = made(world)["selection"]["length"]
+    own = {
+        d: bleu(*zip(*[(o, r) for n, o, r in rows if n == d], strict=True))
+        for rows in [[*zip(lists.docs, lines, lists.references, strict=True)]]
+        for d in {*DOCUMENTS}
+    }
+    ratios = [own[d].sys_len / own[d].ref_len for d in sorted(own)]
+    weights = np.array([own[d].ref_len for d in sorted(own)])
+    score = bleu(lines, lists.references)
+    ratio = score.sys_len / score.ref_len
+    assert length["evidence"]["ratio"] == pytest.approx(ratio)
+    assert length["evidence"]["documents"] == pytest.approx(ratios)
+    spread = np.sqrt(np.average((np.array(ratios) - ratio) ** 2, weights=weights))
+    assert length["evidence"]["spread"] == pytest.approx(spread)
+    outputs = [
+        [
+            texts[int((f @ start + price * np.array([len(x.split()) for x in texts])).argmax())]
+            for texts, f in zip(lists.texts, lists.features, strict=True)
+        ]
+        for price in np.linspace(-30, 30, 4001)
+    ]
+    best = max(lists.score(one) for one in {tuple(one): one for one in outputs}.values())
+    assert length["worth"] == pytest.approx(best - score.score)
+    assert length["held"]
+    percent = 100 * (1 - 1 / ratio)
+    line = (
+        f"length: the references are {percent:.0f} % shorter than the output of the start weights"
+    )
+    assert line in found.err
+    assert f"would have {best - score.score:+.2f} here" in found.err
+    assert "--length-ratio free if yours are like these" in found.err
+    world.ok(FROM_START, "--length-ratio", "free", "--algorithm", "pro")
+    assert not made(world)["selection"]["length"]["held"]
+
+
+def test_a_length_that_documents_agree_on_is_free(world: World) -> None:
+    world.draw(2, DOCUMENTS, ())
+    start = decoded(world, weights="start.json")
+    world.write("dev.ref", [" ".join([*line.split()[1:], "or"]) for line in start])
+    found = world.ok(FROM_START)
+    assert "maximised: corpus BLEU\n" in found.err
+    assert "length ratio 1.000 ± 0.000 between documents)" in found.err
+    assert not made(world)["selection"]["length"]["held"]
 
 
 def test_the_best_single_feature_is_named(world: World) -> None:
@@ -193,7 +280,7 @@ def test_folds_are_documents_or_where_there_are_under_four_blocks_of_lines(
 ) -> None:
     """Held out together they are all lines: the start has the BLEU of decoding."""
     world.draw(1, documents, ())
-    world.ok(FROM_START)
+    world.ok(FROM_START, "--length-ratio", "free")
     found = made(world)["selection"]
     assert (found["folds"], found["held_out"]) == (folds, {"unit": unit, "number": number})
     truth = bleu(decoded(world, weights="start.json"), world.lines("dev.ref")).score
@@ -216,10 +303,7 @@ def test_with_context_the_rule_is_that_of_lists_without_context(world: World, se
     found = world.ok(FROM_START, *PAIRS.split())
     selection = made(world)["selection"]
     assert ("\nround 1: " in found.err) == (selection["chosen"]["share"] > 0)
-    start, *others = selection["candidates"]
-    best = max(selection["candidates"], key=lambda one: float(one["held_out"]))
-    assert (selection["chosen"] == start) == (best == start)
-    assert selection["chosen"] in [start, *(one for one in others if one["difference"] > 0)]
+    assert selection["chosen"] == largest_good(selection["candidates"])
     assert made(world)["bleu"] == bleu(decoded(world, *PAIRS.split()), world.lines("dev.ref")).score
 
 
@@ -299,17 +383,16 @@ def test_the_start_is_the_best_system_alone_or_beside_the_consensus(
     assert f"corpus BLEU of each system on these documents: {listed}\n" in found.err
     candidates = made(world)["selection"]["candidates"]
     chosen = made(world)["selection"]["chosen"]
-    bound = student.ppf(0.975, made(world)["selection"]["held_out"]["number"] - 1)
-    sure = [one for one in candidates[1:] if one["difference"] > bound * one["difference_error"]]
-    assert chosen["share"] == 0 or chosen in sure
+    assert chosen == largest_good(candidates)
 
 
 def test_a_tuning_for_chrf_has_the_consensus_of_chrf(world: World) -> None:
-    write_systems(world, 3, (0.7, 0.7, 0.7), "uuvvwwxxyyzz")
+    write_systems(world, 5, (0.7, 0.7, 0.7), "uuvvwwxxyyzz")
     world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json --objective chrf")
-    if "consensus" in made(world)["start"]:
-        assert dense(world)["consensuschrf"] == (1.0,)
-        assert dense(world)["consensusdocbleu"] == (0.0,)
+    assert "consensus" in made(world)["start"]
+    assert made(world)["selection"]["chosen"]["share"] == 0
+    assert dense(world)["consensuschrf"] == (1.0,)
+    assert dense(world)["consensusdocbleu"] == (0.0,)
     world.weights("w.json", {"sysB": 1.0, "consensusbleu": 0.1})
     world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json --start w.json")
     assert "start" not in made(world)

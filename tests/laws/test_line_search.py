@@ -26,6 +26,7 @@ from rerank.tuning.exact.ascent import ChainSet, document_line
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.envelope import DocumentEnvelope, document_envelope
 from rerank.tuning.goal import BLEU_GOAL, SearchGoal
+from rerank.tuning.objective import CORPUS_BLEU, ObjectiveSum, hold_length
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.ascent import Axes, PoolPoint
 
@@ -194,10 +195,28 @@ def bleu(sums: NDArray[Any]) -> float:
     return float(sacrebleu.BLEU.compute_bleu(*counted, smooth_method="exp").score)
 
 
+def bleu_at(length: int) -> Any:
+    """BLEU against references of this length in all."""
+
+    def value(sums: NDArray[Any]) -> float:
+        total = sums.sum(axis=0)
+        factor = length / 50  # references of `HELD`
+        total[8] = np.floor(factor * total[8] + 0.5)
+        return bleu(total[None])
+
+    return value
+
+
+HELD = np.array([[0, 0, 0, 0, 90, 0, 0, 0, 50]])
 GOALS = pytest.mark.parametrize(
     ("goal", "value"),
-    [(BLEU_GOAL, bleu), (SearchGoal(MeanLength()), MeanLength().value)],
-    ids=["compiled", "general"],
+    [
+        (BLEU_GOAL, bleu),
+        (SearchGoal(MeanLength()), MeanLength().value),
+        (SearchGoal(hold_length(CORPUS_BLEU)).at(HELD), bleu_at(90)),
+        (SearchGoal(hold_length(ObjectiveSum(((1.0, CORPUS_BLEU),)))).at(HELD), bleu_at(90)),
+    ],
+    ids=["compiled", "general", "held length, compiled", "held length, general"],
 )
 
 
