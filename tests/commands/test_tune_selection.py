@@ -102,11 +102,9 @@ def tuned_without(
     world.write("rest.docs", [lists.docs[t] for t in kept])
     references = [lists.references[t] for t in kept]
     if start is not None:
-        words, own = (
-            sum(len(o.split()) for o in all_) for all_ in ([start[t] for t in kept], references)
-        )
+        own, before = (len(" ".join(a).split()) for a in (references, [start[t] for t in kept]))
         references = [
-            f"{line}{' @' * round(len(line.split()) * (words / own - 1))}" for line in references
+            f"{line}{' @' * round(len(line.split()) * (before / own - 1))}" for line in references
         ]
     world.write("rest.ref", references)
     words = "tune-mert --kbest rest.kbest --docs rest.docs --ref rest.ref --out rest.json"
