@@ -1,13 +1,13 @@
 """Tuned weights on documents that were not tuned on: with and without cross-validation.
 
-    python recipes/new-documents/run.py --data DATA --work WORK [--parts] [--seeds 5]
-        [--pair NAME …] [--before CHECKOUT]
+    python recipes/new-documents/run.py --data DATA --work WORK [--seeds 5] [--pair NAME …]
+        [--before CHECKOUT]
 
 For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
 that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
 of `tune-mert --select none` and `--select cv`; with --before, also of the default of the version in
-a checkout, which gets the same start weights and lists as files (`versions.as_files`). --parts
-tunes on parts of the sets, of four documents and more.
+a checkout, which gets the same start weights and lists as files (`versions.as_files`); and the
+length ratios of what the start weights and those of `cv` choose.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from pathlib import Path
 import click
 import numpy as np
 from numpy.typing import NDArray
-from parts import PARTS, REST, split
-from systems import nmt_halves, wmt23_parts
+from systems import LLM, halves, wmt23_halves
 from versions import as_files, start_file, tune
 
 from rerank.commands.list_run import ListRun
@@ -34,13 +33,12 @@ from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.options import settings_of
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objective import bleu_of
+from rerank.tuning.objective import bleu_of, length_of
 from rerank.tuning.plan import CV, NONE
 from rerank.tuning.pool import Pool
 
 TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
 MOSES = "moses.rescore.ini"
-AHEAD = ("ONLINE-B", "ONLINE-M", "ZengHuiMT", "NLLB_MBR_BLEU", "NLLB_Greedy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +74,9 @@ def sets(data: Path, work: Path) -> dict[str, Set]:
         lists = Lists(Path(f"{stem}.nbest.{form}"), stem.with_suffix(".docids"))
         found[name] = Set(lists, references)
     work.mkdir(parents=True, exist_ok=True)
-    for name, halves in (("nmt", nmt_halves), ("wmt23", wmt23_parts)):
-        for half, (lists, reference) in enumerate(halves(data, work)):
+    of_systems = {name: halves(data, work, name) for name in ("nmt", *LLM)}
+    for name, both in {**of_systems, "wmt23": wmt23_halves(data, work)}.items():
+        for half, (lists, reference) in enumerate(both):
             found[f"{name}.{half}"] = Set(lists, (reference,))
     return found
 
@@ -92,31 +91,12 @@ def pairs(data: Path, work: Path) -> dict[str, Pair]:
     return {
         "dev2010": pair("dev2010", "tst2010", "test", "test3ref", start=data / TED / MOSES),
         "tune": pair("tune", "test", "test3ref", "tst2010", start=data / TVSUB / MOSES),
-        "nmt.0": pair("nmt.0", "nmt.1"),
-        "nmt.1": pair("nmt.1", "nmt.0"),
-        "wmt23.0": pair("wmt23.0", "wmt23.1"),
-        "wmt23.1": pair("wmt23.1", "wmt23.0"),
+        **{
+            f"{name}.{half}": pair(f"{name}.{half}", f"{name}.{1 - half}")
+            for name in ("nmt", "wmt23", *LLM)
+            for half in (0, 1)
+        },
     }
-
-
-def more_pairs(data: Path, work: Path) -> dict[str, Pair]:
-    """Tuning sets of fewer documents: parts of the sets, and quarters of WMT23."""
-    by_name, found = sets(data, work), dict[str, Pair]()
-    for part in PARTS:
-        name, whole = f"{part.name} {part.first}:{part.end}", by_name[part.name]
-        own, rest = (Set(*one) for one in split(whole.lists, whole.references, part, work / name))
-        tests = {one: rest if one == REST else by_name[one] for one in part.tests}
-        folder = TED if part.name in ("dev2010", "tst2010") else TVSUB
-        found[name] = Pair(own, tests, data / folder / MOSES)
-    for kind, systems in (("all", ()), ("one ahead", AHEAD)):
-        quarters = [
-            Set(lists, (reference,)) for lists, reference in wmt23_parts(data, work, 4, systems)
-        ]
-        for q, quarter in enumerate(quarters):
-            other = (q + 1) % 4
-            name = f"wmt23 {kind} {q}"
-            found[name] = Pair(quarter, {f"wmt23 {kind} {other}": quarters[other]}, None)
-    return found
 
 
 @cache
@@ -145,6 +125,11 @@ def weights_of(path: Path, of: Set) -> NDArray[np.float64]:
 def bleu(weights: NDArray[np.float64], of: Set) -> float:
     """BLEU of the choices of weights (F,)."""
     return bleu_of(pool(of)[0].decode(weights))
+
+
+def ratio(weights: NDArray[np.float64], of: Set) -> float:
+    """Length ratio of the choices of weights (F,)."""
+    return length_of(pool(of)[0].decode(weights))
 
 
 def start_of(pair: Pair) -> tuple[str, NDArray[np.float64]]:
@@ -193,23 +178,22 @@ def tuned_before(pair: Pair, stem: Path, checkout: Path, seeds: range) -> list[N
 @click.option("--work", type=click.Path(path_type=Path), required=True)
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--pair", "chosen", multiple=True, help="Name of a tuning set [default: all].")
-@click.option("--parts", is_flag=True, help="More pairs: tuning sets of fewer documents.")
 @click.option("--before", type=click.Path(exists=True, path_type=Path), help="A checkout.")
 def main(
     data: Path,
     work: Path,
     seeds: int,
     chosen: tuple[str, ...],
-    parts: bool,
     before: Path | None,
 ) -> None:
     """Print BLEU on new documents, before and after cross-validation."""
     kinds = [*(["before"] if before else []), NONE, CV]
     heads = ["tuned on", "tested on", "start", *kinds, *(f"cv − {kind}" for kind in kinds[:-1])]
-    print("| " + " | ".join([*heads, "cv − start"]) + " |")
-    print("|---" * (len(heads) + 1) + "|", flush=True)
+    heads += ["cv − start", "worst seed", "length: tuning set", "start", "cv"]
+    print("| " + " | ".join(heads) + " |")
+    print("|---" * len(heads) + "|", flush=True)
     gains = list[list[float]]()
-    for name, pair in (more_pairs if parts else pairs)(data, work).items():
+    for name, pair in pairs(data, work).items():
         if chosen and name not in chosen:
             continue
         what, start = start_of(pair)
@@ -227,7 +211,11 @@ def main(
             gains.append([means[-1] - other for other in (*means[:-1], begin)])
             cells = [name, test, f"{begin:.2f} ({what})"]
             cells += [f"{one.mean():.2f} ± {one.std():.2f}" for one in scores]
-            print("| " + " | ".join([*cells, *map("{:+.2f}".format, gains[-1])]) + " |", flush=True)
+            cells += map("{:+.2f}".format, [*gains[-1], float(scores[-1].min()) - begin])
+            lengths = ratio(start, pair.tuning), ratio(start, of)
+            lengths += (float(np.mean([ratio(one, of) for one in found[CV]])),)
+            cells += map("{:.3f}".format, lengths)
+            print("| " + " | ".join(cells) + " |", flush=True)
     empty = [""] * (len(kinds) + 2)
     for how, values in (("mean", np.mean(gains, axis=0)), ("worst", np.min(gains, axis=0))):
         print("| " + " | ".join([how, *empty, *map("{:+.2f}".format, values)]) + " |")

@@ -1,0 +1,201 @@
+"""Rules that choose a share, compared on documents and domains that no weights were tuned on.
+
+    python recipes/new-documents/rules.py --data DATA --work WORK [--seeds 3] [--scored FOLDER]
+
+Weights are tuned on sets of five domains and on parts of them, with and without the length of the
+start held. Each rule then chooses a share by what was held out, and the table has the difference to
+the start weights on the tests: the mean of each domain, the mean of all domains, the worst test,
+and how many are below −0.1 and above 0. The last lines choose the constants of the rule on all
+domains but one. FOLDER: lists NAME.nbest with more features, in place of those of DATA.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise, product
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from run import MOSES, TED, Set, pool, sets, weights_of
+from scipy.stats import t as student
+from systems import LLM
+
+from rerank.notices import Notices
+from rerank.tuning.goal import BLEU_GOAL, LengthEvidence, SearchGoal
+from rerank.tuning.objective import CORPUS_BLEU, Objective, bleu_of, hold_length
+from rerank.tuning.plan import MertSettings, Plan
+from rerank.tuning.pool import Pool
+from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.selection import SHARES, Anchor, beside, cross_validate
+from rerank.tuning.tuners.ascent import Bounds
+
+Floats = NDArray[np.float64]
+ALL = (0.0, *SHARES)
+LECTURES, SUBTITLES = ("dev2010", "tst2010"), ("tune", "test3ref")
+
+
+Case = tuple[Pool, Floats, list[tuple[str, Pool]]]  # start weights; tests with their domains
+
+
+class HeldOut(NamedTuple):
+    """Held-out statistics (C, U, W) of all shares, and the differences (C,) to the start."""
+
+    sums: NDArray[np.int64]
+    objective: Objective
+    gain: Floats
+    error: Floats
+
+
+Rule = Callable[[HeldOut], int]
+
+
+def evidence(least: float, farther: float, held: HeldOut) -> int:
+    """The largest share whose gain is above so many standard errors, more of them farther away."""
+    good = held.gain > (least + farther * np.array(ALL)) * held.error
+    return int(np.flatnonzero(good).max(initial=0))
+
+
+def similar(which: str, held: HeldOut) -> int:
+    """The smallest or the median of the gains within a standard error of the best."""
+    sums, gain, best = held.sums, held.gain, int(held.gain.argmax())
+    error = [beside(sums[best], own, held.objective).difference_error for own in sums]
+    near = np.flatnonzero((gain > 0) & (gain >= gain[best] - error)).tolist()
+    return near[(len(near) - 1) // 2 if which == "median" else 0] if near else 0
+
+
+def surely(confidence: float, held: HeldOut) -> int:
+    """The largest gain of those that are above 0 by a one-sided t-test."""
+    bound = student.ppf(confidence, min(held.sums.shape[1], 50) - 1)
+    return int(np.where(held.gain > bound * held.error, held.gain, 0.0).argmax())
+
+
+def bounded(errors: float, held: HeldOut) -> int:
+    """The largest gain less so many standard errors."""
+    return int((held.gain - errors * held.error).argmax())
+
+
+def shrunk(held: HeldOut) -> int:
+    """The share of the largest gain, times gain² ÷ (gain² + error²)."""
+    best = int(held.gain.argmax())
+    square, error = held.gain[best] ** 2, held.error[best] ** 2
+    return int(np.abs(np.array(ALL) - ALL[best] * square / (square + error or 1.0)).argmin())
+
+
+CONSTANTS = tuple(product((0.0, 0.5, 1.0), (2.0, 3.0, 4.0, 5.0)))
+LINEAR = "{:g} + {:g} · share errors"
+RULES: dict[str, Rule] = {
+    "the tuned weights": lambda held: len(ALL) - 1,
+    **{f"share {ALL[c]:g}": partial(lambda c, held: c, c) for c in (2, 3, 4)},
+    "median within an error (before)": partial(similar, "median"),
+    "smallest within an error": partial(similar, "smallest"),
+    **{f"best at t {q:g}": partial(surely, q) for q in (0.75, 0.84, 0.9, 0.975)},
+    **{f"best gain − {k:g} errors": partial(bounded, k) for k in (0.5, 1.0, 1.5, 2.0)},
+    "shrunk": shrunk,
+    **{LINEAR.format(*one): partial(evidence, *one) for one in CONSTANTS},
+}
+
+
+def cases(by_name: dict[str, Set], start: Floats) -> Iterator[Case]:
+    """All tuning sets."""
+    found = {name: pool(by_name[name])[0] for name in (*LECTURES, *SUBTITLES)}
+    kinds = dict.fromkeys(LECTURES, "lectures") | dict.fromkeys(SUBTITLES, "subtitles")
+    for name, ends in (("dev2010", (4, 8)), ("tst2010", (5, 11)), ("tune", (4, 8, 12))):
+        kind = kinds[name]
+        tests = [(f"{kind} → {kinds[one]}", own) for one, own in found.items() if one != name]
+        yield (found[name], start, tests)
+        for first, end in pairwise((0, *ends)):
+            own = (found[name].places >= first) & (found[name].places < end)
+            more = [(f"{kind} → {kind}", found[name].take(~own)), *tests]
+            yield (found[name].take(own), start, more)
+    for name, half in product(("wmt23", "nmt", *LLM), (0, 1)):
+        own, labels = pool(by_name[f"{name}.{half}"])
+        systems = [np.eye(len(labels))[f] for f, one in enumerate(labels) if one.startswith("sys")]
+        best = max(systems, key=lambda one: bleu_of(own.decode(one)))
+        beside_consensus = best + np.eye(len(labels))[labels.index("consensusdocbleu")]
+        other, _ = pool(by_name[f"{name}.{1 - half}"])
+        yield (own, beside_consensus, [(name, other)])
+
+
+def measured(case: Case, seed: int, held: bool) -> tuple[HeldOut, list[tuple[str, Floats]]]:
+    """What was held out, and of each test its domain and the difference at each share."""
+    units, first, pools = case
+    goal, names, start = BLEU_GOAL, [str(f) for f in range(len(first))], units.decode(first)
+    if held and not LengthEvidence.of(start).settled:
+        goal = SearchGoal(hold_length(CORPUS_BLEU)).at(start)
+    plan = Plan(settings=MertSettings(seed=seed))
+    search = PoolSearch(plan, goal, Bounds.none(len(names)), names)
+    found = cross_validate(units, first, search, Notices())
+    if found is None:
+        raise click.ClickException("too few lists")
+    permuted = np.random.default_rng(seed).permutation(units.n_documents)
+    sums = np.zeros((len(ALL), *start.shape), np.int64)
+    for fold, tuned in enumerate(found.of_folds):
+        part = np.sort(permuted[fold :: found.n_folds])
+        inside = np.isin(units.places, part)
+        anchor, out = Anchor.of(units.take(~inside), first, search), units.take(inside)
+        sums[:, part] = [out.decode(anchor.towards(tuned, share)) for share in ALL]
+    weights = [found.anchor.towards(found.tuned, share) for share in ALL]
+    tests = [(kind, np.array([bleu_of(own.decode(one)) for one in weights])) for kind, own in pools]
+    pairs = [beside(sums[0], own, goal.objective) for own in sums]
+    gain, error = np.array([(one.difference, one.difference_error) for one in pairs]).T
+    judged = HeldOut(sums, goal.objective, gain, error)
+    return judged, [(domain, values - values[0]) for domain, values in tests]
+
+
+Found = dict[str, dict[str, list[float]]]  # differences to the start by rule and domain
+
+
+def print_table(found: Found, what: str) -> None:
+    """A row for each rule: the mean of each domain, of all domains, and the worst test."""
+    domains = [*found["shrunk"]]
+    heads = [what, *domains, "mean", "worst", "< −0.1", "> 0"]
+    print("\n| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
+    for rule, own in found.items():
+        every = np.concatenate([own[domain] for domain in domains])
+        means = [float(np.mean(own[domain])) for domain in domains]
+        cells = [*map("{:+.2f}".format, [*means, float(np.mean(means)), float(every.min())])]
+        cells += [str(int((every < -0.1).sum())), f"{int((every > 0).sum())}/{len(every)}"]
+        print(f"| {rule} | {' | '.join(cells)} |", flush=True)
+
+
+def rank(own: dict[str, list[float]], left: str) -> tuple[int, float]:
+    """Fewest tests below −0.1, then the largest mean of domains, all but one."""
+    rest = [gains for domain, gains in own.items() if domain != left]
+    below = sum(gain < -0.1 for gains in rest for gain in gains)
+    return -below, float(np.mean([np.mean(gains) for gains in rest]))
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), required=True)
+@click.option("--work", type=click.Path(path_type=Path), required=True)
+@click.option("--seeds", default=3, show_default=True)
+@click.option("--scored", type=click.Path(exists=True, path_type=Path))
+def main(data: Path, work: Path, seeds: int, scored: Path | None) -> None:
+    """Print tables of rules for tuning with and without the length held."""
+    by_name = sets(data, work)
+    for name in (*LECTURES, *SUBTITLES) if scored else ():
+        lists = replace(by_name[name].lists, kbest=scored / f"{name}.nbest")  # type: ignore[operator]
+        by_name[name] = replace(by_name[name], lists=lists)
+    start = weights_of(data / TED / MOSES, by_name["dev2010"])
+    for held in (False, True):
+        found: Found = {rule: defaultdict(list) for rule in RULES}
+        for case, seed in product(cases(by_name, start), range(1, seeds + 1)):
+            judged, tests = measured(case, seed, held)
+            for (rule, choose), (domain, gains) in product(RULES.items(), tests):
+                found[rule][domain].append(float(gains[choose(judged)]))
+        print_table(found, f"length {'held' if held else 'free'}")
+        for left in found["shrunk"]:
+            rules = [LINEAR.format(*one) for one in CONSTANTS]
+            best = max(rules, key=lambda one: rank(found[one], left))
+            own = found[best][left]
+            print(f"without {left}: {best}; there {np.mean(own):+.2f}, worst {min(own):+.2f}")
+
+
+if __name__ == "__main__":
+    main()
