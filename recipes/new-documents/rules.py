@@ -56,16 +56,18 @@ Rule = Callable[[HeldOut], int]
 
 
 def evidence(least: float, farther: float, held: HeldOut) -> int:
-    """The largest share whose gain is above so many standard errors, more of them farther away."""
-    good = held.gain > (least + farther * np.array(ALL)) * held.error
-    return int(np.flatnonzero(good).max(initial=0))
+    """The largest gain within an error of the best; more errors above 0, the farther away."""
+    return similar("largest", held, (least + farther * np.array(ALL)) * held.error)
 
 
-def similar(which: str, held: HeldOut) -> int:
-    """The smallest or the median of the gains within a standard error of the best."""
-    sums, gain, best = held.sums, held.gain, int(held.gain.argmax())
+def similar(which: str, held: HeldOut, above: Floats | float = 0.0) -> int:
+    """The smallest, median or largest share of which the gain is within an error of the best."""
+    sums, good = held.sums, np.where(held.gain > above, held.gain, -np.inf)
+    best = int(good.argmax())
     error = [beside(sums[best], own, held.objective).difference_error for own in sums]
-    near = np.flatnonzero((gain > 0) & (gain >= gain[best] - error)).tolist()
+    near = np.flatnonzero((held.gain > above) & (good >= good[best] - error)).tolist()
+    if which == "largest":
+        return near[-1] if near else 0
     return near[(len(near) - 1) // 2 if which == "median" else 0] if near else 0
 
 

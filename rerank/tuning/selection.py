@@ -8,11 +8,11 @@ Their mean takes the place of a tuning of the whole set: a longer search finds b
 of the tuning documents, not of new ones, and the mean of several tunings is steadier than each of
 them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
 
-A share is good enough if its gain on held-out text is above `EVIDENCE` standard errors at the start
-and `FARTHER` more at the tuned weights: the further from the start, the surer it has to be. The
-largest such share is chosen. The standard error is that of the difference to the start, on the same
-documents, whose difficulty cancels out, by a delete-one jackknife over documents (Efron and Stein
-1981, https://doi.org/10.1214/aos/1176345462).
+A share is good enough if its gain on held-out text is above `EVIDENCE` standard errors, and
+`FARTHER` more at the tuned weights: the further from the start, the surer it has to be, unless the
+start is a guess. Of these shares the largest within one standard error of the best is chosen. The
+standard error is that of a difference on the same documents, whose difficulty cancels out, by a
+delete-one jackknife over documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
 
 Cross-validation cannot see what all documents of one tuning set share, above all how long their
 references are. Where the plan holds the length, tuning and comparison have BLEU whose brevity
@@ -62,13 +62,15 @@ class Anchor:
     """Weights (F,) that tuned weights are shrunk towards.
 
     spreads: (F,) spread of each feature, 0 for constant ones; settled: whether the scale of weights
-    matters, because of fixed scores or ranges; name: what the weights are, for people
+    matters, because of fixed scores or ranges; name: what the weights are, for people; guess:
+    whether it is a single feature, which nobody has given
     """
 
     weights: NDArray[np.float64]
     spreads: NDArray[np.float64]
     settled: bool
     name: str
+    guess: bool = False
 
     @classmethod
     def of(
@@ -80,7 +82,7 @@ class Anchor:
         if settled or (start * spreads).any():
             return cls(start, spreads, settled, name)
         feature, name = _best_feature(pool, search)
-        return cls(feature, spreads, settled, name)
+        return cls(feature, spreads, settled, name, guess=True)
 
     def towards(self, tuned: NDArray[np.float64], share: float) -> NDArray[np.float64]:
         """Weights (F,) at a share 0..1 of the way from here to `tuned` (F,), which is at 1.
@@ -313,7 +315,8 @@ def cross_validate(
         tuned = map_in_threads(threads, hold_out, range(n_folds))
     anchor = Anchor.of(pool, start, search, start_name)
     objective = search.goal.objective
-    candidates, chosen = _compared(shares, sums, objective)
+    farther = 0.0 if anchor.guess else FARTHER
+    candidates, chosen = _compared(shares, sums, objective, farther)
     first = units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
     selection = Selection(
         candidates,
@@ -347,7 +350,7 @@ def _in_blocks(pool: Pool) -> Pool:
 
 
 def _compared(
-    shares: Sequence[float], sums: Sums, objective: Objective
+    shares: Sequence[float], sums: Sums, objective: Objective, farther: float = FARTHER
 ) -> tuple[tuple[Candidate, ...], int]:
     """The candidates, start first, given their statistics (C, U, W), and which one is chosen.
 
@@ -374,9 +377,11 @@ def _compared(
     good = [
         c
         for c, one in enumerate(candidates)
-        if c > 0 and one.difference > (EVIDENCE + FARTHER * one.share) * one.difference_error
+        if c > 0 and one.difference > (EVIDENCE + farther * one.share) * one.difference_error
     ]
-    return candidates, max(good, default=0)
+    best = max(good, key=lambda c: values[c], default=0)
+    near = [c for c in good if values[c] >= values[best] - _error(without[best] - without[c])]
+    return candidates, max(near, default=0)
 
 
 def beside(before: Sums, after: Sums, objective: Objective, share: float = 1.0) -> Candidate:

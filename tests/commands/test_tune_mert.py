@@ -950,7 +950,7 @@ def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
     world: World, options: str
 ) -> None:
     first = draw_separable(world)
-    command = f"{FROM_START} --features same,TM0 {options}"
+    command = f"{FROM_START} --features same,TM0 --length-ratio free {options}"
     plain = world.ok(command, RERANK_CACHE="one")
     assert not KEPT.search(plain.err)
     written = world.content("out.json")
