@@ -66,6 +66,7 @@ LOG_LINE = "line that is no output of fairseq (logging), skipped"
 NO_TOKENS = (
     "hypothesis without P- lines; its feature is the score of H-, normalised by length, in nats"
 )
+AGAIN = "source that comes again, as of a second run; its hypotheses are put together"
 _TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
 _AFTER_BAR = re.compile(
     rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t"
@@ -285,13 +286,8 @@ class Fairseq(ReadOnlyFormat):
                     found.note(LOG_LINE)
                 continue
             kind, fields = tag[1], line[tag.end() :].split(b"\t")
-            if (
-                kind == b"S"
-                and tag[2]
-                and sources.setdefault(tag[2], line[tag.end() :]) != line[tag.end() :]
-            ):
-                what = f"expected one source of S-{tag[2].decode()}, found another one than above"
-                found.refuse(found.fault(f"{what}; give each run of fairseq a file of its own"))
+            if kind == b"S" and tag[2]:
+                _note_again(found, tag[2], sources, line[tag.end() :])
             if kind in b"SO" and not tag[2]:
                 counted += 1
             if kind not in b"HDP":
@@ -370,6 +366,15 @@ def _without_bar(line: bytes) -> bytes:
         return line.partition(b"\r")[0]  # a bar behind it
     behind = None if _TAG.match(line) else _AFTER_BAR.search(line)
     return line if behind is None else line[behind.start() :]
+
+
+def _note_again(found: RowBuilder, number: bytes, sources: dict[bytes, bytes], text: bytes) -> None:
+    """Note a source whose id comes again; refuse another one with this id. Adds it to the known."""
+    if sources.get(number) == text:
+        found.note(AGAIN)
+    elif sources.setdefault(number, text) != text:
+        what = f"expected one source of S-{number.decode()}, found another one than above"
+        found.refuse(found.fault(f"{what}; give each run of fairseq a file of its own"))
 
 
 def _add(found: RowBuilder, one: _Hypothesis) -> None:

@@ -127,6 +127,8 @@ def guessed_candidates(one: Mapping[str, Any]) -> str | None:
     lists = {key: value for key, value in one.items() if isinstance(value, list) and value}
     if len(lists) == len(one) > 1 and all(isinstance(e, str) for v in lists.values() for e in v):
         return "to_entries[] | {id: .key, candidates: .value}"
+    if len(one) > 1 and all(isinstance(v, dict) and first_key(v, CANDIDATES) for v in one.values()):
+        return "to_entries[] | {id: .key} + .value"
     objects = [k for k, v in lists.items() if all(isinstance(e, dict) for e in v)]
     of_sentence = {*DOCUMENT, *SOURCE, *REFERENCE}
     own = [

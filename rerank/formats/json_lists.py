@@ -395,7 +395,13 @@ def _add_candidate(
     others: dict[str, Any] = {}
     if isinstance(one, dict):
         if first_key(one, (*TEXT, *NO_TEXT)) is None:
-            raise found.fault(f"expected a candidate's key 'text', found {one!r:.60}")
+            texts = {key: value for key, value in one.items() if isinstance(value, str)}
+            cure = ""
+            if texts and unread.path.endswith("[]"):
+                key = json.dumps(max(texts, key=lambda key: len(texts[key])), ensure_ascii=False)
+                command = f"jq -c '{unread.path} |= (.text = .{key})' {found.argument}"
+                cure = f"; `{command} > lists.jsonl` writes it"
+            raise found.fault(f"expected a candidate's key 'text', found {one!r:.60}{cure}")
         features, sparse, others = one.pop("features", None), one.pop("sparse", None), one
         unread.score = first_key(one, SCORE) if features is None else None
         text, own = text_and_score(one)

@@ -259,6 +259,11 @@ def _feature_column(fields: Sequence[bytes], layout: Layout) -> int:
     """The feature column of a line, also of one with `|||` inside its hypothesis."""
     if len(fields) == layout.fields:
         return layout.column
+    if len(fields) == 1:
+        raise InputError(
+            f"expected {_columns(layout.fields)} as on the first line, found {shown(fields[0])}; "
+            "lines without |||, as of logging, are left out by `grep -F '|||' FILE > NEW`"
+        )
     columns = feature_columns(fields)
     if len(columns) != 1 or columns[0] < layout.column:
         raise InputError(

@@ -60,6 +60,7 @@ _NUMBER_WORD = (
     "number on each line, as {} at its {}, read as a word of the hypothesis; if it is a score, "
     "`{} FILE > NEW` parts it"
 )
+_OTHER_BARS = re.compile(rb"[0-9]+ (\|{1,2}|#|;|(?:\xe2\x94\x82|\xef\xbd\x9c)+) ")
 _COLUMN_MARKS = (
     (b"\t", "TAB-separated", "cut -f {}"),
     (SEPARATOR, "|||-separated", "awk -F' *[|][|][|] *' '{{print ${}}}'"),
@@ -156,6 +157,11 @@ def looks_like(head: Sequence[bytes]) -> str:
     rows = [line.split(SEPARATOR) for line in head if line.strip()]
     if all(len(row) == 2 and row[0].strip().isdigit() for row in rows):
         return "it looks like a list without features, which `sed 's/$/ |||/' FILE > NEW` writes"
+    if found := _OTHER_BARS.match(head[0]):
+        mark = found[1]
+        if all(line.count(b" %s " % mark) > 1 for line in head if line.strip()):
+            command = f"sed 's/ {mark.decode()} / ||| /g' FILE > NEW"
+            return f"it looks like a list with other marks than |||, which `{command}` writes"
     single = columns_of(head, several=False)
     if single.size == 1 and columns_of(head[1:], several=False).size > 1:
         below = looks_like(head[1:])
