@@ -207,7 +207,7 @@ def start_of_lists(features: TunedFeatures, corpus: TuningSet, announce: Printer
     start = np.zeros(space.width)
     x, y = map(np.concatenate, zip(*lists, strict=True))
     start[columns] = _linear(x, y, 1 if kind == "order" else _FITS)
-    start = features.bounds(space).clipped(start)
+    start = features.bounds(space).shrunk(start)
     right = np.mean([y[(x @ start[columns]).argmax()] == y.max() for x, y in lists])
     if right <= 0.5 or not start.any():
         return features

@@ -225,13 +225,15 @@ def _selected(task: Task, announce: Printer) -> Selection | None:
     path, features, number = task.corpus.first, task.features, len(task.corpus.documents)
     if task.contextual and task.full_start.any():
         path = task.decode(task.start)[0]
+    name = "start weights" if task.full_start.any() else FIRST
+    name = features.source if features.derived else name
     found = cross_validate(
         task.pool(path),
         task.start,
         task.search,
         task.notices,
         announce,
-        start_name=features.source if features.derived else "start weights",
+        start_name=name,
     )
     best = max(found.candidates[1:], key=lambda one: one.held_out) if found else None
     if best and best.difference_error and number < FEW:

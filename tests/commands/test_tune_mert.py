@@ -737,6 +737,8 @@ def test_linear_totals_give_the_start_weights_exactly(world: World, penalised: f
     world.write("dev.ref", ["no match"] * len(world.lines("dev.ref")))
     world.ok(TUNE)
     assert columns(world) == pytest.approx([0.5, -0.25, 1.5], rel=1e-6)
+    world.ok(TUNE, "--range", "LM0=0:0.1", "--range", "TM0_1=0:")  # in direction
+    assert columns(world) == pytest.approx([0.1, -0.05, 0.3], rel=1e-6)
 
 
 def test_without_totals_the_order_of_the_lists_gives_the_start(world: World) -> None:

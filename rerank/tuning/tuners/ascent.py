@@ -51,6 +51,13 @@ class Bounds:
         """The nearest weights (F,) within the ranges."""
         return np.clip(weights, self.low, self.high)
 
+    def shrunk(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights (F,) times the largest factor up to 1 within ranges around 0; if 0, `clipped`."""
+        ends = np.where(weights > 0, self.high, self.low)
+        factors = ends[weights != 0] / weights[weights != 0]
+        factor = float(factors.min(initial=1.0))
+        return self.clipped(weights * factor if factor > 0 else weights)
+
     def span(self, weights: NDArray[np.float64], feature: int) -> tuple[float, float]:
         """Least and greatest step from weights (F,) within bounds along a feature's axis."""
         low, high = self.low[feature] - weights[feature], self.high[feature] - weights[feature]
