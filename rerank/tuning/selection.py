@@ -216,6 +216,15 @@ class Selection:
         """Whether the start weights are kept."""
         return self.chosen.share == 0
 
+    @property
+    def rule(self) -> str:
+        """How the share is chosen, for people."""
+        bound = f"{EVIDENCE:g}" if self.anchor.guess else f"{EVIDENCE:g} + {FARTHER:g} · share"
+        return (
+            f"of the shares that gain more than {bound} standard errors, the largest within one "
+            "standard error of the best; the start if there is none"
+        )
+
     def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
         return self.anchor.towards(tuned, self.chosen.share)
@@ -226,6 +235,7 @@ class Selection:
             "folds": self.n_folds,
             "held_out": {"unit": self.unit, "number": len(self.statistics)},
             "objective": self.objective,
+            "rule": self.rule,
             "start": self.anchor.name,
             "candidates": [asdict(one) for one in self.candidates],
             "chosen": asdict(self.chosen),
@@ -241,7 +251,7 @@ class Selection:
             mark = "  ← chosen" if one is self.chosen else ""
             difference = f"  {_difference(one)}" if one.share else ""
             lines.append(f"  {one.share:<4g} {_with_error(one)}{difference}{mark}")
-        return [*lines, self.length.to_text(self.unit)]
+        return [*lines, f"rule: {self.rule}", self.length.to_text(self.unit)]
 
     def to_text(self) -> str:
         """The chosen candidate and its held-out value, in one line for people."""
