@@ -27,8 +27,8 @@ from scipy.stats import t as student
 from systems import LLM
 
 from rerank.notices import Notices
-from rerank.tuning.goal import BLEU_GOAL, LengthEvidence, SearchGoal
-from rerank.tuning.objective import CORPUS_BLEU, Objective, bleu_of, hold_length
+from rerank.tuning.goal import BLEU_GOAL
+from rerank.tuning.objective import Objective, bleu_of
 from rerank.tuning.plan import MertSettings, Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch
@@ -38,7 +38,6 @@ from rerank.tuning.tuners.ascent import Bounds
 Floats = NDArray[np.float64]
 ALL = (0.0, *SHARES)
 LECTURES, SUBTITLES = ("dev2010", "tst2010"), ("tune", "test3ref")
-
 
 Case = tuple[Pool, Floats, list[tuple[str, Pool]]]  # start weights; tests with their domains
 
@@ -52,9 +51,6 @@ class HeldOut(NamedTuple):
     error: Floats
 
 
-Rule = Callable[[HeldOut], int]
-
-
 def evidence(least: float, farther: float, held: HeldOut) -> int:
     """The largest gain within an error of the best; more errors above 0, the farther away."""
     return similar("largest", held, (least + farther * np.array(ALL)) * held.error)
@@ -66,9 +62,8 @@ def similar(which: str, held: HeldOut, above: Floats | float = 0.0) -> int:
     best = int(good.argmax())
     error = [beside(sums[best], own, held.objective).difference_error for own in sums]
     near = np.flatnonzero((held.gain > above) & (good >= good[best] - error)).tolist()
-    if which == "largest":
-        return near[-1] if near else 0
-    return near[(len(near) - 1) // 2 if which == "median" else 0] if near else 0
+    places = {"smallest": 0, "median": (len(near) - 1) // 2, "largest": -1}
+    return near[places[which]] if near else 0
 
 
 def surely(confidence: float, held: HeldOut) -> int:
@@ -91,7 +86,7 @@ def shrunk(held: HeldOut) -> int:
 
 CONSTANTS = tuple(product((0.0, 0.5, 1.0), (2.0, 3.0, 4.0, 5.0)))
 LINEAR = "{:g} + {:g} · share errors"
-RULES: dict[str, Rule] = {
+RULES: dict[str, Callable[[HeldOut], int]] = {
     "the tuned weights": lambda held: len(ALL) - 1,
     **{f"share {ALL[c]:g}": partial(lambda c, held: c, c) for c in (2, 3, 4)},
     "median within an error (before)": partial(similar, "median"),
@@ -127,9 +122,8 @@ def cases(by_name: dict[str, Set], start: Floats) -> Iterator[Case]:
 def measured(case: Case, seed: int, held: bool) -> tuple[HeldOut, list[tuple[str, Floats]]]:
     """What was held out, and of each test its domain and the difference at each share."""
     units, first, pools = case
-    goal, names, start = BLEU_GOAL, [str(f) for f in range(len(first))], units.decode(first)
-    if held and not LengthEvidence.of(start).settled:
-        goal = SearchGoal(hold_length(CORPUS_BLEU)).at(start)
+    names, start = [str(f) for f in range(len(first))], units.decode(first)
+    goal = BLEU_GOAL.held(start) if held else BLEU_GOAL
     plan = Plan(settings=MertSettings(seed=seed))
     search = PoolSearch(plan, goal, Bounds.none(len(names)), names)
     found = cross_validate(units, first, search, Notices())
@@ -177,12 +171,15 @@ def rank(own: dict[str, list[float]], left: str) -> tuple[int, float]:
 @click.option("--data", type=click.Path(path_type=Path), required=True)
 @click.option("--work", type=click.Path(path_type=Path), required=True)
 @click.option("--seeds", default=3, show_default=True)
+@click.option("--top", default=20, show_default=True, help="Candidates of a list.")
 @click.option("--scored", type=click.Path(exists=True, path_type=Path))
-def main(data: Path, work: Path, seeds: int, scored: Path | None) -> None:
+def main(data: Path, work: Path, seeds: int, top: int, scored: Path | None) -> None:
     """Print tables of rules for tuning with and without the length held."""
     by_name = sets(data, work)
-    for name in (*LECTURES, *SUBTITLES) if scored else ():
-        lists = replace(by_name[name].lists, kbest=scored / f"{name}.nbest")  # type: ignore[operator]
+    for name in (*LECTURES, *SUBTITLES):
+        lists = replace(by_name[name].lists, top=top)
+        if scored:
+            lists = replace(lists, kbest=scored / f"{name}.nbest")
         by_name[name] = replace(by_name[name], lists=lists)
     start = weights_of(data / TED / MOSES, by_name["dev2010"])
     for held in (False, True):

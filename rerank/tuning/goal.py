@@ -33,6 +33,7 @@ from rerank.tuning.objective import (
     Sums,
     WorstDocuments,
     at_length,
+    hold_length,
     length_of,
 )
 from rerank.tuning.plan import BLEU as BLEU_NAME
@@ -129,6 +130,12 @@ class SearchGoal:
     def at(self, start: Sums) -> SearchGoal:
         """The goal on documents of which the start weights choose these statistics (…, W)."""
         return replace(self, objective=at_length(self.objective, start))
+
+    def held(self, start: Sums) -> SearchGoal:
+        """The goal that holds the length of the start, unless its documents (D, W) settle it."""
+        if LengthEvidence.of(start).settled:
+            return self
+        return replace(self, objective=hold_length(self.objective)).at(start)
 
     @property
     def reference_factor(self) -> float:
@@ -228,7 +235,9 @@ class LengthEvidence:
 
     @property
     def settled(self) -> bool:
-        """Whether the documents agree that the start's length is nearly right."""
+        """Whether several documents agree that the start's length is nearly right."""
+        if len(self.documents) < 2:
+            return False
         return abs(self.ratio - 1) <= NEAR and self.spread <= AGREED
 
     def to_text(self, unit: str) -> str:

@@ -200,6 +200,8 @@ def tune_extracted(
         settled=bool(pool.fixed.any()),
         scale=lambda: Axes.of(pool).scale,
     )
+    if plan.holds_length:
+        goal = goal.held(pool.decode(start))
     announce(f"maximised: {goal.name}")
     search = PoolSearch.of(plan, goal, features, data.space, SavedSearches())
     selection = cross_validate(pool, start, search, notices, announce)

@@ -21,8 +21,8 @@ from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.goal import LengthEvidence, Shrinkage, goal_of
-from rerank.tuning.objective import Objective, Sums, bleu_of, hold_length, length_of
+from rerank.tuning.goal import Shrinkage, goal_of
+from rerank.tuning.objective import Objective, Sums, bleu_of, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
 from rerank.tuning.pool_search import CONSTANT, PoolSearch, SavedSearches
@@ -76,10 +76,7 @@ class Task:
             chosen = corpus.sums(corpus.first)
             if self.start.any() and not self.contextual:
                 chosen = self.pool(corpus.first).decode(self.start)
-            if not LengthEvidence.of(chosen).settled:
-                self.goal = replace(self.goal, objective=hold_length(self.goal.objective)).at(
-                    chosen
-                )
+            self.goal = self.goal.held(chosen)
         self.search = PoolSearch.of(self.plan, self.goal, features, self.space, self.saved)
         self.names = self.search.names
         self.free_of_scale = not self.fixed and self.search.bounds.free_of_scale
