@@ -171,7 +171,10 @@ ALL_SYSTEMS = "*"  # of `--systems FILE`, in place of a name: all systems of the
 SCORE_FILES = {  # by option, without its dashes
     "scores": ScoreFile(
         "scores",
-        "One number per line of the list, as feature NAME; repeatable.",
+        "Scores of another tool, as feature NAME: a number per line of the list; or SYSTEM:FILE, "
+        "a number per source line for the outputs of each of the --systems; or a table of all, TSV "
+        "or CSV with a heading or JSON lines, with segment, system, value and perhaps document; "
+        "repeatable.",
         "rerank.scorers.score_files:HypothesisScores",
     ),
     "pair-scores": ScoreFile(

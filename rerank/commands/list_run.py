@@ -30,7 +30,7 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.cache import Cache
-from rerank.files.lines import RereadFile, check_readable, spool
+from rerank.files.lines import RereadFile, check_readable, scratch_file, spool
 from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath
 from rerank.files.terminal import Interrupts, Terminated
@@ -51,6 +51,7 @@ from rerank.scorers.features import (
 )
 from rerank.scorers.models import check_names, open_models, open_scorer
 from rerank.scorers.score_files import FileScorer, ListInfo
+from rerank.scorers.system_scores import file_of_scores, is_table, joined, system_and_file
 
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 SAMPLE = 10  # sentences that the estimate of a run's time is measured on
@@ -108,7 +109,7 @@ class ListRun(Run):
             self.documents, file.name, lambda: file.survey.last_line, lists.top, lists.clip_inf
         )
         with watch.lap("scores"):
-            self.score_files = _open_score_files(given, self.info, notices, copies)
+            self.score_files = self._open_score_files(given, notices, copies)
         self.agreement = Agreement() if given.agreement else None
         agreement = [] if self.agreement is None else [self.agreement]
         super().__init__(
@@ -122,6 +123,68 @@ class ListRun(Run):
         )
         self.options, self.cache, self.copies = options, cache, copies
         self._held: list[NamedLists] = []
+
+    def _open_score_files(
+        self, given: ScorerOptions, notices: Notices, copies: InputCopies
+    ) -> list[FileScorer]:
+        """Scorers whose values are in files; UsageError for pairs of incomplete documents."""
+        found: list[FileScorer] = []
+        for option, named in given.score_files.items():
+            if option == "pair-scores" and self.documents.n_left_out:
+                raise UsageError(
+                    f"--{option}: its lines number the sentences of whole documents, of which "
+                    "--drop-unreferenced leaves some out; leave out one of the two options"
+                )
+            file_scorer = attribute(SCORE_FILES[option].scorer)
+            for name, file in named:
+                path: FilePath = file
+                if option == "scores":
+                    path = self.numbers_of(option, name, given.values_of(name), notices, copies)
+                found.append(file_scorer(name, copies.copied(path), self.info, notices))
+        return found
+
+    def numbers_of(
+        self, option: str, name: str, values: Sequence[str], notices: Notices, copies: InputCopies
+    ) -> FilePath:
+        """The file of NAME=FILE; of scores by system, a file with a number for each line of a list.
+
+        values: as they are given; UsageError for a system that there is not.
+        """
+        known = [*self.systems.values(), *filter(None, [self.lists.list_name])]
+        files = [system_and_file(value, known) for value in values]
+        tables = [
+            bool(self.systems)
+            and system is None
+            and path == file_of_scores(path)
+            and is_table(path)
+            for system, path in files
+        ]
+        for value, (system, path), table in zip(values, files, tables, strict=True):
+            if system is None and not table and (len(files) > 1 or path != file_of_scores(path)):
+                raise UsageError(
+                    f"--{option} {name}={value}: expected SYSTEM:FILE with SYSTEM one of "
+                    f"{', '.join(known) or 'those of --systems'}; a path with a colon is ./PATH"
+                )
+            if self.systems and system in dict(self.lists.merged):
+                raise UsageError(
+                    f"--{option} {name}={value}: {system} is a k-best list, with several "
+                    "candidates of a segment; put its scores into the list: rerank score "
+                    f"--kbest FILE --scores {name}={path}"
+                )
+        if not self.systems or (len(files) == 1 and files[0][0] is None and not tables[0]):
+            return files[0][1]
+        joint = [(system, copies.copied(path)) for system, path in files]
+        lists = self.file.read(self.documents, Notices())
+        n_lines = self.file.survey.last_line
+        numbers = joined(name, joint, self.systems, self.documents, lists, n_lines, notices)
+        made = copies.enter_context(scratch_file(f"<{name} of the systems>"))
+        made.write_text("".join(f"{value!r}\n" for value in numbers.tolist()))
+        return made
+
+    def metric_file(self, name: str, values: Iterable[tuple[str, FilePath]]) -> FilePath:
+        """The numbers of a metric of another tool; values: of all of them."""
+        own = [str(value) for one, value in values if one == name]
+        return self.copies.copied(self.numbers_of("metric", name, own, self.notices, self.copies))
 
     @classmethod
     @contextmanager
@@ -382,19 +445,3 @@ def _with_needed(
         lists = with_own_sources(lists, copies)
     check_files(needed, lists.side)
     return lists
-
-
-def _open_score_files(
-    given: ScorerOptions, info: ListInfo, notices: Notices, copies: InputCopies
-) -> list[FileScorer]:
-    """Scorers whose values are in files; UsageError for pairs of incomplete documents."""
-    found: list[FileScorer] = []
-    for option, named in given.score_files.items():
-        if option == "pair-scores" and info.documents.n_left_out:
-            raise UsageError(
-                f"--{option}: its lines number the sentences of whole documents, of which "
-                "--drop-unreferenced leaves some out; leave out one of the two options"
-            )
-        file_scorer = attribute(SCORE_FILES[option].scorer)
-        found += [file_scorer(name, copies.copied(path), info, notices) for name, path in named]
-    return found

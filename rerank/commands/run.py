@@ -214,12 +214,23 @@ class ScorerOptions:
     @property
     def files(self) -> list[Path]:
         """The files of scores of other tools."""
-        return [file for named in self.score_files.values() for _, file in named]
+        from rerank.scorers.system_scores import file_of_scores
+
+        named = {**self.score_files, "scores": self.scores}
+        return [Path(file_of_scores(str(file))) for own in named.values() for _, file in own]
+
+    def values_of(self, name: str) -> list[str]:
+        """The values of `--scores NAME=…`, of one file or of one for each system."""
+        return [str(value) for own, value in self.scores if own == name]
 
     @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
         """(NAME, file) of scores of other tools, by the kinds that are given."""
         named = {kind: getattr(self, kind.replace("-", "_")) for kind in SCORE_FILES}
+        first: dict[str, str] = {}
+        named["scores"] = tuple(  # those of several systems have one name
+            pair for pair in self.scores if first.setdefault(*pair) is pair[1] or ":" not in pair[1]
+        )
         return {
             kind: tuple((name, Path(file)) for name, file in files)
             for kind, files in named.items()

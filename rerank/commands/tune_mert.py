@@ -102,7 +102,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     with options.messages.warnings() as notices:
         lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
         plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.made))
-        measured = [path for _, path in plan.objective.files]
+        measured = plan.objective.paths
         files = [*files_of(references, "reference"), *weights.inputs, *measured]
         inputs = InputFiles([*options.run.files, *files])
         weights.check_files([*options.run.files, *options.run.scorers.folders, *files])
@@ -124,7 +124,9 @@ def tune_mert(options: TuneMertOptions) -> None:
                 run.estimate(search, announce)
             metrics = plan.objective.load_metrics(
                 bleu,
-                lambda name, path: PerHypothesis(name, run.copies.copied(path), run.info, notices),
+                lambda name, _: PerHypothesis(
+                    name, run.metric_file(name, plan.objective.files), run.info, notices
+                ),
             )
             _check(run, features, plan, frame, weights.base)
             if (memory := options.run.sharing.memory) is not None:

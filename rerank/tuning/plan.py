@@ -73,7 +73,7 @@ class ObjectiveOptions:
     )
     files: tuple[tuple[str, FilePath], ...] = option(
         "Scores of hypotheses by another tool, larger is better: a number for each line of "
-        "--kbest; repeatable.",
+        "--kbest, or SYSTEM:FILE of each system, or a table, as of --scores; repeatable.",
         "--metric",
         type=Pair("NAME=FILE", FILE),
         metavar="NAME=FILE",
@@ -144,7 +144,7 @@ class ObjectiveOptions:
                 "keep, or leave the price out"
             )
         names, files = [name for name, _ in self.metrics], [name for name, _ in self.files]
-        refuse_repeated("--metric", files)
+        refuse_repeated("--metric", [name for name, file in self.files if ":" not in str(file)])
         if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
             raise UsageError(
                 f"--objective {' '.join(names)}: expected one metric, or two different ones"
@@ -171,6 +171,13 @@ class ObjectiveOptions:
             raise UsageError(f"--worst {100 * self.worst:g}: expected more than 0, at most 100")
         if self.worst is not None and self.documents:
             raise UsageError("--worst and --per-document: give one of them, not both")
+
+    @property
+    def paths(self) -> list[FilePath]:
+        """The files of scores of other tools."""
+        from rerank.scorers.system_scores import file_of_scores
+
+        return [file_of_scores(str(path)) for _, path in self.files]
 
     def load_metrics(
         self,

@@ -1,0 +1,99 @@
+"""`--scores` and `--metric` of the outputs of systems, joined by system and segment."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from support.world import World
+
+OUTPUTS = {"A": ["one two", "same", "x", "u v"], "B": ["one", "same", "y", "u w"]}
+VALUES = {"A": [0.5, 0.25, -1.0, 0.0], "B": [0.125, 0.75, 2.0, 1e-3]}
+GIVEN = "--systems A=A.out --systems B=B.out --docs dev.docs"
+LINES = "--scores q=A:A.q --scores q=B:B.q"
+CELLS = [(system, t) for system in VALUES for t in range(4)]
+
+
+@pytest.fixture
+def here(world: World) -> World:
+    for name, lines in OUTPUTS.items():
+        world.write(f"{name}.out", lines)
+        world.write(f"{name}.q", VALUES[name])
+    return world
+
+
+def rows(first: int, *, documents: bool) -> list[dict[str, object]]:
+    """A row of a table for each cell; sentences of a document, or of all, count from `first`."""
+    return [
+        {
+            **({"document": ("evening", "town")[t // 2]} if documents else {}),
+            "segment": first + (t % 2 if documents else t),
+            "system": system,
+            "value": VALUES[system][t],
+        }
+        for system, t in reversed(CELLS)
+    ]
+
+
+def delimited(mark: str) -> Callable[[list[dict[str, object]]], str]:
+    return lambda table: "".join(
+        mark.join(map(str, line)) + "\n" for line in ([*table[0]], *(one.values() for one in table))
+    )
+
+
+def json_lines(table: list[dict[str, object]]) -> str:
+    return "".join(json.dumps(one) + "\n" for one in table)
+
+
+def test_scores_of_each_system_stand_beside_its_outputs(here: World) -> None:
+    found = [line.split(" ||| ") for line in here.ok(f"score {GIVEN} {LINES}").lines]
+    values = {(int(row[0]), row[1]): float(row[2].split()[-1]) for row in found}
+    for t, (a, b) in enumerate(zip(*OUTPUTS.values(), strict=True)):
+        own = {a: VALUES["A"][t], b: VALUES["B"][t]}
+        if a == b:
+            own = {a: (VALUES["A"][t] + VALUES["B"][t]) / 2}
+        assert {text: value for (s, text), value in values.items() if s == t} == own
+
+
+@pytest.mark.parametrize(
+    "write", [delimited("\t"), delimited(","), json_lines], ids=["tsv", "csv", "jsonl"]
+)
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("documents", [False, True])
+def test_a_table_says_the_same_as_files(
+    here: World, write: Callable[[list[dict[str, object]]], str], first: int, documents: bool
+) -> None:
+    here.write("t", write(rows(first, documents=documents)))
+    assert here.ok(f"score {GIVEN} --scores q=t").out == here.ok(f"score {GIVEN} {LINES}").out
+
+
+def test_a_metric_by_system_tunes_as_one_by_line(here: World) -> None:
+    scored = here.ok(f"score {GIVEN} {LINES}").lines
+    here.write("by.line", [line.split(" ||| ")[2].split()[-1] for line in scored])
+    tune = f"tune-mert {GIVEN} --ref dev.ref --objective q --starts 1 --out"
+    here.ok(f"{tune} a.json --metric q=by.line")
+    here.ok(f"{tune} b.json --metric q=A:A.q --metric q=B:B.q")
+    assert here.json("a.json")["weights"] == here.json("b.json")["weights"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("A:A.q", "A.q: expected a value of q for segment 1 of document 'evening' and system B,"),
+        ("C:A.q", "expected SYSTEM:FILE with SYSTEM one of A, B; a path with a colon is ./PATH"),
+        ("A:short --scores q=B:B.q", "short:2: expected 4 lines, a number for each source line"),
+        ("empty", "empty:3: expected the columns segment, system and value of q, found no value"),
+        ("twice", "twice:10: expected one value of q for each segment of a system, found anoth"),
+        ("words", "words:2: expected the number of a segment, found 'one'; number segments"),
+    ],
+)
+def test_a_missing_cell_is_named(here: World, options: str, message: str) -> None:
+    table = delimited("\t")(rows(0, documents=False))
+    here.write("short", "1\n")
+    here.write("empty", "segment\tsystem\tvalue\n0\tA\t1\n1\tA\t\n")
+    here.write("twice", table + "3\tB\t5\n")
+    here.write("words", "segment\tsystem\tq\none\tA\t1\n")
+    run = here.run(f"score {GIVEN} --scores q={options}")
+    assert (run.exit in (2, 3), message in run.err) == (True, True), run.err
+    here.ok(f"score {GIVEN} {LINES}")
+    here.write("A:A.q", range(7))
+    here.ok(f"score {GIVEN} --scores q=./A:A.q")
