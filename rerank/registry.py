@@ -84,8 +84,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
             return attribute(member) if isinstance(member, str) else member  # type: ignore[no-any-return]
         point = self.plugins()[name]
         reserve_results()
-        _used.setdefault(point.module.partition(".")[0], {})[f"{self.kind} {name!r}"] = point
         try:
+            _used.setdefault(point.module.partition(".")[0], {})[f"{self.kind} {name!r}"] = point
             return point.load()  # type: ignore[no-any-return]
         except (Exception, SystemExit) as fault:
             reason = " ".join(f"{type(fault).__name__}: {fault}".split())
@@ -118,7 +118,26 @@ def _entry_points(
     search: Callable[..., EntryPoints], group: str, path: tuple[str, ...]
 ) -> list[EntryPoint]:
     """Entry points of a group on Python's path, by name; searched once, which takes 6 ms."""
-    return sorted(search(group=group), key=lambda point: point.name)
+    try:
+        return sorted(search(group=group), key=lambda point: point.name)
+    except Exception as fault:  # of any kind: they are files of other packages
+        reason = " ".join(f"{type(fault).__name__}: {fault}".split())
+        raise UsageError(
+            f"the entry_points.txt of {_unreadable()} cannot be read: {reason}; install that "
+            "package again"
+        ) from None
+
+
+def _unreadable() -> str:
+    """The installed package whose entry points cannot be read."""
+    from importlib import metadata
+
+    for one in metadata.distributions():
+        try:
+            _ = one.entry_points
+        except Exception:
+            return f"{one.name} {one.version}"
+    return "an installed package"
 
 
 def attribute(address: str) -> Any:

@@ -113,16 +113,16 @@ def report(options: ReportOptions) -> None:
     page = options.page
     if page.figures is not None:
         check_matplotlib("--figures")
+        check_folder(page.figures, f"--figures {page.figures}")
     with options.messages.warnings() as notices:
+        curves = {name: read_curve(path, notices) for name, path in page.curves}
         result = run_report(options, notices)
         content = render(result).encode() if page.form == "html" else to_json(result.to_dict())
         with atomic(page.out) as file:
             file.write(content)
-        if page.figures is not None:
-            check_folder(page.figures, f"--figures {page.figures}")
-            curves = {name: read_curve(path, notices) for name, path in page.curves}
-            for path in write_figures(page.figures, result, curves):
-                options.messages.announce(f"figure written to {path}")
+            if page.figures is not None:
+                for path in write_figures(page.figures, result, curves):
+                    options.messages.announce(f"figure written to {path}")
 
 
 COMMAND = Command("report", ReportOptions, report)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -292,6 +293,26 @@ def test_decode_uses_scorers_of_a_package_and_the_cache_by_their_digest(here: Wo
     lines = here.lines("dev.kbest")
     here.write("dev.kbest", lines[:-1])  # scores may depend on the whole list
     assert "from the cache" not in here.ok(run).err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b"[rerank.scorers]\n\xff = x:y\n",
+            "^rerank: the entry_points.txt of somebody 1.0 cannot be",
+        ),
+        (b"[rerank.scorers]\nagain =\n", "scorer 'again', , cannot be loaded: .*package somebody$"),
+    ],
+)
+def test_entry_points_that_cannot_be_read_name_their_package(
+    content: bytes, message: str, here: World
+) -> None:
+    points = here.folder / "somebody-1.0.dist-info" / "entry_points.txt"
+    points.write_bytes(content)
+    found = here.run(f"{DECODE} --scorer again=again")
+    assert found.exit == 2
+    assert re.search(message, found.err, re.MULTILINE)
 
 
 @pytest.mark.parametrize("change", ['digest = 1, "2"', "digest = 1, None"])
