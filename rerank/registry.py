@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -136,7 +137,8 @@ def _unreadable() -> str:
         try:
             _ = one.entry_points
         except Exception:
-            return f"{one.name} {one.version}"
+            with suppress(ValueError):
+                return f"{one.name} {one.version}"
     return "an installed package"
 
 
@@ -169,7 +171,10 @@ def fault_of_plugin(fault: BaseException) -> str | None:
 
 def package(point: EntryPoint) -> str:
     """Name of the installed package that has an entry point."""
-    return point.dist.name if point.dist else "(unknown)"
+    with suppress(ValueError):  # of a file METADATA that is no text
+        if point.dist:
+            return point.dist.name
+    return "(unknown)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,9 +285,16 @@ def further_columns(line: bytes, notices: Notices, *, source: str = "") -> dict[
 
 
 def with_columns(line: bytes, columns: Mapping[str, object]) -> bytes:
-    """A line of a Moses list that ends with its total, with the columns that Moses has after it."""
+    """A line of a Moses list with the columns that Moses has after the total.
+
+    They stand before the features of a line without a total, where they are read, too.
+    """
     known = ((str(columns.get(key)).encode(), form) for key, form in AFTER_TOTAL.items())
-    return b" ||| ".join([line, *(text.strip() for text, form in known if form.fullmatch(text))])
+    found = [text.strip() for text, form in known if form.fullmatch(text)]
+    fields = [field.strip() for field in line.split(grammar.SEPARATOR)]
+    if len(fields) == 3:
+        return b" ||| ".join([*fields[:2], *found, fields[2]]) if found else line
+    return b" ||| ".join([line, *found])
 
 
 def as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> bytes:
