@@ -278,7 +278,7 @@ def _provenance(
     if task.features.derived:
         made["start"] = task.features.source
     if task.features.systems:
-        made["systems"] = values_of_systems(run.systems, task.corpus, task.goal.objective)
+        made["systems"] = values_of_systems(run.systems, task.corpus, task.free_objective)
         made["indicators"] = {name: label for label, name in run.systems.items()}
     return made
 

@@ -22,7 +22,7 @@ from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import Shrinkage, goal_of
-from rerank.tuning.objective import Objective, Sums, bleu_of, length_of
+from rerank.tuning.objective import Objective, Sums, bleu_of, free_length, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
 from rerank.tuning.pool_search import CONSTANT, PoolSearch, SavedSearches
@@ -80,6 +80,11 @@ class Task:
         self.search = PoolSearch.of(self.plan, self.goal, features, self.space, self.saved)
         self.names = self.search.names
         self.free_of_scale = not self.fixed and self.search.bounds.free_of_scale
+
+    @property
+    def free_objective(self) -> Objective:
+        """The objective without a held length, which is that of one start, not of several."""
+        return free_length(self.goal.objective)
 
     def on(self, numbers: Sequence[int], seed: int) -> Task:
         """The task on some of the documents, with another seed."""

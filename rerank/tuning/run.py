@@ -184,7 +184,7 @@ def tune(
     task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
     if own := features.given is None:
         if features.systems:
-            features = start_of_systems(features, task.corpus, task.goal.objective, announce)
+            features = start_of_systems(features, task.corpus, task.free_objective, announce)
         else:
             features = start_of_lists(features, task.corpus, announce)
         task = replace(task, features=features)

@@ -115,14 +115,14 @@ def _best_feature(pool: Pool, search: PoolSearch) -> tuple[NDArray[np.float64], 
     Of equal ones the first, without a sign if possible. With indicator features of systems this is
     the best system. O(n F²).
     """
-    names = search.names
+    names, objective = search.names, free_length(search.goal.objective)
     best, found, value = np.zeros(len(names)), "no feature", -np.inf
     for sign, how in ((1.0, ""), (-1.0, ", negated")):
         for f, name in enumerate(names):
             weights = np.zeros(len(names))
             weights[f] = sign
             weights = search.bounds.clipped(weights)
-            reached = search.goal.objective.value(pool.decode(weights)) if weights[f] else -np.inf
+            reached = objective.value(pool.decode(weights)) if weights[f] else -np.inf
             if reached > value:
                 best, found, value = weights, f"the feature {name} alone{how}", reached
     return best, found
@@ -315,7 +315,7 @@ def cross_validate(
         held = np.isin(units.places, part)
         rest, held_out = units.take(~held), units.take(held)
         anchor = Anchor.of(rest, start, search, start_name)
-        own = replace(quick, goal=quick.goal.at(rest.decode(start)))
+        own = replace(quick, goal=quick.goal.at(rest.decode(anchor.weights)))
         tuned = own.best(rest, start, Notices()).weights
         for c, share in enumerate(shares):
             sums[c, part] = held_out.decode(anchor.towards(tuned, share))
