@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
-from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +38,6 @@ _NOT_BEST = (
     'sorted or merged, rerank decode --default-weight 0 with the weights {{"{}": 1}} chooses '
     "the largest ones"
 )
-_UNLIKE = (
-    "candidates of a sentence that are no more alike than those of two sentences; are the lines of "
-    "each sentence together, under its id or as K in --kbest-format says?"
-)
-_COMPARED = 200  # lists whose texts are compared, and the fewest that tell
-_FEWEST = 5
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
 _NAMED = 5  # ids listed in a message
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
@@ -117,7 +110,6 @@ class _Grouping:
         self.has_totals, self.lowest_id, self.largest_k = False, MAX_ID, 0
         self.missing: list[int] = []
         self.order: _ListOrder | None = None
-        self.likeness = _Likeness()
 
     def parts(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
         """The rows split where the document changes: (document, its rows)."""
@@ -219,8 +211,6 @@ class _Grouping:
             self._note_missing()
         if self.order is not None and not any(one.kind == UNLABELLED_COSTS for one in self.notices):
             self.order.report(self.notices, self.source)
-        if self.likeness.missing:
-            self.notices.add(_UNLIKE, source=self.source)
         if self.largest_k == 1:
             self.notices.add(
                 "list with one hypothesis per sentence, so there is nothing to rerank",
@@ -307,7 +297,6 @@ class _Grouping:
         for begin, end in runs_of_lists(offsets, _TOGETHER):
             own = offsets[begin : end + 1].tolist()
             texts = TextColumn(lines.blob, rows.text_spans[own[0] : own[-1]]).to_list()
-            self.likeness.add(texts, own)
             for a, b in pairwise(own):
                 repeated += (own[0] + k for k in _repeated(texts, range(a - own[0], b - own[0])))
             if suspected:
@@ -374,43 +363,6 @@ class _ListOrder:
         elif self.n_not_best > 1:  # one alone may be a list that somebody has edited
             kind = _NOT_BEST.format(name := self.names[-1], self.n_not_best, self.n_lists, name)
             notices.add(kind, source=source, line=self.line or None, count=self.n_not_best)
-
-
-class _Likeness:
-    """Whether the candidates of a sentence have more in common than those of two sentences.
-
-    within, across: likeness of neighbours in the first lists: two of a sentence, or the last one of
-    a sentence and the first one of the next.
-    """
-
-    def __init__(self) -> None:
-        self.within, self.across = list[float](), list[float]()
-
-    def add(self, texts: Sequence[bytes], offsets: Sequence[int]) -> None:
-        """Compare the texts of lists, of which offsets (T + 1,) are the places."""
-        known = _COMPARED - len(self.across)
-        spans = [(a - offsets[0], b - offsets[0]) for a, b in pairwise(offsets) if b > a + 1]
-        for (start, stop), following in pairwise(spans[: max(known, 0) + 1]):
-            for a, b, found in (
-                (start, start + 1, self.within),
-                (stop - 2, stop - 1, self.within),
-                (stop - 1, following[0], self.across),
-            ):
-                one, other = (_pieces(texts[row]) for row in (a, b))
-                if one and other:
-                    found.append(len(one & other) / min(len(one), len(other)))
-
-    @property
-    def missing(self) -> bool:
-        """Whether they have no more in common, in lists that are enough to tell."""
-        if min(len(self.within), len(self.across)) < _FEWEST:
-            return False
-        return fmean(self.within) <= 1.1 * fmean(self.across) + 0.05
-
-
-def _pieces(text: bytes) -> set[bytes]:
-    """All strings of 4 bytes in a text, which words share in any script."""
-    return {text[i : i + 4] for i in range(min(len(text), 400) - 3)}
 
 
 def _repeated(texts: Sequence[bytes], rows: range) -> Iterator[int]:

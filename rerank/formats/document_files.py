@@ -48,7 +48,7 @@ _XML = re.compile(
     re.IGNORECASE,
 )
 _UNPACK = {".gz": "zcat", ".xz": "xzcat", ".bz2": "bzcat"}
-_WORDS = re.compile(rb"[A-Za-z\x80-\xff]\S* +\S|\S +\S*[A-Za-z\x80-\xff]")
+_NO_TEXT = re.compile(rb"\s*\S*[0-9]\S*\s*|[^A-Za-z\x80-\xff]*")  # an id, numbers, an alignment
 _FIELD_MARKS = ((b"\t", "TABs", r"\t"), (b"|||", "|||", " *[|][|][|] *"))
 _OPEN = re.compile(rb"\s*[\[{]+\s*")  # first line of JSON that is on several
 _WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
@@ -244,7 +244,7 @@ def _fields(
     texts = [
         text
         for text, column in zip(cut, columns, strict=True)
-        if 2 * sum(_WORDS.search(cell) is not None for cell in column) > len(parted)
+        if not all(_NO_TEXT.fullmatch(cell) for cell in column)
     ]
     cure = f"give the text alone, as {cut[sizes.index(max(sizes))]}"
     if role == "reference" and len(texts) != 1:

@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
+from statistics import fmean
 
 from rerank.errors import InputError, UsageError
 from rerank.formats.document_files import structure
@@ -40,6 +41,12 @@ PADDING = "blank line that fills up a list, skipped"
 BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"
 SCORES = "scores beside the hypotheses, read as features F0, F1, …"
 NUMBER_ALONE = "number between TABs, read as a hypothesis"
+_UNLIKE = (
+    "candidates of a sentence that are no more alike than those of two sentences: is {} the number "
+    "of lines of each sentence, and do these stand together?"
+)
+_COMPARED = 200  # lists whose texts are compared, and the fewest that tell
+_FEWEST_LISTS = 6
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(  # no number of things
     rb"[\[(]?(?:[+-]?[0-9]*[.,][0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+)%?[\])]?"
@@ -366,7 +373,7 @@ def _started(
     several: see `columns_of`; k: lines of a sentence; counted: whether there are lines `NC=n`.
     """
     rest = iter(lines)
-    head = list(islice(rest, _HEAD))
+    head = list(islice(rest, max(_HEAD, min(_COMPARED * (k or 0), 50 * _HEAD))))
     texts = [line for line in head if not (counted and _COUNT.fullmatch(line.strip()))]
     rows = [line.split(SEPARATOR) for line in texts if line.strip()]
     if rows and all(len(row) > 2 and row[0].strip().isdigit() for row in rows):
@@ -392,7 +399,29 @@ def _started(
     candidates = [text for text, _ in own]
     for kind in () if several else odd_columns(candidates) or odd_words(candidates, k):
         found.note(kind)
+    if k is not None and k > 1 and _unlike(candidates, k):
+        found.note(_UNLIKE.format(k))
     return columns, chain(head, rest)
+
+
+def _unlike(texts: Sequence[bytes], k: int) -> bool:
+    """Whether neighbours in a list of k texts share no more than those of two lists.
+
+    The first lists are compared, if they are enough to tell.
+    """
+    lists = [texts[a : a + k] for a in range(0, min(len(texts), _COMPARED * k) - k + 1, k)]
+    within = [_shared(*pair) for one in lists for pair in (one[:2], one[-2:])]
+    across = [_shared(one[-1], other[0]) for one, other in pairwise(lists)]
+    known = [[share for share in shares if share >= 0] for shares in (within, across)]
+    if min(map(len, known)) < _FEWEST_LISTS - 1:
+        return False
+    return fmean(known[0]) <= 1.1 * fmean(known[1]) + 0.05
+
+
+def _shared(one: bytes, other: bytes) -> float:
+    """The share of strings of 4 bytes in the shorter text that are in both; −1 for tiny texts."""
+    pieces, others = ({text[i : i + 4] for i in range(len(text) - 3)} for text in (one, other))
+    return len(pieces & others) / min(len(pieces), len(others)) if pieces and others else -1.0
 
 
 def odd_columns(texts: Sequence[bytes]) -> list[str]:

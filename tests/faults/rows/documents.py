@@ -97,7 +97,7 @@ FAULTS = [
     Fault("28-document-ids", f"{IDS}", "docs:1: expected a document id on each line, found JSON with .talk, .x; .*--docs-field KEY",
           {"docs": '{"talk": "a", "x": "b"}\n' * 4}, cure=f"{IDS} --docs-field talk"),
     Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; if they are several .*<.awk -F'.t' '{print .2}' t",
-          {"t": "".join(f"{x}\t{x}\n" for x in FOUR)}, 0, {"t": "".join(f"{x}\n" for x in FOUR)}),
+          {"t": "".join(f"{x}\t{x}\n" for x in FOUR[:2]) + "".join(f"{x}\t\n" for x in FOUR[2:])}, 0, {"t": "".join(f"{x}\n" for x in FOUR)}),
     *(Fault(f"28-fields-{n}", PLAIN, rf"2 fields parted by {mark} on each line, read as one text; give the text alone, as <.awk -F'.*' '{{print .{column}}}' t",
             {"t": "".join(f"{line.format(x=x, n=n)}\n" for n, x in enumerate(FOUR))}, 0, {"t": "".join(f"{x}\n" for x in FOUR)})
       for n, (line, mark, column) in enumerate((("{n}\t{x}", "TABs", 2), ("{x}\t-0.{n}", "TABs", 1), ("{x} ||| 0-0 1-{n}", "[|]{3}", 1)))),
