@@ -289,7 +289,7 @@ def _compared(
         )
         differing = {
             what: anew
-            for what, keys in (("source", SOURCE), ("reference", REFERENCE))
+            for what, keys in (("document", DOCUMENT), ("source", SOURCE), ("reference", REFERENCE))
             if len({one.get(first_key(one, keys) or "") for one in (row, other)} - {None}) > 1
         }
         for name in row.keys() & other.keys():

@@ -379,6 +379,9 @@ CURES = {  # lists that are not read as they are meant: what the printed command
         for n, text, t in ((0, "a", 0), (1, "b", 0), (2, "c", 1))
     ): ["0 a", "0 b", "1 c"],
     "".join(f'{{"id": 0, "src": "{one}", "hyps": ["{one}"]}}\n' for one in "ab"): ["0 a", "1 b"],
+    "".join(
+        f'{{"id": {n}, "doc": "{d}", "hyp": "{d}"}}\n' for n, d in ((0, "x"), ('"s-0"', "y"))
+    ): ["0 x", "1 y"],
     **{  # documents at keys that are not known
         "".join(
             f'{{{key % d}, "id": {n}, "hyps": ["{d}"]}}\n' for d, n in ((7, 0), (7, 1), (8, 0))
