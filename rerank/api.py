@@ -388,7 +388,7 @@ class DocumentReader:
         self._notices = PythonWarnings()
         copies = ExitStack()
         finalize(self, copies.close)
-        lists, documents, _ = made_lists(lists, self._notices, copies)
+        lists, documents, *_ = made_lists(lists, self._notices, copies)
         lists = with_own_sources(lists, copies) if lists.missing == AS_SOURCE else lists
         side = {kind: RereadFile(path) for kind, path in lists.side.items()}
         self._file = KBestFile(RereadFile(lists.kbest), lists, side)

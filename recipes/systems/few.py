@@ -54,7 +54,7 @@ def read(lists: Lists, reference: Path, tokenize: str) -> Read:
     with ListRun.open(lists, notices, documents=documents) as source:
         split = documents.split(lines)
         corpus = read_set(source, split, [metric], TunedFeatures(), lambda line: None)
-        features = TunedFeatures(systems=source.systems, consensus=DOCUMENT_BLEU)
+        features = TunedFeatures(systems=source.systems, consensus={DOCUMENT_BLEU: "consensus"})
         return corpus, features, metric
 
 
@@ -85,7 +85,7 @@ def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
 
     base = alone(label)
     tuned = bleu_of(rest.decode(result.weights)[1])
-    return alone(features.consensus) - base, tuned - base
+    return alone(DOCUMENT_BLEU) - base, tuned - base
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ def ablate(options: AblateOptions) -> None:
             ListRun.open(
                 lists,
                 notices,
-                options.run.as_tuned(model.weights.provenance),
+                options.run.as_tuned(model.weights),
                 documents=documents,
                 announce=messages.announce,
             )

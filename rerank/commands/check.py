@@ -266,7 +266,9 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
             documents.split(lines),
             plan.objective.load_metrics(),
             run.choose_search(search, lambda line: None),
-            features=TunedFeatures((), start, source, systems=systems, consensus=DOCUMENT_BLEU),
+            features=TunedFeatures(
+                (), start, source, systems=systems, consensus={DOCUMENT_BLEU: "consensus"}
+            ),
             plan=plan,
             announce=lambda line: None,
         )

@@ -208,7 +208,7 @@ def _opened(
     from rerank.commands.list_run import ListRun
 
     announce, weighted = options.messages.announce, options.weights.weights is not None
-    given = options.run.as_tuned(model.weights.provenance)
+    given = options.run.as_tuned(model.weights)
     lists = given.inputs()
     if not weighted:
         given, lists = _without_weights(given, lists, search, announce)

@@ -93,7 +93,9 @@ class ListRun(Run):
         names = {"agreement": added, **given.names}
         check_names(names, [one.name for one in given.lm if one.pmi])
         with watch.lap("lists"):
-            lists, documents, self.systems = made_lists(lists, notices, copies, documents)
+            lists, documents, self.systems, counted = made_lists(
+                lists, notices, copies, documents, agreement=given.agreement
+            )
         check_readable([lists.kbest, *([lists.docs] if lists.docs else [])])
         cache = options.machine.open_cache(notices) if given.lm or given.scorer else None
         with watch.lap("models"):
@@ -110,7 +112,7 @@ class ListRun(Run):
         )
         with watch.lap("scores"):
             self.score_files = self._open_score_files(given, notices, copies)
-        self.agreement = Agreement() if given.agreement else None
+        self.agreement = Agreement(self.systems, counted) if given.agreement else None
         agreement = [] if self.agreement is None else [self.agreement]
         super().__init__(
             (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rerank.commands.lists import Lists
     from rerank.files.cache import Cache
     from rerank.files.paths import FilePath
+    from rerank.formats.weights import Weights
 
 T = TypeVar("T")
 KBEST_HELP = (
@@ -332,10 +333,21 @@ class RunOptions:
         """These options with another number of threads for language models."""
         return replace(self, machine=replace(self.machine, threads=threads))
 
-    def as_tuned(self, provenance: Mapping[str, object]) -> RunOptions:
-        """These options with what was chosen for the models of weights, by their provenance."""
-        models = tuple(one.as_tuned(provenance) for one in self.scorers.lm)
-        return replace(self, scorers=replace(self.scorers, lm=models))
+    def as_tuned(self, weights: Weights) -> RunOptions:
+        """These options with what was chosen for the models of weights, by their provenance.
+
+        The lists of systems have the feature `agreement` if the weights have it.
+        """
+        from rerank.scorers.agreement import AGREEMENT  # numpy
+
+        models = tuple(one.as_tuned(weights.provenance) for one in self.scorers.lm)
+        tuned = replace(self, scorers=replace(self.scorers, lm=models))
+        has_agreement = self.lists.made and AGREEMENT in weights.dense
+        return tuned.with_agreement() if has_agreement else tuned
+
+    def with_agreement(self) -> RunOptions:
+        """These options with features of agreement."""
+        return replace(self, scorers=replace(self.scorers, agreement=True))
 
     def check(self) -> None:
         """UsageError for pairs of candidates that the lists do not have."""

@@ -86,7 +86,7 @@ def score(options: ScoreOptions) -> None:
             messages.announce(
                 f"candidates are scored after the {context} of their document's earlier sentences"
             )
-        given = options.run.as_tuned(model.weights.provenance) if model else options.run
+        given = options.run.as_tuned(model.weights) if model else options.run
         with ListRun.open(given.inputs(), notices, given, announce=messages.announce) as run:
             for scorer in run.scorers:
                 if scorer.given_later:

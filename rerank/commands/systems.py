@@ -25,7 +25,9 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice, pairwise
+from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +58,9 @@ from rerank.registry import FORMATS
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import CONSENSUS, VOTES, votes_of
 
+if TYPE_CHECKING:
+    from rerank.metrics.agreement import SystemAgreement
+
 Floats = NDArray[np.float64]
 OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
 NO_LISTS: Mapping[str, KBest] = MappingProxyType({})
@@ -66,17 +71,23 @@ _NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
 
 
 def made_lists(
-    lists: Lists, notices: Notices, copies: ExitStack, documents: Documents | None = None
-) -> tuple[Lists, Documents | None, dict[str, str]]:
+    lists: Lists,
+    notices: Notices,
+    copies: ExitStack,
+    documents: Documents | None = None,
+    *,
+    agreement: bool = False,
+) -> tuple[Lists, Documents | None, dict[str, str], SystemAgreement | None]:
     """The lists, those of systems in a temporary file, which is deleted with `copies`.
 
     documents: of the run [default: those that the options or the files name]. With them, which for
     lists of systems are always known, the name of each system by the label of its indicator
-    feature. UsageError as `Lists.check`; for faults of systems see `open_outputs`.
+    feature, and their agreement if it is asked for and no list is merged with them. UsageError as
+    `Lists.check`; for faults of systems see `open_outputs`.
     """
     lists.check()
     if not lists.made:
-        return lists, documents, {}
+        return lists, documents, {}, None
     systems = [  # files are read several times
         (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
         for name, path in lists.systems
@@ -92,9 +103,8 @@ def made_lists(
     if documents is None and not systems:
         documents = next(iter(merged.values())).documents(notices)
     elif documents is None:
-        count = partial(number_of_lines, systems[0][1])
-        if own is not None:
-            count = partial(int, own.n_sentences)
+        of_text = partial(number_of_lines, systems[0][1])
+        count = of_text if own is None else partial(int, own.n_sentences)
         documents = chosen_documents(docs, no_docs, count, notices)
     # segments are matched by the names that the files have, whatever --no-docs makes of them
     outputs: dict[str, OutputText] = {}
@@ -106,6 +116,7 @@ def made_lists(
         outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
     labels, texts = labels_of([*outputs, *merged]), outputs.values()
     profiles = [TextProfile() for _ in outputs]
+    counted = _counter(labels) if agreement and not merged else None
     path = copies.enter_context(scratch_file(f"<outputs of {len(labels)} systems>"))
     read = read_outputs(texts, documents, Notices())
     every = (text or b"" for sentences in read for each in sentences for text in each)
@@ -123,19 +134,34 @@ def made_lists(
                     profile.add(each[m] or b"" for each in sentences)
             own_lists = dict(zip(merged, (found for _, found in named), strict=True))
             kbest = kbest_of(sentences, labels, first, own_lists)
+            if counted is not None:
+                counted.add(kbest)
             nothing = np.zeros((kbest.n, 0))
             lines = lines_of(form, kbest, documents, (), nothing, None, first_id=lists.first_id)
             file.writelines(line + b"\n" for _, line in lines)
             first += len(sentences)
     _compare(dict(zip(outputs, profiles, strict=True)), notices)
     if docs is None and no_docs is None:
-        docs = copies.enter_context(scratch_file("<documents of the systems>"))
-        ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
-        docs.write_text("".join(ids), encoding="utf-8")
+        docs = _docids(documents, copies)
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)
     if merged:  # what else the options say of a list was done
         made = replace(made, top=None, diverse=False, encoding="utf-8", encoding_errors="strict")
-    return made, documents, dict(zip(labels, [*outputs, *merged], strict=True))
+    return made, documents, dict(zip(labels, [*outputs, *merged], strict=True)), counted
+
+
+def _docids(documents: Documents, copies: ExitStack) -> Path:
+    """A temporary file with the document id of each line."""
+    path = copies.enter_context(scratch_file("<documents of the systems>"))
+    ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
+    path.write_text("".join(ids), encoding="utf-8")
+    return path
+
+
+def _counter(labels: Sequence[str]) -> SystemAgreement:
+    """What the agreement of systems is counted with."""
+    from rerank.metrics.agreement import SystemAgreement  # numba
+
+    return SystemAgreement(labels)
 
 
 def _compare(systems: Mapping[str, TextProfile], notices: Notices) -> None:

@@ -120,7 +120,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         with ListRun.open(
             lists,
             notices,
-            options.run.as_tuned(given.provenance),
+            options.run.as_tuned(given),
             documents=documents,
             announce=messages.announce,
         ) as run:

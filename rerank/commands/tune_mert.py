@@ -112,7 +112,11 @@ def tune_mert(options: TuneMertOptions) -> None:
         search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)
         with ListRun.open(
-            lists, notices, options.run, documents=documents, announce=announce
+            lists,
+            notices,
+            options.run.with_agreement() if lists.made and start is None else options.run,
+            documents=documents,
+            announce=announce,
         ) as run:
             saved = SavedSearches(run.opened_cache())
             features = _features(options.weights, start, run, plan)
@@ -167,7 +171,7 @@ def _features(
     weights: MertWeights, start: Weights | None, run: ListRun, plan: Plan
 ) -> TunedFeatures:
     """The tuned features; one of the systems, or their consensus, is a start without weights."""
-    from rerank.scorers.agreement import DOCUMENT_BLEU, SENTENCE_CHRF
+    from rerank.scorers.agreement import AGREEMENT, DOCUMENT_BLEU, SENTENCE_CHRF
     from rerank.tuning.features import TunedFeatures
 
     only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]
@@ -177,7 +181,10 @@ def _features(
         display(weights.files.start or ""),
         dict(weights.files.ranges),
         systems={} if start else run.systems,
-        consensus=SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU,
+        consensus={
+            SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU: "consensus",
+            AGREEMENT: AGREEMENT,
+        },
     )
 
 

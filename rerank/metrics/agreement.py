@@ -46,6 +46,7 @@ LENGTH_OUTLIER = 2.0  # times the median system's mean deviation from the median
 COPY = 0.95  # of the sentences of two systems are the same
 _LEAST_SENTENCES = 20  # of a system that is said to be an outlier or a copy
 _DECIMALS = 9  # of scores: further ones depend on the order of the candidates
+_DIGITS = 12  # of consensus behind the point: with more, reading takes four times as long
 
 
 def consensus(kbest: KBest, votes: Floats, indicators: Floats) -> Floats:
@@ -53,13 +54,10 @@ def consensus(kbest: KBest, votes: Floats, indicators: Floats) -> Floats:
 
     votes: (n,) of each candidate; indicators: (n, M), 1 where it is the output of a system.
     """
-    spans = [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
-    columns = []
-    for utility in (PairwiseBleu(kbest), PairwiseChrf(kbest)):
-        of_sentences = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(spans)]
-        columns.append(np.concatenate([np.zeros(0), *of_sentences]))
+    utilities = PairwiseBleu(kbest), PairwiseChrf(kbest)
+    columns = [_all_left_out(utility, votes) for utility in utilities]
     columns.append(document_consensus(kbest, indicators, columns[0]))
-    return np.column_stack(columns)
+    return np.column_stack(columns).round(_DIGITS)
 
 
 def leave_one_out(utility: ExpectedUtility, t: int, votes: Floats) -> Floats:
@@ -82,9 +80,14 @@ def leave_one_out(utility: ExpectedUtility, t: int, votes: Floats) -> Floats:
 
 def sentence_agreement(kbest: KBest, votes: Floats) -> Floats:
     """Mean chrF (n,), β = 1.25, of each candidate against the other votes (n,) of its sentence."""
-    utility = PairwiseChrf(kbest, beta=BETA)
-    parts = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(_spans(kbest))]
-    return np.concatenate([np.zeros(0), *parts]).round(_DECIMALS)
+    return _all_left_out(PairwiseChrf(kbest, beta=BETA), votes).round(_DECIMALS)
+
+
+def _all_left_out(utility: ExpectedUtility, votes: Floats) -> Floats:
+    """`leave_one_out` (n,) of all sentences."""
+    spans = enumerate(_spans(utility.kbest))
+    parts = [leave_one_out(utility, s, votes[span]) for s, span in spans]
+    return np.concatenate([np.zeros(0), *parts])
 
 
 class SystemAgreement:
@@ -124,25 +127,30 @@ class SystemAgreement:
 
     def scores(self, kbest: KBest) -> Floats:
         """Scores (n,) of a document's candidates, 0..200, when all documents are counted."""
-        voters, means = self._systems()
+        copies, outliers = self._silent()
+        voters = (~copies & ~outliers).astype(np.float64)
+        others = voters * (1.0 - np.eye(len(voters)))
+        means = (self._chrf * others).sum(axis=1) / np.maximum((self._both * others).sum(axis=1), 1)
+        means[copies] = 0.0  # of the system that they repeat counts
         systems = self._indicators(kbest)
         scores = sentence_agreement(kbest, systems @ voters)
         scores += (systems * means).max(axis=1, initial=0.0)
         return scores.round(_DECIMALS)
 
-    def _systems(self) -> tuple[Floats, Floats]:
-        """Votes (M,), 1 or 0, and mean agreement (M,) of each system, 0 of a copy."""
-        sentences = np.maximum(self._both.diagonal(), 1.0)
+    def silent(self) -> tuple[list[str], list[str]]:
+        """Labels of the systems without a vote: outliers in length, and copies."""
+        copies, outliers = self._silent()
+        names = np.array(self._labels)
+        return names[outliers & ~copies].tolist(), names[copies].tolist()
+
+    def _silent(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which systems are copies of an earlier one, and which outliers in length, (M,) each."""
         known = self._both >= _LEAST_SENTENCES
         equal = np.tril(self._equal >= COPY * self._both, -1) & known
         copies: NDArray[np.bool_] = np.any(equal, axis=1)
-        deviations = self._deviations / sentences
-        usual = float(np.median(deviations[~copies]))
-        outliers = known.diagonal() & (deviations > LENGTH_OUTLIER * usual + _LEAST_GAIN)
-        voters = (~copies & ~outliers).astype(np.float64)
-        others = voters * (1.0 - np.eye(len(voters)))
-        means = (self._chrf * others).sum(axis=1) / np.maximum((self._both * others).sum(axis=1), 1)
-        return voters, np.where(copies, 0.0, means)
+        deviations = self._deviations / np.maximum(self._both.diagonal(), 1.0)
+        most = LENGTH_OUTLIER * float(np.median(deviations[~copies])) + _LEAST_GAIN
+        return copies, known.diagonal() & (deviations > most)
 
     def _indicators(self, kbest: KBest) -> Floats:
         """Which systems each candidate is the output of, (n, M)."""

@@ -3,7 +3,8 @@
 Texts that a list has several times, and outputs of several systems that are equal, are votes:
 each other vote counts once in the mean utility of a candidate, and its own does not.
 
-Where nobody gives weights, candidates are chosen by the feature `agreement`, which is `rule`.
+Where nobody gives weights, candidates are chosen by the feature `agreement`: chrF with β = 1.25
+against the other votes, and of systems' outputs what `SystemAgreement` adds to it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rerank.errors import UsageError
 from rerank.scorers.features import DocumentFeatures, FeatureSource, ScoredDocument
 
 if TYPE_CHECKING:
+    from rerank.metrics.agreement import SystemAgreement
     from rerank.metrics.consensus import ExpectedUtility
 
 Floats = NDArray[np.float64]
@@ -30,28 +32,30 @@ AGREEMENT = "agreement"
 VOTES = "votes"
 SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
-RULE = "the mean chrF of a candidate against the others of its sentence"
+RULE = (
+    "the mean chrF (β = 1.25) of a candidate against the others of its sentence and, with "
+    "--systems, of its system against the others in all sentences"
+)
 _OWN = (VOTES, *CONSENSUS)
 _VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
 
 
-def rule(features: Mapping[str, Floats], kbest: KBest) -> Floats:
-    """The score (n,) by which candidates are chosen without weights; `RULE` says what it is.
-
-    features: `VOTES` and each of `CONSENSUS` by name, (n,). Of equal candidates the first counts.
-    """
-    return features[SENTENCE_CHRF]
-
-
 class Agreement(FeatureSource):
-    """The feature `agreement`, and `votes` and consensus features where the lists have none."""
+    """The feature `agreement`, and `votes` and consensus features where the lists have none.
 
-    def __init__(self) -> None:
+    of_systems: their agreement, counted in all lists, if these are made of the outputs of systems;
+    names: of each system by the label of its indicator feature.
+    """
+
+    def __init__(self, names: Mapping[str, str], of_systems: SystemAgreement | None) -> None:
         super().__init__(AGREEMENT, (VOTES, *CONSENSUS))
-        self.documents = 0
+        self.documents, self._names, self._of_systems = 0, names, of_systems
 
     def choose(self, lists: Iterable[KBest]) -> str:
-        """Leave out the columns that the lists have; UsageError if they have `agreement`, too."""
+        """Leave out the columns that the lists have; UsageError if they have `agreement`, too.
+
+        Says which systems have no vote.
+        """
         for kbest in lists:
             names = {label.name for label in kbest.labels}
             if AGREEMENT in names:
@@ -65,7 +69,15 @@ class Agreement(FeatureSource):
                 self.columns = CONSENSUS
             if kbest.n:
                 break
-        return ""
+        if self._of_systems is None:
+            return ""
+        outliers, copies = (
+            ", ".join(sorted(self._names[label] for label in own))
+            for own in self._of_systems.silent()
+        )
+        found = [f"{outliers} (lengths unlike the others')"] if outliers else []
+        found += [f"{copies} (copies of another)"] if copies else []
+        return f"{AGREEMENT}: systems without a vote: {'; '.join(found)}" if found else ""
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document."""
@@ -81,7 +93,12 @@ class Agreement(FeatureSource):
                 **dict(zip(CONSENSUS, _counted(kbest).T, strict=True)),
             }
             features |= {name: values for name, values in made.items() if name in missing}
-        scores = rule(features, kbest)
+        if self._of_systems is not None:
+            scores = self._of_systems.scores(kbest)
+        else:
+            from rerank.metrics.agreement import sentence_agreement  # numba
+
+            scores = sentence_agreement(kbest, votes_of(kbest))
         columns = [np.zeros((kbest.n, 0)), *(features[name][:, None] for name in self.columns)]
         parts = [scores[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
         return ScoredDocument(Unary(parts), np.concatenate(columns, axis=1))

@@ -1,13 +1,14 @@
 """The features that are tuned: their start weights and ranges, and the start where none is given.
 
-The start of a tuning on several systems is the best of them alone, or beside their consensus. On
-few documents the system that seems best often is not, and the candidates that the systems agree
-on (minimum Bayes risk, all systems as likely to be right) are the safer choice; where one system is
-far better than the others, it is the other way round. Cross-validation tells the two cases apart:
-the best system is chosen on other documents than it is judged on. Beside the consensus by document
-BLEU it still has a weight of 1: its output is preferred to one with which mean ln BLEU of the
-document is higher by less than 1 / its number of words. That costs nothing where systems are close,
-and little where they are not (recipes/new-documents).
+The start of a tuning on several systems is the best of them alone, or beside their consensus by
+document BLEU, or beside their agreement. On few documents the system that seems best often is not,
+and the candidates that the systems agree on are the safer choice; where one system is far better
+than the others, it is the other way round; and where many are poor, agreement, in which outliers
+have no vote, finds what consensus loses. Cross-validation tells these cases apart: the best system
+is chosen on other documents than it is judged on. Beside the others it still has a weight of 1: its
+output is preferred to one with which mean ln BLEU of the document is higher by less than 1 / its
+number of words, or agreement by less than 1. That costs nothing where systems are close, and little
+where they are not (recipes/new-documents).
 
 The totals of a decoder's list are weights · features: least squares finds these weights from the
 differences to the best candidate of each list, where a penalty of unknown words mostly cancels out.
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.reversal import own_scores
 from rerank.corpus.columns import column_names, decoder_names
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights, by_name, fitted_to, vector
@@ -36,7 +38,7 @@ from rerank.tuning.pool import TuningSet
 from rerank.tuning.tuners.ascent import Bounds
 
 FOLDS = 10
-BESIDE = 1.0  # weight of the best system beside the consensus
+BESIDE = 1.0  # weight of the best system beside what the systems agree on
 _SAMPLE = 20_000  # candidates, about, that start weights are fitted to
 _FITS = 20
 _EXACT = 0.99  # of the lists; totals are rounded
@@ -52,7 +54,7 @@ class TunedFeatures:
     ranges: least and greatest weight, by the name of a feature or of one of its columns
     option: of the shell that names features, for messages
     systems, consensus: where no weights are given, features one of which is the start: of each
-    system, by label its name; and of their consensus
+    system, by label its name; and of what the systems agree on, by label what it is called
     """
 
     names: Sequence[str] = ()
@@ -63,7 +65,7 @@ class TunedFeatures:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     option: str = "--features"
     systems: Mapping[str, str] = field(default_factory=dict)
-    consensus: str = ""
+    consensus: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> bool:
@@ -162,27 +164,34 @@ def start_of_systems(
 ) -> TunedFeatures:
     """The features with the start weights that are best on held-out documents.
 
-    The values of all systems, and the held-out ones of both starts, are announced. O(M (n + D))
+    The values of all systems, and the held-out ones of all starts, are announced. O(M (n + D))
     time for M systems and D documents.
     """
-    names, consensus = features.systems, {features.consensus: 1.0}
-    beside = {label: consensus | {label: BESIDE} for label in names}
-    alone = {label: {label: 1.0} for label in names}
+    names, added = features.systems, {called: label for label, called in features.consensus.items()}
+    starts = {  # by what stands beside a system; of equal ones the first counts
+        called: {label: shared | {label: BESIDE} for label in names}
+        for called, shared in [*((x, {label: 1.0}) for x, label in added.items()), ("", {})]
+    }
     sums: NDArray[Any] = np.array(
-        [[_sums(corpus, kind[label]) for label in names] for kind in (beside, alone)]
+        [[_sums(corpus, weights) for weights in own.values()] for own in starts.values()]
     )
-    values = {label: objective.value(own) for label, own in zip(names, sums[1], strict=True)}
+    values = {label: objective.value(own) for label, own in zip(names, sums[-1], strict=True)}
     ranked = sorted(names, key=lambda label: -values[label])
     listed = ", ".join(f"{names[label]} {values[label]:.2f}" for label in ranked)
     announce(f"{objective.name} of each system on these documents: {listed}")
-    best = _best_on_others(objective, sums[1])
-    agreed, single = (objective.value(own[best, np.arange(len(best))]) for own in sums)
-    source, start = f"the system {names[ranked[0]]}", alone[ranked[0]]
-    if agreed >= single:
-        source, start = f"the consensus of the systems together with {source}", beside[ranked[0]]
+    best = _best_on_others(objective, sums[-1])
+    held = {
+        called: objective.value(own[best, np.arange(len(best))])
+        for called, own in zip(starts, sums, strict=True)
+    }
+    called, source = max(held, key=lambda one: held[one]), f"the system {names[ranked[0]]}"
+    start = starts[called][ranked[0]]
+    if called:
+        source = f"the {called} of the systems together with {source}"
+    together = "".join(f", together with the {one} {held[one]:.2f}" for one in added)
     announce(
         f"start: {source}; held-out {objective.name} of the system that is best on other documents "
-        f"{single:.2f}, together with the consensus {agreed:.2f}"
+        f"{held['']:.2f}{together}"
     )
     return _derived(features, {label: (weight,) for label, weight in start.items()}, source)
 
@@ -277,13 +286,10 @@ def _best_on_others(objective: Objective, sums: NDArray[Any]) -> NDArray[np.int6
 
 def _sums(corpus: TuningSet, weights: Mapping[str, float]) -> Sums:
     """Summed statistics (D, W) of the candidates that weights choose."""
-    columns = column_names(corpus.space.labels)
-    places, values = [columns.index(label) for label in weights], [*weights.values()]
+    columns, vector = column_names(corpus.space.labels), np.zeros(corpus.space.width)
+    vector[[columns.index(label) for label in weights]] = [*weights.values()]
     path = tuple(
-        tuple(
-            int((one.static[a:b][:, places] @ values).argmax())
-            for a, b in pairwise(one.offsets.tolist())
-        )
+        tuple(int(own.argmax()) for own in own_scores(one.problem(vector), one.first()))
         for one in corpus.documents
     )
     return corpus.sums(path)

@@ -22,10 +22,10 @@ CHOSEN = "without --weights, candidates are chosen by agreement: "
 UTILITIES = ("bleu", "chrf", "aggregate-bleu", "aggregate-chrf")
 
 
-def agreement(texts: list[str], k: int) -> float:
+def agreement(texts: list[str], k: int, beta: float = 1.25) -> float:
     """Mean sentence chrF of a text against the others."""
     others = [text for i, text in enumerate(texts) if i != k]
-    metric = CHRF()
+    metric = CHRF(beta=beta)  # type: ignore[arg-type]  # a whole number by default
     scores = [float(metric.sentence_score(texts[k], [one]).score) for one in others]
     return sum(scores) / len(others)
 
@@ -43,9 +43,9 @@ def test_samples_without_scores_are_chosen_by_agreement_which_is_said(world: Wor
     assert run.lines == [own[k] for own, k in zip(SAMPLES, best, strict=True)]
     assert run.err.startswith(CHOSEN)
     assert "each sentence is a document" in run.err
-    chosen, means = (
-        sum(values) / 3 for values in (map(max, of_all), (sum(v) / len(v) for v in of_all))
-    )
+    chrf2 = [[agreement(own, k, 2) for k in range(len(own))] for own in SAMPLES]
+    chosen = sum(values[k] for values, k in zip(chrf2, best, strict=True)) / 3
+    means = sum(sum(values) / len(values) for values in chrf2) / 3
     assert f"a mean chrF of {chosen:.1f} against the others of their sentence" in run.err
     assert f"all candidates {means:.1f}" in run.err
     assert "|w:agreement|" in run.err
@@ -117,7 +117,7 @@ def test_scores_of_a_list_need_weights_and_agreement_is_added_to_any_list(world:
     values = [float(re.search(r"consensuschrf= (\S+)", row)[1]) for row in rows]  # type: ignore[index]
     for a, b in ((0, 2), (2, 5), (5, 7), (7, 9)):
         own = texts[a:b]
-        assert values[a:b] == pytest.approx([agreement(own, k) for k in range(b - a)], abs=1e-6)
+        assert values[a:b] == pytest.approx([agreement(own, k, 2) for k in range(b - a)], abs=1e-6)
     world.write("k", [*rows])
     twice = world.run("score --kbest k --docs dev.docs --agreement")
     assert (twice.exit, "k already has the feature 'agreement'; leave the o" in twice.err) == (
@@ -146,7 +146,7 @@ def test_lists_and_outputs_merge_by_text_with_the_scores_of_each(world: World) -
     assert [found[name] for name in ("sysA", "syss", "sysbase", "votes")] == [1, 0, 1, 2]
     assert (found["baseLM0"], found["baseTM0"], found["basetotal"]) == (-7, [-1, -1.25], -3.53125)
     voters = ["it gives light"] * 2 + ["she gives a light", "it lights", "q r", "z", "q r"]
-    assert found["consensuschrf"] == pytest.approx(agreement(voters, 0))
+    assert found["consensuschrf"] == pytest.approx(agreement(voters, 0, 2))
     world.weights(
         "w.json", {"baseLM0": 0.5, "baseTM0": [0.25, 0.125], "baseWP0": -0.125, "sysbase": 99}
     )

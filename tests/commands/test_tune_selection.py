@@ -358,36 +358,40 @@ OF_SYSTEMS = "--systems A=A --systems B=B --systems C=C --docs dev.docs"
     ],
     ids=str,
 )
-def test_the_start_is_the_best_system_alone_or_beside_the_consensus(
+def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
     world: World, documents: str, quality: tuple[float, ...]
 ) -> None:
     """Judged on folds (document number mod 10) on which the system was not chosen."""
     write_systems(world, 3, quality, documents)
     found = world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json")
-    world.ok(f"score {OF_SYSTEMS} --out lists.kbest -q")
+    world.ok(f"score {OF_SYSTEMS} --agreement --out lists.kbest -q")
     lists, names = Lists(world, "lists.kbest"), [*dict.fromkeys(documents)]
     _, _, features, _ = world.lines("lists.kbest")[0].split(" ||| ")
     labels = re.findall(r"(\w+)=", features)
     alone = [np.array([label == own for label in labels], float) for own in SYSTEM_FEATURES]
-    consensus = np.array([label == "consensusdocbleu" for label in labels], float)
-    outputs = [[lists.chosen(one + extra) for one in alone] for extra in (0 * consensus, consensus)]
-    assert outputs[0] == [world.lines(name) for name in "ABC"]
-    values = [lists.score(one) for one in outputs[0]]
+    added = {"": "", "consensus": "consensusdocbleu", "agreement": "agreement"}
+    outputs = {
+        kind: [lists.chosen(one + np.array([x == own for x in labels], float)) for one in alone]
+        for kind, own in added.items()
+    }
+    assert outputs[""] == [world.lines(name) for name in "ABC"]
+    values = [lists.score(one) for one in outputs[""]]
     assert made(world)["systems"] == pytest.approx(dict(zip("ABC", values, strict=True)))
-    held: list[list[str]] = [[], []]
+    held: dict[str, list[str]] = {kind: [] for kind in added}
     for t, name in enumerate(documents):
         fold = names.index(name) % 10
         others = {d for n, d in enumerate(names) if n % 10 != fold}
-        ahead = int(np.argmax([lists.score(one, others) for one in outputs[0]]))
-        for kind in (0, 1):
-            held[kind].append(outputs[kind][ahead][t])
-    single, agreed = (lists.score(own) for own in held)
-    best = "ABC"[int(np.argmax(values))]
-    together = "the consensus of the systems together with " if agreed >= single else ""
+        ahead = int(np.argmax([lists.score(one, others) for one in outputs[""]]))
+        for kind, own in held.items():
+            own.append(outputs[kind][ahead][t])
+    scores = {kind: lists.score(held[kind]) for kind in ("consensus", "agreement", "")}
+    best, kind = "ABC"[int(np.argmax(values))], max(scores, key=lambda one: scores[one])
+    together = f"the {kind} of the systems together with " if kind else ""
     assert made(world)["start"] == f"{together}the system {best}"
     assert (
         f"start: {together}the system {best}; held-out corpus BLEU of the system that is best on "
-        f"other documents {single:.2f}, together with the consensus {agreed:.2f}\n"
+        f"other documents {scores['']:.2f}, together with the consensus {scores['consensus']:.2f}, "
+        f"together with the agreement {scores['agreement']:.2f}\n"
     ) in found.err
     ranked = sorted(zip("ABC", values, strict=True), key=lambda one: -one[1])
     listed = ", ".join(f"{name} {value:.2f}" for name, value in ranked)
@@ -397,12 +401,12 @@ def test_the_start_is_the_best_system_alone_or_beside_the_consensus(
     assert chosen in good_enough(candidates)
 
 
-def test_a_tuning_for_chrf_has_the_consensus_of_chrf(world: World) -> None:
+def test_a_tuning_for_chrf_has_the_consensus_of_chrf_or_agreement(world: World) -> None:
     write_systems(world, 5, (0.7, 0.7, 0.7), "uuvvwwxxyyzz")
     world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json --objective chrf")
-    assert "consensus" in made(world)["start"]
     assert made(world)["selection"]["chosen"]["share"] == 0
-    assert dense(world)["consensuschrf"] == (1.0,)
+    added = "consensuschrf" if "consensus" in made(world)["start"] else "agreement"
+    assert dense(world)[added] == (1.0,)
     assert dense(world)["consensusdocbleu"] == (0.0,)
     world.weights("w.json", {"sysB": 1.0, "consensusbleu": 0.1})
     world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json --start w.json")
