@@ -300,6 +300,11 @@ def test_figures_are_pdf_and_svg_whose_labels_are_no_markup(traced: World) -> No
     assert "<b>" not in features
     assert ">$x$<" in curves
     assert "minutes of training" in curves
+    page = traced.content("page.html")
+    traced.write("damaged", [header, rows[0], "2 two"])
+    found = traced.run(f"{REPORT} --title other --out page.html --figures f --curve a=damaged")
+    assert (found.exit, "damaged:3: " in found.err) == (3, True)
+    assert traced.content("page.html") == page
     traced.ok(f"{REPORT} --out page.html --figures fewer")
     assert not any("curves" in name for name in traced.files() if name.startswith("fewer/"))
     traced.ok(f"{command} again")
