@@ -41,7 +41,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
     """
 
     def __init__(self, kind: str, table: str | Mapping[str, Any]) -> None:
-        self.kind, self.group = kind, f"rerank.{kind.replace(' ', '_')}s"
+        plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+        self.kind, self.group = kind, f"rerank.{plural.replace(' ', '_')}"
         self._table = table
 
     @property
@@ -280,13 +281,16 @@ WEIGHT_FORMATS: Registry[Any] = Registry(
     },
 )
 MOSES_INI = "moses-ini"  # the format of weights that are written into a moses.ini
-UTILITIES = {  # of minimum Bayes risk
-    "bleu": "rerank.metrics.consensus:PairwiseBleu",
-    "aggregate-bleu": "rerank.metrics.consensus:AggregateBleu",
-    "linear-bleu": "rerank.metrics.consensus:LinearBleu",
-    "chrf": "rerank.metrics.consensus:PairwiseChrf",
-    "aggregate-chrf": "rerank.metrics.consensus:AggregateChrf",
-}
+UTILITIES: Registry[Any] = Registry(  # of minimum Bayes risk, each called with lists
+    "utility",
+    {
+        "bleu": "rerank.metrics.consensus:PairwiseBleu",
+        "aggregate-bleu": "rerank.metrics.consensus:AggregateBleu",
+        "linear-bleu": "rerank.metrics.consensus:LinearBleu",
+        "chrf": "rerank.metrics.consensus:PairwiseChrf",
+        "aggregate-chrf": "rerank.metrics.consensus:AggregateChrf",
+    },
+)
 MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")
 SIDE_INFORMATION = {  # that models may need: the option of its file, and what is in it
     "source": "the source sentences",

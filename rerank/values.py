@@ -343,16 +343,16 @@ class Key:
         return f"{names}: {self.help}" if names else self.help
 
 
-def keys_of(options: type, **choices: tuple[str, ...]) -> dict[str, Key]:
+def keys_of(options: type, **types: click.ParamType[Any]) -> dict[str, Key]:
     """The keys of a dataclass of `lm` or `decoders`: fields whose metadata have a `help`.
 
-    Their other metadata: as of `type_of`; `key`: the name, if not that of the field. choices:
-    values of texts, by field, where they are none of the metadata.
+    Their other metadata: as of `type_of`; `key`: the name, if not that of the field. types:
+    of values, by field, where they are not those of the metadata.
     """
     return {
         one.metadata.get("key", one.name): Key(
             one.name,
-            click.Choice(choices[one.name]) if one.name in choices else type_of(one),
+            types[one.name] if one.name in types else type_of(one),
             one.metadata["help"],
         )
         for one in fields(options)

@@ -11,8 +11,8 @@ import click
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
 from rerank.options import option, record
-from rerank.registry import DECODERS, UTILITIES, attribute
-from rerank.values import SCALE, Kind, Member, Whole, keys_of
+from rerank.registry import DECODERS, UTILITIES
+from rerank.values import SCALE, Kind, Member, MemberName, Whole, keys_of
 from rerank.values import SEED as SEEDS
 
 if TYPE_CHECKING:
@@ -35,7 +35,18 @@ _BOTH_DIRECTIONS = (
     "from the last sentence; or leave out those of one direction"
 )
 _NOT_CAUSAL = ", which search models that are given the next sentence, too; or leave these out"
-SEARCH = Kind(DECODERS, "auto", keys=keys_of(Options, utility=tuple(UTILITIES)))
+FILE_UTILITY = "file:"  # before the file of utilities that another tool has computed
+
+
+class UtilityName(MemberName):
+    """The name of a utility, or `file:FILE.npz`."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, or the file as it is."""
+        return value if value.startswith(FILE_UTILITY) else super().convert(value, param, ctx)
+
+
+SEARCH = Kind(DECODERS, "auto", keys=keys_of(Options, utility=UtilityName(UTILITIES)))
 SEARCH_NAMES = {  # options of searches, for people, by the names that decoders use
     **{"width": "--beam", "alpha": "--alpha", "seed": "--seed"},
     **{key.field: name for name, key in SEARCH.keys.items()},
@@ -56,8 +67,10 @@ class SearchOptions:
         metavar="DECODER[:KEY=VALUE,...]",
     )
     utility: str | None = option(
-        "What mbr maximises against the other candidates, as mbr:utility=NAME [default: bleu].",
-        type=click.Choice([*UTILITIES]),
+        "What mbr maximises against the other candidates, as mbr:utility=NAME; file:U.npz has "
+        "utilities of another tool, for line i of the source (from 0) an array `i` (K, K) of each "
+        "candidate where each other one is right [default: bleu].",
+        type=UtilityName(UTILITIES),
         default=None,
         rare=True,
     )
@@ -249,9 +262,13 @@ def search_documents(
 def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility]:
     """Utilities of mbr for each document's lists; UsageError for an unknown name."""
     name = search.options.utility or UTILITY
+    if name.startswith(FILE_UTILITY):
+        from rerank.metrics.consensus import FileUtility
+
+        return [FileUtility(kbest, name.removeprefix(FILE_UTILITY)) for kbest in lists]
     if name not in UTILITIES:
         raise UsageError(f"utility={name}: there are {', '.join(UTILITIES)}")
-    return [attribute(UTILITIES[name])(kbest) for kbest in lists]
+    return [UTILITIES[name](kbest) for kbest in lists]
 
 
 def row_of(name: str) -> Decoder:

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,7 @@ from numpy.typing import NDArray
 
 from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
+from rerank.errors import InputError
 from rerank.metrics import bleu, chrf
 from rerank.metrics.ngrams import numbered_ngrams, numbered_words
 
@@ -427,3 +430,49 @@ def _expected_chrf(
             gains[k] += chrf.f_score(lengths[k], lengths[r], matches, beta) * marginals[r]
             gains[r] += chrf.f_score(lengths[r], lengths[k], matches, beta) * marginals[k]
     return gains
+
+
+# Utilities of another tool
+
+
+@lru_cache(1)
+def _arrays(path: str) -> Mapping[str, Floats]:
+    """The arrays of a file of utilities, each read when it is asked for."""
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as fault:
+        raise InputError(f"expected a file of numpy.savez: {fault}", source=path) from None
+    if not isinstance(found, Mapping):
+        raise InputError("expected a file of numpy.savez, found a single array", source=path)
+    return found
+
+
+class FileUtility(ExpectedUtility):
+    """Utilities in a file of `numpy.savez`, an array (K, K) named by the number of each sentence.
+
+    Row k has the utility of candidate k of the list's file where each other one is right.
+    """
+
+    def __init__(self, kbest: KBest, path: str) -> None:
+        super().__init__(kbest)
+        self.path = path
+
+    def expected(self, t: int, marginals: Floats) -> Floats:
+        """Expected utility, as of `ExpectedUtility`; InputError without the array of a sentence."""
+        sentence = int(self._present[t])
+        rows, name = self.kbest.rows(sentence), str(self.kbest.first + sentence)
+        kept, arrays = self.kbest.ranks[rows.start : rows.stop], _arrays(self.path)
+        found = arrays[name] if name in arrays else np.zeros((0, 0))
+        size = int(kept.max()) + 1
+        square = found.ndim == 2 and found.shape[0] == found.shape[1] >= size
+        if not (square and found.dtype.kind in "fiu" and np.isfinite(found).all()):
+            raise InputError(
+                f"expected an array {name!r} of finite numbers, ({size}, {size}) for the "
+                f"candidates of source line {name} (from 0), found {found.dtype} {found.shape}",
+                source=self.path,
+            )
+        return marginals @ found[np.ix_(kept, kept)].T.astype(np.float64)
+
+    def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
+        """Not from texts: `expected` reads the file."""
+        raise NotImplementedError

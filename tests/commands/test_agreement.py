@@ -6,7 +6,9 @@ The truth is sacrebleu's sentence chrF of all pairs.
 import json
 import re
 from itertools import permutations
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -164,4 +166,25 @@ def test_lists_and_outputs_merge_by_text_with_the_scores_of_each(world: World) -
     (evening, town) = rerank.read(files, "dev.docs", systems={"A": "a.out"})
     assert [[text for text, _ in own] for own in [*evening.sentences, *town.sentences]] == texts
     tuned = world.ok(f"tune-mert {given} --ref dev.ref --out t.json --starts 1")
-    assert "corpus BLEU of each system on these documents: " in tuned.err
+    assert "of each system on these documents: " in tuned.err
+
+
+def test_utilities_of_another_tool_come_from_a_file(world: World) -> None:
+    """The utilities of bleu in a file choose what `bleu` chooses; others what they say."""
+    world.write("s.jsonl", lines(SAMPLES))
+    arrays: dict[str, Any] = {}
+    for t, own in enumerate(SAMPLES):
+        pairs = [[CHRF().sentence_score(a, [b]).score for b in own] for a in own]
+        arrays[str(t)] = np.array(pairs)
+    np.savez(world.folder / "U.npz", **arrays)
+    command = "decode --kbest s.jsonl --search mbr:utility="
+    assert world.ok(f"{command}file:U.npz").out == world.ok(f"{command}chrf").out
+    arrays["1"][1] = 200.0
+    np.savez(world.folder / "V.npz", **arrays)
+    assert world.ok(f"{command}file:V.npz").lines[1] == "z"
+    np.savez(world.folder / "W.npz", **{name: arrays[name] for name in "0"})
+    run = world.run(f"{command}file:W.npz")
+    assert (run.exit, "W.npz: expected an array '1' of finite numbers, (3, 3)" in run.err) == (
+        3,
+        True,
+    )

@@ -27,7 +27,7 @@ MISUSED = (
     ("utility-twice", f"{DECODE} --search mbr:utility=chrf --utility bleu", "--utility bleu: --search names the utility chrf", f"{DECODE} --search mbr --utility chrf"),
     ("argument-missing", "evaluate --ref r --baseline b", "Missing argument 'HYP", None),
     ("choice-unknown", f"{DECODE} --search best", "Invalid value for '--search'", DECODE),
-    ("utility-unknown", f"{DECODE} --search mbr:utility=rouge", "'rouge' is not one of", DECODE),
+    ("utility-unknown", f"{DECODE} --search mbr:utility=rouge", "no utility 'rouge'; there are bleu", DECODE),
     ("number-too-small", f"{DECODE} --beam 0", "Invalid value for '--beam'", DECODE),
     ("top-zero", f"{DECODE} --top 0", "Invalid value for '--top'", f"{DECODE} --top 1"),
     ("no-lists", LISTS, "--kbest FILE or --systems NAME=FILE, found neither; give one", DECODE),
