@@ -293,7 +293,7 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
         "^d: expected 2 texts of side information 'source', one for each sentence, found 1; text i",
     ),
     "utility": (
-        {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^utility: no utility 'rouge'; there ",
+        {"search": "mbr", "utility": "rouge"}, TALK, RerankError, "^utility: no utility 'rouge'",
     ),
     "document cache": (
         {"lm": {"lm": "no,document-cache=1.0"}}, TALK, RerankError,
