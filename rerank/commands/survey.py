@@ -23,9 +23,9 @@ from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import EMPTY
 from rerank.corpus.kbest import KBest
-from rerank.corpus.preparation import note_preparation, profile_of
+from rerank.corpus.preparation import note_differences
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
-from rerank.corpus.spelling import Spelling, nfc_lines, note_spelling
+from rerank.corpus.spelling import Spelling, nfc_lines
 from rerank.errors import InputError
 from rerank.files.paths import FilePath, display
 from rerank.formats.translations import (
@@ -244,19 +244,14 @@ class ListSurvey:
         from rerank.metrics.bleu import Bleu, corpus_bleu
 
         targets = self._references[: len(self._firsts)]
-        expected = Spelling()
-        expected.add(line for sentence in targets for line in sentence)
-        found = note_spelling(
-            self._spelling, expected, self._findings, source=self.name, of_lists=not self._systems
-        )
-        flat = (line for sentence in targets for line in sentence)
-        note_preparation(
-            {"hypotheses": profile_of(self._firsts), "references": profile_of(flat)},
+        note_differences(
+            self._firsts,
+            [line for sentence in targets for line in sentence],
             self._findings,
             source=self.name,
-            tokenize=self.tokenize,
             form="" if self._systems else self.form,
-            explained=found,
+            tokenize=self.tokenize,
+            spelling=self._spelling,
         )
         note_identity(self._firsts, targets, self._findings, source=self.name)
         scores = corpus_bleu(np.sum(self._statistics, axis=0)).tolist()

@@ -4,7 +4,8 @@ Hypotheses and references, a system and the others, a training and a validation 
 word by word: they should be tokenised, cut into subwords, cased and marked alike. A profile counts
 in how many lines of a text each sign of its preparation stands. What many lines of one text have
 and no line of the other one is named, with its likely cause and a cure. Escapes and normal forms,
-of which a single one counts, are found by `rerank.corpus.spelling`.
+of which a single one counts, are found by `rerank.corpus.spelling`, lines that are not where they
+should be by `rerank.corpus.alignment`.
 """
 
 from __future__ import annotations
@@ -14,32 +15,33 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import sqrt
 from shlex import quote
 from typing import NamedTuple
-from unicodedata import normalize
+from unicodedata import decimal, name, normalize
 
+from rerank.corpus.alignment import note_alignment
 from rerank.corpus.spelling import Spelling, note_spelling
 from rerank.notices import Notices
 
 MOST_LINES = 2000  # lines of a text that are counted
 _LONGEST = 10_000  # characters of a line that are looked at
-_NEARLY, _MANY, _SOME, _PAIRED, _STRAY = (
-    0.8,
-    0.5,
-    0.05,
-    0.01,
-    0.002,
-)  # shares of the lines of a text
+_MANY, _SOME, _PAIRED, _STRAY = 0.5, 0.05, 0.01, 0.002  # shares of the lines of a text
 _ENOUGH = 10  # lines, for signs that texts may also have by chance
+_END = 80  # characters at the ends of a line that are kept
 _NAMED = 3  # signs in one message
 
 
 class Mark(NamedTuple):
-    """What a tool leaves in texts: a pattern, what it is, and a filter of lines that undoes it."""
+    """What a tool leaves in texts: a pattern, what it is, and a filter of lines that undoes it.
+
+    instead: what the other text has in its place; not needed where a tool alone writes the mark.
+    """
 
     pattern: re.Pattern[str]
     name: str
     filter: str
+    instead: re.Pattern[str] | None = None
 
 
 _MARKS = (
@@ -49,15 +51,15 @@ _MARKS = (
         r"sed -E 's/@@ ([^|])/\1/g; s/@@( \|\|\||$)/\1/g'",
     ),
     Mark(
-        re.compile("\u2581"),
-        "words that begin with \u2581 (pieces of SentencePiece)",
+        re.compile("[\u2581\u0120]"),
+        "words that begin with \u2581 or \u0120 (pieces of SentencePiece or of GPT-2)",
         r"""awk -F ' [|][|][|] ' -v OFS=' ||| ' '{t = NF > 1 ? 2 : 1; gsub(/ /, "", $t); """
-        """gsub(/\u2581/, " ", $t); sub(/^ /, "", $t)} 1'""",
+        """gsub(/\u2581|\u0120/, " ", $t); sub(/^ /, "", $t)} 1'""",
     ),
     Mark(
-        re.compile(r"(?:^| )##\w"),
-        "words that begin with ## (subwords of WordPiece)",
-        "sed 's/ ##//g'",
+        re.compile(r"(?:^| )(?:##|@@)\w"),
+        "words that begin with ## or @@ (subwords of WordPiece or in its manner)",
+        "sed -E 's/ (##|@@)//g'",
     ),
     Mark(
         re.compile("\uffed"),
@@ -74,11 +76,29 @@ _MARKS = (
         "words with a bar inside (factors of Moses)",
         r"sed -E 's/([^ |])(\|[^ |]+)+/\1/g'",
     ),
-    Mark(re.compile(r" @-@ "), "@-@ (hyphens of the Moses tokenizer)", "sed 's/ @-@ /-/g'"),
+    Mark(
+        re.compile(r" @-@ "),
+        "@-@ (hyphens of the Moses tokenizer)",
+        "sed 's/ @-@ /-/g'",
+        re.compile(r"\w-\w"),
+    ),
     Mark(
         re.compile(r"(?:^| )(?:``|-[LR]RB-)(?= |$)"),
         "`` or -LRB- (quotation marks and brackets of the Penn Treebank)",
         """sed "s/\\`\\`\\|''/\\"/g; s/-LRB-/(/g; s/-RRB-/)/g\"""",
+        re.compile(r'["(]'),
+    ),
+    Mark(
+        re.compile(r"\\(?:u[0-9a-fA-F]{4}|[nrt\"])"),
+        r"escapes such as \n or \u2019 (strings of JSON or Python)",
+        r"""perl -CSD -pe 's/\\u([0-9a-fA-F]{4})/chr hex $1/ge; s/\\[nrt]/ /g; s/\\(["\\])/$1/g; """
+        r"""s/ +$//'""",
+    ),
+    Mark(
+        re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2(?:\u20ac|\u0080)"),
+        "\u00c3\u00a9 or \u00e2\u20ac\u2122 (UTF-8 that was read as Windows-1252)",
+        """python3 -c 'import sys; sys.stdout.buffer.writelines(c.encode("cp1252", "ignore") or """
+        """c.encode("latin-1") for s in open(0, encoding="utf-8", newline="\\n") for c in s)'""",
     ),
 )
 _TAG = re.compile(r"</?[A-Za-z][\w.:-]*/?>|<\|[^|\s]+\|>|\[(?:SEP|CLS|EOS|BOS|PAD|MASK|UNK)\]")
@@ -90,8 +110,7 @@ _ATTACHED = re.compile(r"[^\s.,!?;:\"')\]][.!?]$")  # `word.`
 _APART = re.compile(r"(?:^|\s)[.!?]$")  # `word .`
 _ALIKE = ("\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d", "'\u2018\u2019\u201a`\u00b4",
           "-\u2010\u2011\u2012\u2013\u2014", ".\u3002", ",\u3001")  # fmt: skip
-_REPLACEMENT = {"/": r"\/", "&": r"\&", "\\": r"\\"}
-_GROUPS = {character: group[0] for group in _ALIKE for character in group}
+_GROUPS = {character: group[0] for group in _ALIKE for character in group} | {"\u00df": "ss"}
 _SCRIPTS = {  # without spaces between words: characters a word that no segmentation reaches
     "Han": (re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"), 3),
     "kana": (re.compile("[\u3041-\u30ff]"), 3),
@@ -103,7 +122,9 @@ _SCRIPTS = {  # without spaces between words: characters a word that no segmenta
 _TOKENIZERS = {"Han": "zh", "kana": "ja-mecab, or char", "Thai, Lao, Burmese or Khmer": "char"}
 _PACKED = (".gz", ".xz", ".bz2", ".zst")
 _WORD = "[^[:space:]]+"
-_TOKENS = "spaces before punctuation", "spaces between words"
+_CASES = {"capitals": ("capitals", "L"), "small": ("small letters", "U"), "small words": (
+    "words that begin with small letters", "")}  # fmt: skip
+_BEFORE_MARKS, _BETWEEN = "spaces before punctuation", "spaces between words"
 _WHITE_SPACE = ("none", "13a", "intl")  # tokenizers that need spaces between words
 
 
@@ -113,7 +134,7 @@ class TextProfile:
 
     counts: by sign (kind, value), such as ("word", "the") or ("capitals", ""), and all characters
     of scripts without spaces between words, and the words that have them; ends: the first and
-    the last word of each line; attached: number of the first line that ends like `word.`
+    the last characters of each line; attached: number of the first line that ends like `word.`
     """
 
     lines: int = 0
@@ -129,8 +150,9 @@ class TextProfile:
             if words:
                 self.lines += 1
                 self.counts.update(set(_signs(words)))
-                self.ends[0].append(words[0])
-                self.ends[1].append(words[-1])
+                text = " ".join(words)
+                self.ends[0].append(text[:_END])
+                self.ends[1].append(text[-_END:])
                 self._count_scripts(words)
                 if self.attached is None and _ATTACHED.search(words[-1]):
                     self.attached = number
@@ -151,6 +173,14 @@ class TextProfile:
     def lacks(self, kind: str, value: str = "") -> bool:
         """Whether (nearly) no line has a sign."""
         return self.share(kind, value) <= _STRAY
+
+    @property
+    def most(self) -> float:
+        """A share of the lines that is more than half of them, beyond chance.
+
+        That of a sample whose true share is one half is larger once in a hundred times (Hoeffding).
+        """
+        return _MANY + 1.5 / sqrt(max(1, self.lines))
 
     def of_kind(self, kind: str, least: float) -> list[tuple[str, int]]:
         """Signs of a kind in at least such a share of the lines, and of two; most lines first."""
@@ -179,10 +209,21 @@ class TextProfile:
         Every line has one with a digit, and (nearly) no two lines the same; several references of
         a line have one. Numbers alone are ids from ten lines on.
         """
-        found = list(dict.fromkeys(self.ends[place]))
+        found = list(dict.fromkeys(end.split()[-place] for end in self.ends[place]))
         own = [word for word in found if any(map(str.isdigit, word))]
         enough = self.lines >= _ENOUGH or not any(map(str.isdigit, own))
         return found if len(own) == len(found) > max(1, self.lines // 20) and enough else []
+
+    def affix(self, place: int) -> str:
+        """What (nearly) all lines that begin (0) or end (1) as most do have there."""
+        lines, found, least = [x[:: 1 - 2 * place] for x in self.ends[place]], "", self.most
+        while lines:
+            ((longer, n),) = Counter(x[: len(found) + 1] for x in lines).most_common(1)
+            if n < least * self.lines or len(longer) == len(found):
+                break
+            least = least if found else (1 - _SOME) * n / self.lines
+            found, lines = longer, [x for x in lines if x.startswith(longer)]
+        return found[:: 1 - 2 * place].strip()
 
     def others(
         self, profiles: Sequence[TextProfile], total: Mapping[tuple[str, str], int]
@@ -207,30 +248,47 @@ def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
     """The signs of a line with words."""
     text = " ".join(words)
     yield from (("word", word) for word in words)
-    yield "first", words[0]
-    yield "last", words[-1]
     yield from (("character", character) for character in text)
     rest = text
     if "<" in text or "[" in text:
         yield from (("tag", tag) for tag in _TAG.findall(text))
         rest = _TAG.sub(" ", text)
-    yield from (("mark", mark.name) for mark in _MARKS if mark.pattern.search(rest))
+    for mark in _MARKS:
+        if mark.pattern.search(rest):
+            yield "mark", mark.name
+        if mark.instead and mark.instead.search(rest):
+            yield "instead", mark.name
     yield from (("language", word) for word in words if _LANGUAGE.fullmatch(word))
-    if (lower := text.lower()) != text:
-        yield "capitals", ""
-    if lower != text.upper():
-        yield "cased", ""
+    yield from _cases(words, text)
+    if any(len(word) > 2 for word in words):
+        yield "long", ""
     if _ATTACHED.search(text):
         yield "attached", ""
     elif _APART.search(text):
         yield "apart", ""
 
 
+def _cases(words: list[str], text: str) -> Iterator[tuple[str, str]]:
+    """The signs of a line of which letters are large or small."""
+    lower, upper = text.lower(), text.upper()
+    if lower == upper:
+        return
+    yield "cased", ""
+    if text != lower and any(len(word) > 1 and word != word.lower() for word in words):
+        yield "capitals", ""
+    if text != upper:
+        yield "small", ""
+        yield from (("small words", "") for word in words[1:] if word[0].islower())
+        if next(filter(str.isalpha, text), "A").islower():
+            yield "small first", ""
+
+
 class Difference(NamedTuple):
     """What `lines` lines of one text have and none of the other one, and what to do about it.
 
-    filter: a shell command that undoes it in the lines of the text, if there is one; marked:
-    whether a tool left it in the words, so that other signs tell nothing.
+    cure: in which {other} is what messages call the other text; filter: a shell command that undoes
+    it in the lines of the text, if there is one; marked: whether a tool left it in the words, so
+    that other signs tell nothing.
     """
 
     what: str
@@ -240,133 +298,164 @@ class Difference(NamedTuple):
     marked: bool = False
 
 
-def differences(one: TextProfile, other: TextProfile, of_list: bool) -> list[Difference]:
-    """What the first text has in many lines and the second one in none, for a known cause.
-
-    of_list: whether the filters are for lines of Moses lists.
-    """
-    found = list(_marks(one, other))
-    for kind in () if found else (_case, _ids, _characters, _tokens):
-        found += kind(one, other, of_list)
-    return found
-
-
-def _marks(one: TextProfile, other: TextProfile) -> Iterator[Difference]:
-    """Marks of tools, control words and codes of languages."""
-    seen = {name: n for name, n in one.of_kind("mark", _SOME) if other.lacks("mark", name)}
+def _marks(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+    """Marks of tools, control words, codes of languages, texts in characters or without spaces."""
+    seen = {value: n for value, n in one.of_kind("mark", _SOME) if other.lacks("mark", value)}
     for mark in _MARKS:
-        if mark.name in seen:
+        if mark.name in seen and not (mark.instead and other.lacks("instead", mark.name)):
             yield Difference(mark.name, seen[mark.name], filter=mark.filter, marked=True)
             break  # a segmentation has bars, too
     for kind, cause in (("language", "a language code"), ("tag", "a control word")):
-        for value, n in one.of_kind(kind, _MANY)[:_NAMED]:
-            if other.lacks(kind, value):
-                filter = f"sed {quote(f's/ *{_literal(value)} */ /g')}"
-                yield Difference(f"{value} ({cause})", n, filter=filter, marked=True)
+        for value, n in one.of_kind(kind, _SOME)[:_NAMED]:
+            unknown = "unk" in value.lower()
+            few = n < _MANY * one.lines and (kind == "language" or unknown)
+            if other.lacks(kind, value) and not few:
+                filter = f"sed -E {quote(f's/ *{_literal(value)} */ /g')}"
+                what = f"{value} ({'unknown words' if unknown else cause})"
+                yield Difference(what, n, filter=filter, marked=True)
+    if other.lines >= _ENOUGH and not other.unsegmented:
+        if one.share("long") >= one.most and other.lacks("long"):
+            cure = "join the characters of the {other} to words, or give --tokenize char"
+            yield Difference("words of several characters", one.lines, cure, marked=True)
+        elif one.share("character", " ") >= one.most and other.lacks("character", " "):
+            cure = "part the words of the {other}, or give --tokenize char"
+            yield Difference("blanks between words", one.lines, cure, marked=True)
 
 
 def _literal(text: str) -> str:
-    """A basic regular expression of sed for this text."""
-    return re.sub(r"([][\\/.*^$])", r"\\\1", text)
+    """An extended regular expression of sed for this text; bytes of what is not printable."""
+    found = re.sub(r"([][\\/.*^$+?(){}|&])", r"\\\1", text)
+    return "".join(
+        c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in found
+    )
 
 
 def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
-    """Capitals, unless they are those of one word."""
-    words = [
-        n
-        for word, n in one.of_kind("word", _MANY)
-        if word != (lower := word.lower()) and other.lacks("word", lower)
-    ]
-    capitals = one.counts["capitals", ""] - max(words, default=0)
+    """Letters of a case which the other text has nowhere, or not at the beginning of its lines."""
+    if min(one.share("cased"), other.share("cased")) < _MANY:
+        return
+    words = one.of_kind("word", _MANY)
+    alone = max(
+        (n for w, n in words if w != w.lower() and other.lacks("word", w.lower())), default=0
+    )
+    for kind, (what, letters) in _CASES.items():
+        own = one.counts[kind, ""] - alone * (kind == "capitals")  # but for those of one word
+        comparable = kind != "small words" or not other.lacks("character", " ")
+        if (
+            one.share(kind) >= _MANY
+            and own > _SOME * one.lines
+            and other.lacks(kind)
+            and comparable
+        ):
+            script = rf"s/\|\|\| [^|]*/\{letters}&/" if of_list else rf"s/.*/\{letters}&/"
+            cure = "restore them in the {other}, or compare in lower case"
+            filter = f"sed -E '{script}'" if letters else ""
+            yield Difference(what, one.counts[kind, ""], cure, filter)
+            return
     if (
-        one.share("capitals") >= _MANY
-        and capitals > _SOME * one.lines
-        and other.lacks("capitals")
-        and other.share("cased") >= _MANY
+        one.share("small first") - other.share("small first") >= _MANY
+        and min(one.lines, other.lines) >= _ENOUGH
+        and not (one.affix(0) or one.lacks("capitals"))
     ):
-        script = r"s/\|\|\| [^|]*/\L&/" if of_list else r"s/.*/\L&/"
-        cure = "restore them in the other text, or compare in lower case"
-        yield Difference("capitals", one.counts["capitals", ""], cure, f"sed -E '{script}'")
+        script = r"s/\|\|\| [^|[:alpha:]]*./\U&/" if of_list else r"s/^[^[:alpha:]]*./\U&/"
+        what = "small letters at the beginning of lines"
+        yield Difference(what, one.counts["small first", ""], filter=f"sed -E '{script}'")
 
 
-def _tokens(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
-    """White space before the mark at the end of a sentence, and between words."""
+def _tokens(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+    """White space before the mark at the end of a sentence, between words, and within them."""
     if one.share("apart") >= _MANY and other.share("attached") >= _MANY:
-        yield Difference(_TOKENS[0], one.counts["apart", ""], "tokenise both alike")
+        cure = "filter the {other} with: sacremoses -l en tokenize -x"
+        filter = "" if of_list else "sacremoses -l en detokenize"
+        yield Difference(_BEFORE_MARKS, one.counts["apart", ""], cure, filter)
     if other.unsegmented and one.counts["words", other.unsegmented] and not one.unsegmented:
-        yield Difference(_TOKENS[1], one.lines, "segment both alike")
+        yield Difference(_BETWEEN, one.lines, "segment both alike")
 
 
-def _ids(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
-    """Another word with a digit at the same place of every line of one text alone."""
-    for place, end in enumerate(("begins", "ends")):
-        if one.lines > 2 and (own := one.ids(place)) and not other.ids(place):
-            what = f"an id in every line, which {end} with another word such as {own[0]}"
-            yield Difference(what, one.lines, filter=_without(_WORD, place, of_list))
+def _ends(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+    """Ids, or the same characters, at the beginning or the end of the lines of one text alone."""
+    for place, (verb, end) in enumerate((("begins", "beginning"), ("ends", "end"))):
+        own, theirs = one.ids(place), other.ids(place)
+        if own and not theirs and one.lines > 2:
+            what = f"an id in every line, which {verb} with another word such as {own[0]}"
+            filter = _without(_WORD, place, of_list, "+")
+            yield Difference(what, one.lines, filter=filter)
+        elif (value := one.affix(place)) and other.lines >= _ENOUGH and not (own or theirs):
+            has, inner, outer = str.startswith, str.removesuffix, str.removeprefix
+            if place:
+                has, inner, outer = str.endswith, str.removeprefix, str.removesuffix
+            also = other.affix(place)
+            outermost = {_plain(x[-place]).lower() for x in (value, also) if x}
+            value, also = inner(value, also).strip() or value, inner(also, value).strip() or also
+            others = [y for x in other.ends[place] for y in (x, outer(x, also).strip())]
+            is_alone = sum(has(x, value) for x in others) <= _STRAY * other.lines
+            if is_alone and len(outermost) == 1 + bool(also):
+                n = sum(has(x, value) for x in one.ends[place])
+                filter = _without(_literal(value), place, of_list)
+                yield Difference(f"{value!r} at the {end}", n, "prepare both alike", filter)
 
 
-def _without(pattern: str, place: int, of_list: bool) -> str:
-    """A filter that removes a word at the first (0) or last place (1) of lines."""
+def _without(pattern: str, place: int, of_list: bool, times: str = "*") -> str:
+    """A filter that removes something at the beginning (0) or the end (1) of texts.
+
+    times: how many blanks are beside it, `*` or `+`.
+    """
     if of_list:
-        script = rf"s/(\|\|\| ){pattern} +/\1/" if not place else rf"s/ +{pattern}( \|\|\|)/\1/"
+        begin, end = rf"s/(\|\|\| ){pattern} {times}/\1/", rf"s/ {times}{pattern}( \|\|\|)/\1/"
     else:
-        script = rf"s/^{pattern}[[:space:]]+//" if not place else rf"s/[[:space:]]+{pattern}$//"
-    return f"sed -E {quote(script)}"
+        begin, end = (
+            rf"s/^{pattern}[[:space:]]{times}//",
+            rf"s/[[:space:]]{times}{pattern}$//",
+        )
+    return f"sed -E {quote(end if place else begin)}"
 
 
 def _characters(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
     """Characters beyond ASCII for which the other text has others of the same meaning."""
     theirs: dict[str, str] = {}
     for character, _ in other.of_kind("character", _PAIRED):
-        if one.lacks("character", character):
-            theirs.setdefault(_group(character), character)
-    pairs = [
-        (character, instead, n)
-        for character, n in one.of_kind("character", _PAIRED)
-        if not character.isascii() and other.lacks("character", character)
-        if (instead := theirs.get(_group(character), "|")) != "|"
-        if instead.isascii() or character > instead  # else named from the other side
-    ]
+        theirs.setdefault(_plain(character), character)
+    pairs = []
+    for character, n in one.of_kind("character", _PAIRED):
+        if not character.isascii() and other.lacks("character", character):
+            plain = _plain(character)  # of ligatures several characters, which are no key
+            instead = theirs.get(plain, plain if len(plain) > 1 and plain.isascii() else "")
+            named_there = not instead.isascii() and character < instead
+            if instead and one.counts["character", instead] < n and not named_there:
+                pairs.append((character, instead, n))
     if pairs:
         own = " ".join(a for a, _, _ in pairs[:_NAMED])
         instead = " ".join(dict.fromkeys(b for _, b, _ in pairs[:_NAMED]))
-        script = "; ".join(f"s/{a}/{_REPLACEMENT.get(b, b)}/g" for a, b, _ in pairs)
+        script = "; ".join(f"s/{a}/{_literal(b)}/g" for a, b, _ in pairs)
         most = max(n for *_, n in pairs)
-        yield Difference(f"{own} in place of {instead}", most, filter=f"sed {quote(script)}")
+        yield Difference(f"{own} in place of {instead}", most, filter=f"sed -E {quote(script)}")
 
 
-def _group(character: str) -> str:
-    """What characters of the same meaning share: that of `_ALIKE`, or the compatibility form."""
-    plain = normalize("NFKC", character)
+def _plain(character: str) -> str:
+    """What characters of the same meaning share: that of `_ALIKE`, a digit, or the NFKC form."""
+    plain = str(decimal(character, "")) or normalize("NFKC", character)
     return _GROUPS.get(character) or _GROUPS.get(plain, plain)
 
 
 def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
-    """Words at the same place, words and characters in most lines of one text alone."""
-    places = {"first": " at the beginning", "last": " at the end", "word": "", "character": ""}
-    found = [
-        (n, -at, value, place)
-        for at, (kind, place) in enumerate(places.items())
-        for value, n in one.of_kind(kind, _MANY)[:_NAMED]
-        if other.lacks("word" if place else kind, value)
+    """A mark, a word or a character in most lines of one text alone."""
+    signs = [
+        (value, n)
+        for kind in ("word", "character")
+        for value, n in one.of_kind(kind, one.most)
+        if other.lacks(kind, value)
     ]
-    if any(place and _glued(value, other) for _, _, value, place in found):
-        found = [sign for sign in found if len(sign[2]) == 1 and not sign[2].isalnum()] or found
-    if found:
-        n, at, value, place = max(found)
-        pattern = re.sub(r"([][\\/.*^$+?(){}|])", r"\\\1", value)
-        always = place and n >= _NEARLY * one.lines
-        filter = _without(pattern, -at, of_list) if always else ""
-        mark = not place and len(value) == 1 and not value.isalnum()
-        if mark and not of_list:
-            filter = f"tr -d {quote(value)}" if value.isascii() else f"sed 's/{value}//g'"
-        yield Difference(f"{value!r}{place}", n, "prepare both alike", filter, marked=mark)
+    marks = [(v, n) for v, n in signs if len(v) == 1 and not (v.isalnum() or v.isspace())]
+    if signs and min(one.lines, other.lines) >= _ENOUGH:
+        value, n = (marks or signs)[0]
+        known = "" if value.isascii() or len(value) > 1 else f" ({name(value, '?').lower()})"
+        filter = f"sed -E 's/{_literal(value)}//g'" if marks else ""
+        if of_list and value.isprintable():  # which its other columns may have, too
+            filter = ""
+        yield Difference(f"{value!r}{known}", n, "prepare both alike", filter, bool(marks))
 
 
-def _glued(word: str, other: TextProfile) -> bool:
-    """Whether a word is one of the other text with characters that this text never has."""
-    core = "".join(one for one in word if not other.lacks("character", one))
-    return core != word and not other.lacks("word", core)
+_STAGES = (_marks,), (_ends, _case, _characters, _tokens), (_unexplained,)  # the first that finds
 
 
 def note_preparation(
@@ -392,19 +481,24 @@ def note_preparation(
     pairs = ((name, own, other_name, other, lists), (other_name, other, name, own, False))
     if min(own.lines, other.lines) < 2:
         return
-    found = [differences(first, second, of_list) for _, first, _, second, of_list in pairs]
-    if not (any(found) or explained or min(own.lines, other.lines) < _ENOUGH):
-        found = [list(_unexplained(first, second, flag)) for _, first, _, second, flag in pairs]
-        if any(one.marked for those in found for one in those):
-            found = [[one for one in those if one.marked] for those in found]
+    for kinds in _STAGES[: 3 - explained]:
+        found = [
+            [d for kind in kinds for d in kind(first, second, of_list)]
+            for _, first, _, second, of_list in pairs
+        ]
+        if any(found):
+            break
+    if any(one.marked for those in found for one in those):
+        found = [[one for one in those if one.marked] for those in found]
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
     before = to_moses if form not in ("", "moses") or source.endswith(_PACKED) else ""
     found[1] = [one for one in found[1] if one.lines >= least * other.lines]
     for (ours, _, theirs, _, of_list), those in zip(pairs, found, strict=True):
         for one in those:
-            if tokenize is None or one.what not in _TOKENS:
+            is_told = one.what == _BETWEEN or (one.what == _BEFORE_MARKS and tokenize == "none")
+            if tokenize is None or not is_told:  # of BLEU below
                 command = f"filter the {ours} with: {before if of_list else ''}{one.filter}"
-                cures = [one.cure, command if one.filter else ""]
+                cures = [one.cure.replace("{other}", theirs), command if one.filter else ""]
                 kind = (
                     f"{ours} have {one.what}, {theirs} do not; {', or '.join(filter(None, cures))}"
                 )
@@ -414,7 +508,7 @@ def note_preparation(
             order = (
                 "" if both[0] == both[1][: len(both[0])] else ", in another order; sort both files"
             )
-            filters = {_without(_WORD, place, of_list) for of_list in (lists, False)}
+            filters = {_without(_WORD, place, of_list, "+") for of_list in (lists, False)}
             kind = (
                 f"every line of {name} and of {other_name} {end} with an id such as {both[0][0]}"
                 f"{order}; remove it: {' and '.join(sorted(filters))}"
@@ -442,7 +536,11 @@ def _note_words(
     """
     names, profiles = tuple(texts), tuple(texts.values())
     scripts = [(profile.unsegmented, i) for i, profile in enumerate(profiles)]
-    unsegmented = [(script, i) for script, i in scripts if script]
+    unsegmented = [
+        (script, i)
+        for script, i in scripts
+        if script and profiles[1 - i].counts["words", script] >= _MANY * profiles[1 - i].lines
+    ]
     if unsegmented and (tokenize in _WHITE_SPACE or tokenize.startswith("moses-")):
         script, i = unsegmented[0]
         kind = (
@@ -483,15 +581,21 @@ def note_differences(
     numbers: Sequence[int | None] | None = None,
     form: str = "",
     tokenize: str | None,
+    spelling: Spelling | None = None,
 ) -> None:
     """Add a notice where hypotheses and references are spelled or prepared otherwise.
 
-    numbers: line numbers of the hypotheses of k-best lists in their file `source` [default: 1, 2,
-    …, of a plain text]; form: format of the lists; tokenize: tokenizer of BLEU.
+    references: all of the first sentence, all of the second one, …; numbers: line numbers of the
+    hypotheses of k-best lists in their file `source` [default: 1, 2, …, of a plain text]; form:
+    format of the lists; tokenize: tokenizer of BLEU; spelling: that of all candidates, if these are
+    not all [default: of the hypotheses].
     """
-    own, others = Spelling(), Spelling()
-    own.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
+    own, others = spelling or Spelling(), Spelling()
+    if spelling is None:
+        own.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
     others.add(references)
     found = note_spelling(own, others, notices, source=source, of_lists=bool(form))
+    first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
+    note_alignment(hypotheses, first_references, notices, source=source, of_list=bool(form))
     texts = {"hypotheses": profile_of(hypotheses), "references": profile_of(references)}
     note_preparation(texts, notices, source=source, tokenize=tokenize, form=form, explained=found)

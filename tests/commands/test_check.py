@@ -394,5 +394,5 @@ def test_a_system_is_compared_with_the_others(world: World) -> None:
         world.write(name, [f"{before}{line[: 60 - n]}" for n, line in enumerate(ALIKE)])
     systems = "".join(f" --systems {name}={name}" for name in "ABC")
     said = world.ok(f"check{systems} --no-docs one").out
-    assert "outputs of C have 'sure' at the beginning, those of the other systems do not; " in said
+    assert "outputs of C have 'sure :' at the beginning, those of the other systems do not; " in said
     assert said.count(" do not; ") == 1
