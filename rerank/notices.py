@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 from rerank.errors import InputError
@@ -78,6 +79,7 @@ class Notices:
     def __init__(self, *, strict: bool = False, allowed: Collection[str] = ()) -> None:
         self.strict, self.allowed = strict, allowed
         self._by_kind: dict[str, Notice] = {}
+        self._returned = 0
 
     def add(
         self,
@@ -123,11 +125,15 @@ class Notices:
         return iter(self._by_kind.values())
 
     def lines(self) -> list[str]:
-        """One line per kind: `12 x CRLF line ends, first at dev.kbest:1 [crlf-line-ends]`."""
+        """One line per kind: `12 x CRLF line ends, first at dev.kbest:1 [crlf-line-ends]`.
+
+        Kinds whose lines were returned before are left out.
+        """
+        begin, self._returned = self._returned, len(self._by_kind)
         return [
             f"{n.count} x {n.to_text()}{f', first at {n.first}' * bool(n.first)} "
             f"[{kind_name(n.kind)}]"
-            for n in self
+            for n in islice(self, begin, None)
         ]
 
 

@@ -417,9 +417,13 @@ class Messages:
             with progress_shown(not self.quiet):
                 yield notices
         finally:
-            for line in notices.lines():
-                self.announce(f"warning: {line}")
+            self.report(notices)
         self.announce_vain([notice.kind for notice in notices])
+
+    def report(self, notices: Notices) -> None:
+        """Print the warnings so far: before work that is long, and at the end."""
+        for line in notices.lines():
+            self.announce(f"warning: {line}")
 
     def announce_vain(self, kinds: Collection[str]) -> None:
         """Print the names of `--allow` that no kind of warning of a whole run has."""

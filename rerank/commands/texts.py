@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -282,10 +283,14 @@ def interned(
 
     from lm.corpus import intern
     from lm.side_information import LABELS, NUMBERS, SideText
+    from rerank.formats.running_text import RunningText
 
     if kind in NUMBERS:
         return [], _numbered(path, beside, name, documents, notices)
-    words, found = intern(read_lines(path, notices), documents)
+    lines = RunningText(path, "evaluation", documents).lines
+    words, found = intern(
+        (partial(read_lines, path) if kind in LABELS else lines)(notices), documents
+    )
     check_shape(found, beside, name, path)
     lengths = np.diff(found.sentences)
     if kind in LABELS and (lengths != 1).any():

@@ -229,9 +229,11 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
             if rows:
                 rows.resume(trainer.progress.update, notices)
         announce = options.messages.announce if group.rank == 0 else lambda line: None
+        options.messages.report(notices)
         announce(_described(options, values, trainer, device))
-        about = _about(options, trainer, {"train": train.text, "valid": valid.text, **train.side})
-        about |= {} if of_source is None else {"source_lm": of_source.digest}
+        about = _about(
+            options, trainer, {"train": train.text, "valid": valid.text, **train.side}
+        ) | ({"source_lm": of_source.digest} if of_source else {})
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
         last: Report | None = None

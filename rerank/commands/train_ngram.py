@@ -84,6 +84,7 @@ def train_ngram(options: TrainNgramOptions) -> None:
         inputs = InputFiles((train,))
         text = RunningText(train, "n-grams", options.documents)
         words, raw = read_text(text, notices, across=True)
+        options.messages.report(notices)
         most, least = options.vocabulary, options.min_count
         vocabulary = frequent_words(words, raw, most, least, UNKNOWN_FORM)
         corpus = renumber(raw, words, vocabulary)

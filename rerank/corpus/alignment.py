@@ -34,7 +34,7 @@ def note_alignment(
     """
     n = min(len(hypotheses), len(references))
     step = -(-n // _MOST_LINES)
-    if n < _FEWEST:
+    if n < _FEWEST or 2 * len({*references[:n:step]}) < n // step:  # lines that are alike
         return
     places = [i for i in range(0, n, step) if hypotheses[i] and references[i]]
     own = [_trigrams(hypotheses[i]) for i in places]
@@ -51,7 +51,9 @@ def note_alignment(
             first, last = places[start], places[stop - 1]
             cure = "is a line missing or too many before these? align both files"
             if step == 1 and last >= n - 3 and not of_list:
-                edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{first}d; $s/$/\\n/"}.get(move, "")
+                edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}.get(
+                    move, ""
+                )
                 cure += f", as hypotheses by: sed '{edits}'" if edits else ""
             notices.add(
                 f"hypotheses of lines {first + 1} to {last + 1} fit references {abs(move)} line"

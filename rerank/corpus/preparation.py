@@ -341,6 +341,7 @@ def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
     for kind, (what, letters) in _CASES.items():
         own = one.counts[kind, ""] - alone * (kind == "capitals")  # but for those of one word
         comparable = kind != "small words" or not other.lacks("character", " ")
+        comparable &= kind == "capitals" or not one.lacks("capitals")  # else named there
         if (
             one.share(kind) >= _MANY
             and own > _SOME * one.lines
@@ -355,7 +356,7 @@ def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
     if (
         one.share("small first") - other.share("small first") >= _MANY
         and min(one.lines, other.lines) >= _ENOUGH
-        and not (one.affix(0) or one.lacks("capitals"))
+        and not ((one.affix(0) and not other.affix(0)) or one.lacks("capitals"))
     ):
         script = r"s/\|\|\| [^|[:alpha:]]*./\U&/" if of_list else r"s/^[^[:alpha:]]*./\U&/"
         what = "small letters at the beginning of lines"
@@ -365,8 +366,8 @@ def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
 def _tokens(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
     """White space before the mark at the end of a sentence, between words, and within them."""
     if one.share("apart") >= _MANY and other.share("attached") >= _MANY:
-        cure = "filter the {other} with: sacremoses -l en tokenize -x"
-        filter = "" if of_list else "sacremoses -l en detokenize"
+        cure = "filter the {other} with: python3 -m sacremoses -l en tokenize -x"
+        filter = "" if of_list else "python3 -m sacremoses -l en detokenize"
         yield Difference(_BEFORE_MARKS, one.counts["apart", ""], cure, filter)
     if other.unsegmented and one.counts["words", other.unsegmented] and not one.unsegmented:
         yield Difference(_BETWEEN, one.lines, "segment both alike")
@@ -415,7 +416,7 @@ def _characters(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterato
     theirs: dict[str, str] = {}
     for character, _ in other.of_kind("character", _PAIRED):
         theirs.setdefault(_plain(character), character)
-    pairs = []
+    pairs, replaced = [], dict[str, str]()
     for character, n in one.of_kind("character", _PAIRED):
         if not character.isascii() and other.lacks("character", character):
             plain = _plain(character)  # of ligatures several characters, which are no key
@@ -423,10 +424,13 @@ def _characters(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterato
             named_there = not instead.isascii() and character < instead
             if instead and one.counts["character", instead] < n and not named_there:
                 pairs.append((character, instead, n))
+                if instead.isdigit():
+                    replaced |= {chr(ord(character) - int(instead) + n): f"{n}" for n in range(10)}
+                replaced[character] = instead
     if pairs:
         own = " ".join(a for a, _, _ in pairs[:_NAMED])
         instead = " ".join(dict.fromkeys(b for _, b, _ in pairs[:_NAMED]))
-        script = "; ".join(f"s/{a}/{_literal(b)}/g" for a, b, _ in pairs)
+        script = "; ".join(f"s/{a}/{_literal(b)}/g" for a, b in replaced.items())
         most = max(n for *_, n in pairs)
         yield Difference(f"{own} in place of {instead}", most, filter=f"sed -E {quote(script)}")
 

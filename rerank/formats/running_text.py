@@ -36,10 +36,13 @@ _UNKNOWN = re.compile(_WORD % rb"<unk>|\[unk\]", re.I)
 _TAG = re.compile(rb"\s*<(?:/?([?!]?[A-Za-z][\w.:-]*)(?:[\s/][^<>]*)?|(\|\w+\|))>\s*")
 _ELEMENT = re.compile(rb"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>.*</\1>\s*")
 _HEADING = re.compile(rb" *= [^=].* = *")
+_MARKDOWN = re.compile(rb"#{1,6} [^#].*|={3,}|-{3,}")
 _PARTS = frozenset(("doc", "document", "article", "chapter", "talk", "story", "file", "text"))
 _INNER = re.compile(rb"</(b|em|font|hl|i|p|q|s|seg|strong|sub|sup|u)>", re.I)  # around words
 _WITHOUT_ENDS = r"sed -E 's/(^| )<\/?s>/ /g'"
 _HEADINGS = "sed -E -e '/^ *$/d' -e '/^ *= = /d' -e 's/^ *= .* = *$//'"
+_WITHOUT_TABS = r"tr '\t\r' '  '"
+_OF_MARKDOWN = "sed -E -e 's/^#{1,6} .*//' -e '/^(={3,}|-{3,})$/d'"
 
 
 @dataclass(slots=True)
@@ -82,15 +85,21 @@ class RunningText:
 
         For n-grams also for characters that part words in ARPA files.
         """
+        before = b""
         for number, line in enumerate(text_lines(self._path, notices), 1):
             self._filled += not line.isspace() and line != b""
             unusual = False
-            if b"= " in line and _HEADING.fullmatch(line):
+            if line[:1] in b"#=-" and self.documents != "equals" and _MARKDOWN.fullmatch(line):
+                # of text in tokens also `# 3 million`; a heading is the first line of a paragraph
+                if line[:1] != b"#" or not before.strip():
+                    self._found["markdown"].add(number)
+            elif b"= " in line and _HEADING.fullmatch(line):
                 self._found["heading"].add(number)
             elif b"<" in line or b"\t" in line or b"[" in line or b"_" in line or b"\r" in line:
                 unusual = self._look(line, number)
             if not unusual and self.profile.lines < MOST_LINES:
                 self.profile.add([line])
+            before = line
             yield line
         for kind, found in self._reported():
             notices.add(kind, source=self.source, line=found.first, count=found.count)
@@ -114,7 +123,7 @@ class RunningText:
         if (b"\t" in line or b"\r" in line) and self._use == "n-grams":
             raise InputError(
                 "expected words between spaces, found a TAB or a carriage return, which ARPA "
-                "files cannot have in words; replace them with: tr '\\t\\r' '  '",
+                f"files cannot have in words; {self._filter(_WITHOUT_TABS)} writes blanks",
                 source=self.source,
                 line=number,
             )
@@ -166,6 +175,9 @@ class RunningText:
                 program, what = f"perl -pe 's/ ({words}) /\\n/g; s/$/\\n/'", "write line ends"
             mend = f"{what}: {self._filter(program)}"
             yield f"mark in a line ({mark.named()}), read as a word; if it is no word, {mend}", mark
+        if (headings := self._found["markdown"]).count:
+            mend = f"write blank lines, which part documents: {self._filter(_OF_MARKDOWN)}"
+            yield f"heading or rule of Markdown, read as a sentence; {mend}", headings
         unknown = self._found["unknown"]
         kind = f"unknown word in the text ({unknown.named()})"
         if self._use == "n-grams" and {"<unk>", UNKNOWN_FORM.decode()} & unknown.names.keys():

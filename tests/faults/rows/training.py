@@ -158,7 +158,9 @@ DOCUMENTS += [
     Fault("--one-document", SOUND, PARTED, {**TEXTS, "t": ONE}, 0),
     Fault("--one-open", f"{SOUND} --documents equals", CLOSED, {"t": ONE, "v": f"{ONE}=\n"}, 0),
     Fault("--unknown", f"{SOUND} --unknown UNK", ABSENT, TEXTS, 3, {"t": UNK, "v": UNK}),
-    Fault("--ngrams-of-a-tab", FEW, TAB, {"t": "a b\na\tb c\n"}, 3, {"t": "a b\na b c\n"}),
+    Fault("--ngrams-of-a-tab", FEW, TAB, {"t": "a b\na\tb c\n"}, 3, PASTED),
+    Fault("--marks-in-the-source", f"{B} {SIDE}", "s:2: expected words, found </s>",
+          {**WITH_SIDE, "s": SOURCES.replace("drei", "drei </s>", 1)}, 3, {"s": SOURCES}),
 ]
 
 TALKS = "<doc id='1'>\n<url>x</url>\na lamp\nit is\n</doc>\n<doc id='2'>\nno\n</doc>\n"
@@ -177,7 +179,8 @@ DOCUMENTS += [
         ("talks", FEW, 0, r"5 x mark-up in a line \(<doc>, <url>\).*, first at t:1 ", TALKS, PASTED),
         ("ends", FEW, 0, r"1 x mark-up .*\(<\|endoft", "a b\n<|endoftext|>\nc d\n", PASTED),
         ("italics", FEW, 0, r"1 x mark-up in a line \(<i>\)", "<i>no</i> lamp\nit\n", PASTED),
-        ("control-words", FEW, 0, r"2 x mark .*\(\[CLS\], ", "[CLS] a b [SEP]\n" * 2, PASTED),
+        ("markdown", FEW, 0, r"3 x heading or rule of M", "# A\nit is\n---\n\n## B\na\n# 2\n", PASTED),
+        ("control-words", FEW, 0, r"2 x mark .*\(\[CLS\], [\s\S]*^kneser", "[CLS] a b [SEP]\n" * 2, PASTED),
         ("lines-of-sentences", FEW, 0, r"\(_eos\), .*perl", "a b _eos c d\n" * 2, PASTED),
         ("tab", PPL, 0, "1 x TAB in a line, .*, first at t:3 ", "it\n\nthe\tlamp\nis\n", PASTED),
         ("headings", LM, 0, EACH.format("as `sed .*` does, "), WIKI, PASTED),
