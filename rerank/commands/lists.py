@@ -196,15 +196,25 @@ def read_targets(
             lists.docs, lists.no_docs, references, notices, drop=drop
         )
         if lists.docs is not None and lists.kbest and not is_pipe(lists.kbest):
-            _check_documents(documents, lists, annotations_of(lists.kbest, lists)[0])
+            _check_documents(documents, lists, annotations_of(lists.kbest, lists)[0], notices)
     return documents, nfc_lines(targets) if lists.in_nfc else targets
 
 
-def _check_documents(found: Documents, lists: Lists, own: Sequence[bytes] | None) -> None:
-    """InputError if a sentence is of another document of --docs than the list itself says."""
+def _check_documents(
+    found: Documents, lists: Lists, own: Sequence[bytes] | None, notices: Notices
+) -> None:
+    """InputError if a sentence is of another document of --docs than the list itself says.
+
+    A notice if a document of other names has sentences of several documents of the list.
+    """
+    joined: list[int] = []
     for name, sentences in [] if own is None else found.ranges():
+        before = ""
         for line in map(found.line, sentences):
             stated = name if own is None or line >= len(own) else own[line].decode()
+            if before not in ("", stated):
+                joined.append(line + 1)
+            before = stated
             if stated != name and stated in found.ids:
                 raise InputError(
                     f"expected the documents that {lists.name} itself has, found "
@@ -213,6 +223,13 @@ def _check_documents(found: Documents, lists: Lists, own: Sequence[bytes] | None
                     source=display(lists.docs or ""),
                     line=line + 1,
                 )
+    if joined:
+        kind = (
+            f"document of --docs that joins documents which {lists.name} itself has; leave out "
+            "--docs, or give that of these lists"
+        )
+        line, count = joined[0], len(joined)
+        notices.add(kind, source=display(lists.docs or ""), line=line, count=count)
 
 
 class KBestFile:
@@ -268,7 +285,7 @@ class KBestFile:
             most=lambda: SPARSEST * (count_lines(self.path) + 1),  # more are not believed
         )
         if lists.docs is not None:
-            _check_documents(found, lists, self.annotations[0])
+            _check_documents(found, lists, self.annotations[0], notices)
         return found
 
     def read(

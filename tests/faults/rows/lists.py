@@ -153,6 +153,8 @@ FAULTS = [
     ], "--kbest-format jsonl"),
     Fault("50-other-documents-than-those-of-the-list", "check --kbest list --docs docs", "docs:2: expected the documents that list itself has",
           {"list": '{"doc": "a", "id": 0, "hyps": ["x"]}\n{"doc": "b", "id": 0, "hyps": ["x"]}\n', "docs": "a\na\nb\n"}, cure="check --kbest list"),
+    Fault("50-documents-that-join-those-of-the-list", "check --kbest list --docs docs", "docs:2: document of --docs that joins documents which",
+          {"list": '{"doc": "a", "hyps": ["x"]}\n{"doc": "b", "hyps": ["x"]}\n', "docs": "c\nc\n"}, 0, {"docs": "c\nd\n"}),
     of_list("jsonl-infinite", JSONL.replace("1}", "-Infinity}"), "list:1: .*--clip-inf", CLIPPED),
     *numbered("cdec", CDEC, [
         ("-4 Glue=2 ||| -3", "-4 Glue=2 ||| -3\n1 ||| a", "list:3: expected at least 3 columns of"),
