@@ -6,7 +6,6 @@ Statistics of a metric that cannot be called from Python come from a file (`PerH
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from rerank.commands.search import Search, search_documents
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
-from rerank.files.paths import FilePath
+from rerank.files.paths import FilePath, base_name
 from rerank.formats import tokens
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
@@ -192,4 +191,4 @@ class PerHypothesis(MeanScore, Metric):
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
         digest = self._lines.digest[:LENGTH]
-        return signature({"metric": self.name, "file": f"{Path(self._lines.path).name}={digest}"})
+        return signature({"metric": self.name, "file": f"{base_name(self._lines.path)}={digest}"})
