@@ -78,6 +78,7 @@ def ablate(options: AblateOptions) -> None:
     from rerank.commands.document_run import LinearModel
     from rerank.commands.list_run import ListRun
     from rerank.commands.lists import read_targets
+    from rerank.commands.results import ModelUse
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.formats.translations import files_of
@@ -117,11 +118,12 @@ def ablate(options: AblateOptions) -> None:
             )
         search = run.choose_search(search, messages.announce)
         run.estimate(search, messages.announce, passes=3, of="three other contexts")
-        decoded = [
-            kbest.chosen(result.choices)
-            for batch in model.batches(run, search)
-            for _, kbest, _, result in batch.documents
-        ]
+        decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.models)
+        for batch in model.batches(run, search):
+            for _, kbest, document, result in batch.documents:
+                decoded.append(kbest.chosen(result.choices))
+                if document is not None:
+                    use.add(document, result.choices, batch.weights)
         run.warn()  # of words that are counted once: the lists are scored again
         for scorer in run.scorers:
             scorer.lazily()  # in a context that is given, all other histories are in vain
@@ -146,7 +148,7 @@ def ablate(options: AblateOptions) -> None:
         for row in ROWS
         if row in lines
     }
-    print_result(replace(evaluation, changed=changed), options.form)
+    print_result(replace(evaluation, changed=changed, idle=use.to_text()), options.form)
 
 
 COMMAND = Command("ablate", AblateOptions, ablate)

@@ -139,6 +139,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.formats.translations import read_translation, read_with_documents, tokenizer_of
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
+    from rerank.metrics.verdict import idle
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import (
@@ -185,6 +186,17 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         score_files=score_files,
         seed=page.seed,
     )
+    by_value = {
+        name if len(values) == 1 else f"{name}_{i}": value
+        for name, values in weights.dense.items()
+        for i, value in enumerate(values)
+    }
+    models = weights.provenance.get("models")
+    figures = [
+        (name, by_value.get(name, 0.0), explanation.decided[name])
+        for name in (models if isinstance(models, dict) else {})
+    ]
+    evaluation = replace(evaluation, idle=idle(figures, explanation.sentences))
     summary = None
     if given.summary is not None:
         summary = read_summary(given.summary, documents.ids, notices)
@@ -194,11 +206,6 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             described.source, documents, notices, model="the references", role="source"
         )
     chosen = shown_documents(evaluation, page.show_documents, page.seed)
-    by_value = {
-        name if len(values) == 1 else f"{name}_{i}": value
-        for name, values in weights.dense.items()
-        for i, value in enumerate(values)
-    }
     result = RunReport(
         page.title or f"Reranking of {documents.n_sentences:,} sentences",
         __version__,

@@ -38,6 +38,7 @@ from decoders.marginals import is_chain, max_marginals
 from decoders.result import Direction, SearchResult
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
+from rerank.metrics.verdict import idle
 from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
@@ -315,6 +316,29 @@ class Trace:
         lead = 0.0 if best == row else finite(float(totals[best] - totals[row]))
         text = self.kbest.text(best).decode()
         return {"chosen": int(self.kbest.ranks[best]), "text": text, "lead": lead}
+
+
+class ModelUse:
+    """How many choices depend on each language model, counted a document at a time."""
+
+    def __init__(self, scorers: Sequence[FeatureSource], models: Sequence[FeatureSource]) -> None:
+        self._models = {scorers.index(model): model.name for model in models}
+        self._weights, self._counts = np.zeros(len(models)), np.zeros(len(models), np.int64)
+        self._sentences = 0
+
+    def add(self, document: DocumentFeatures, choices: Sequence[int], weights: Array) -> None:
+        """Count the choices of a document under weights (F,)."""
+        columns = [document.space.contextual[place] for place in self._models]
+        self._weights = weights[columns]
+        self._counts += document.depending(choices, weights, columns)
+        self._sentences += len(choices)
+
+    def to_text(self) -> str:
+        """Which models contribute nothing; '' for none."""
+        figures = zip(
+            self._models.values(), self._weights.tolist(), self._counts.tolist(), strict=True
+        )
+        return idle(list(figures), self._sentences)
 
 
 def _margins(lists: Sequence[Array], choices: tuple[int, ...]) -> tuple[float, ...]:

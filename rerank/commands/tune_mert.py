@@ -9,7 +9,7 @@ weights' search. Memory: see `TuningSet`; candidates that do not fit into `--mem
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,12 +156,12 @@ def tune_mert(options: TuneMertOptions) -> None:
             made = (
                 _provenance(run, files, result, search)
                 | _scores(result.statistics, metrics, len(lines[0]) if lines else 0, announce)
-                | {**result.entries(), "flat": flat}
+                | {**result.entries(), "flat": flat, **(judged := _verdict(run, result))}
                 | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
             )
             write_weights(weights.out, result.written(made), base=frame, notices=notices)
             saved.discard()
-    announce(result.to_text())
+    announce(f"{result.to_text()}\nverdict: {judged['verdict']}")
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
@@ -227,6 +227,18 @@ def _check(
         space = run.space(first[1], total=features.total)
         begin = by_name(features.start(space), space.labels)
         merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
+
+
+def _verdict(run: ListRun, result: TuningResult) -> dict[str, object]:
+    """Entries of a weights file about what the weights are worth: in words, beside systems."""
+    from rerank.commands.results import ModelUse
+
+    line, beside_systems = result.verdict(run.systems)
+    use, full = ModelUse(run.scorers, run.models), result.task.full(result.weights)
+    for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
+        use.add(document, choices, full)
+    found: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}
+    return found | ({"beside_systems": asdict(beside_systems)} if beside_systems else {})
 
 
 def surface(

@@ -42,6 +42,7 @@ from rerank.metrics.significance import (
     sign_flip_p_value,
     sign_test_p_value,
 )
+from rerank.metrics.verdict import Gain, verdict
 from rerank.metrics.word_classes import (
     WordClass,
     WordF1,
@@ -53,6 +54,7 @@ from rerank.metrics.word_classes import (
 )
 from rerank.notices import Notices
 from rerank.report.evaluation import (
+    IN_WORDS,
     DocumentCounts,
     DocumentScores,
     Evaluation,
@@ -160,13 +162,17 @@ def evaluate(
     anti_oracle = None if extremes is None else _score(extremes.worst)
     kinds: dict[str, Mapping[str, Sequence[Any]]]
     kinds = {"metrics": scores, "detokenised": readable, "scores": means, "word_classes": words}
-    systems = []
+    systems: list[System] = []
     for i, text in enumerate(texts.systems):
         of_system = {
             kind: {name: of_systems[i] for name, of_systems in by_name.items()}
             for kind, by_name in kinds.items()
         }
-        systems.append(_system(text.name, rows["bleu"][:, [0, i]], oracle, of_system))
+        system = _system(text.name, rows["bleu"][:, [0, i]], oracle, of_system)
+        longer = system.length_ratio - systems[0].length_ratio if systems else 0.0
+        gains = [_gain(name, scores[name][i], own) for name, own in named.items()]
+        others = [_gain(name, of_systems[i]) for name, of_systems in means.items()]
+        systems.append(replace(system, verdict=verdict(gains, longer, others) if i else None))
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
     _note_length(systems[len(systems) > 1 :], ratio, notices)
@@ -221,6 +227,13 @@ def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[s
         oracle_share=share,
         **scores,
     )
+
+
+def _gain(name: str, score: MetricScore, metric: CorpusScore | None = None) -> Gain:
+    """The gain of a score that is published as the metric does, for a verdict."""
+    difference = score.difference or 0.0
+    shown = difference if metric is None else metric.shown(difference)
+    return Gain(IN_WORDS.get(name, name), shown, score.p_value)
 
 
 def _documents(documents: Documents, rows: Statistics) -> tuple[DocumentScores, ...]:

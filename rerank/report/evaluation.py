@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from rerank.metrics.significance import DRAWS, FEWEST_DOCUMENTS, MOST_EXACT, RESAMPLES
+from rerank.metrics.verdict import SIGNIFICANT
 from rerank.table import Column, Form, Table, p_value
 
 Interval: TypeAlias = tuple[float, float]
@@ -17,6 +18,7 @@ NAMES = {  # of metrics, as they are published
     **{"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"},
     **{"bleu-lc": "BLEU-lc", "d-bleu": "d-BLEU"},
 }
+IN_WORDS = {**NAMES, "chrf": "chrF"}  # of metrics, in a verdict
 _REMARKS = {"ter": "; less is better", "d-bleu": "; of documents as one line each"}
 _OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
 _CONTEXTS = """
@@ -104,7 +106,7 @@ class System:
     list has over the baseline, None without a list. sign_test_p_value: as in p_values, those of
     BLEU. detokenised: metrics of the detokenised text, BLEU with the tokenizer 13a; empty if that
     was not asked for. scores: means of values from files, by the names of their metrics.
-    word_classes: by name; empty if none was asked for.
+    word_classes: by name; empty if none was asked for. verdict: the comparison in words.
     """
 
     name: str
@@ -124,6 +126,7 @@ class System:
     detokenised: Mapping[str, MetricScore]
     scores: Mapping[str, MetricScore]
     word_classes: Mapping[str, WordClassScore]
+    verdict: str | None = None
 
     @property
     def all_scores(self) -> dict[str, MetricScore]:
@@ -149,7 +152,7 @@ class Evaluation:
     of the tuning that the roles of metrics are about, None without one. tuning_length_ratio: of
     what the weights chose on the tuning documents, None where that is not known. changed: of
     `rerank ablate`, whose systems are contexts: lines by system whose text is not that of the
-    decoding.
+    decoding. idle: which language models contribute nothing, where that is known.
     """
 
     systems: tuple[System, ...]
@@ -161,6 +164,16 @@ class Evaluation:
     objective: str | None = None
     tuning_length_ratio: float | None = None
     changed: Mapping[str, int] = field(default_factory=dict)
+    idle: str = ""
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The comparisons in words, a line each; of contexts, that of the decoding alone."""
+        base, *others = self.systems
+        if self.changed:
+            others = [one for one in others if not self.changed[one.name]][:1]
+        lines = [f"verdict: {one.name} against {base.name}: {one.verdict}" for one in others]
+        return [*lines, *([f"verdict: {self.idle}"] if self.idle else [])]
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON values, unrounded.
@@ -169,8 +182,9 @@ class Evaluation:
         """
         report = {"schema": 1, **asdict(self)}
         changed = report.pop("changed")
-        if self.tuning_length_ratio is None:
-            report.pop("tuning_length_ratio")
+        for name in ("tuning_length_ratio", "idle"):
+            if not report[name]:
+                report.pop(name)
         for system, found in zip(self.systems, report["systems"], strict=True):
             found["increase_ratio"] = system.documents.increase_ratio
             found["documents"]["p_value"] = system.p_value
@@ -452,6 +466,7 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     if found.changed:
         counts = "; ".join(f"{name} {count:,}" for name, count in found.changed.items())
         yield f"changed: {counts}\n{_CONTEXTS}"
+    yield from found.verdicts
 
 
 def _origin(score: MetricScore) -> str:
@@ -472,7 +487,7 @@ def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
         patterns = f"all {2**n_documents:,}" if exact else f"{DRAWS:,} random"
         yield (
             "p: of the gain in the score of the whole text, two-sided sign-flip test over "
-            f"documents, {patterns} patterns"
+            f"documents, {patterns} patterns; significant: p < {SIGNIFICANT:g}"
         )
     yield "sign test p: of the numbers of better and worse documents, however large each gain is"
 

@@ -30,7 +30,8 @@ class Explanation:
 
     by_context: sentences whose text would be another without context; None where no score depends
     on other sentences; added, most: what each feature added in all changed sentences, and in how
-    many of them it added most; shown: choices to print one by one, each with the one before it.
+    many of them it added most; decided: sentences in which the choice leads because of a feature;
+    shown: choices to print one by one, each with the one before it.
     """
 
     documents: int = 0
@@ -39,6 +40,7 @@ class Explanation:
     by_context: int | None = None
     added: dict[str, float] = field(default_factory=dict)
     most: Counter[str] = field(default_factory=Counter)
+    decided: Counter[str] = field(default_factory=Counter)
     words: Counter[tuple[str, str]] = field(default_factory=Counter)
     shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
 
@@ -64,6 +66,9 @@ class Explanation:
         self.sentences += 1
         if choice.alone is not None:
             self.by_context = (self.by_context or 0) + choice.by_context
+        over = {name: value or 0.0 for name, value in (choice.over_runner_up or {}).items()}
+        if (lead := sum(over.values())) > 0:
+            self.decided.update(name for name, value in over.items() if value >= lead)
         if not choice.changed:
             return
         self.changed += 1

@@ -217,6 +217,19 @@ class DocumentFeatures:
             full[:, column] = np.concatenate(scores) if scores else 0.0
         return full
 
+    def depending(
+        self, choices: Sequence[int], weights: NDArray[np.float64], columns: Sequence[int]
+    ) -> NDArray[np.int64]:
+        """How many best candidates on a path (S,) would be others without each of the columns."""
+        weighted = self.under(choices) * weights
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals = weighted.sum(axis=1) + self.sparse
+            rest = [totals, *(totals - weighted[:, column] for column in columns)]
+        spans = list(zip(self.offsets, self.offsets[1:], strict=False))
+        best, *others = ([int(own[a:b].argmax()) for a, b in spans] for own in rest)
+        found = [sum(a != b for a, b in zip(best, own, strict=True)) for own in others]
+        return np.array(found, np.int64)
+
     def first(self) -> tuple[int, ...]:
         """The path of first candidates."""
         return (0,) * len(self.present)

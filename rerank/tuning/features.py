@@ -173,7 +173,7 @@ def start_of_systems(
         for called, shared in [*((x, {label: 1.0}) for x, label in added.items()), ("", {})]
     }
     sums: NDArray[Any] = np.array(
-        [[_sums(corpus, weights) for weights in own.values()] for own in starts.values()]
+        [[sums_of(corpus, weights) for weights in own.values()] for own in starts.values()]
     )
     values = {label: objective.value(own) for label, own in zip(names, sums[-1], strict=True)}
     ranked = sorted(names, key=lambda label: -values[label])
@@ -270,7 +270,7 @@ def values_of_systems(
     systems: Mapping[str, str], corpus: TuningSet, objective: Objective
 ) -> dict[str, float]:
     """The value of each system by name; systems: by label of its feature."""
-    return {n: objective.value(_sums(corpus, {label: 1.0})) for label, n in systems.items()}
+    return {n: objective.value(sums_of(corpus, {label: 1.0})) for label, n in systems.items()}
 
 
 def _best_on_others(objective: Objective, sums: NDArray[Any]) -> NDArray[np.int64]:
@@ -284,7 +284,7 @@ def _best_on_others(objective: Objective, sums: NDArray[Any]) -> NDArray[np.int6
     return found
 
 
-def _sums(corpus: TuningSet, weights: Mapping[str, float]) -> Sums:
+def sums_of(corpus: TuningSet, weights: Mapping[str, float]) -> Sums:
     """Summed statistics (D, W) of the candidates that weights choose."""
     columns, vector = column_names(corpus.space.labels), np.zeros(corpus.space.width)
     vector[[columns.index(label) for label in weights]] = [*weights.values()]

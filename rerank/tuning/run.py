@@ -11,14 +11,24 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import column_names
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import FIRST, Weights
 from rerank.metrics import Metric
+from rerank.metrics.significance import FEWEST_DOCUMENTS
+from rerank.metrics.verdict import Gain, verdict
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
-from rerank.tuning.features import TunedFeatures, start_of_lists, start_of_systems
+from rerank.scorers.agreement import AGREEMENT
+from rerank.tuning.features import (
+    TunedFeatures,
+    start_of_lists,
+    start_of_systems,
+    sums_of,
+    values_of_systems,
+)
 from rerank.tuning.goal import SearchGoal, objective_of
-from rerank.tuning.objective import CORPUS_BLEU, Sums, bleu_of, length_of
+from rerank.tuning.objective import CORPUS_BLEU, Objective, Sums, bleu_of, length_of
 from rerank.tuning.plan import NONE, Plan
 from rerank.tuning.pool import Choices, TuningSet
 from rerank.tuning.pool_search import SavedSearches
@@ -58,6 +68,37 @@ class HeldOutScores:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class BesideSystems:
+    """What tuned weights choose beside the best system alone, and beside agreement alone.
+
+    where: `held-out documents` or `tuning documents`; output, best, agreement: values of the
+    objective, the last None where the lists have no such feature; gain: over the best system
+    """
+
+    where: str
+    objective: str
+    output: float
+    system: str
+    best: float
+    agreement: float | None
+    gain: Gain
+
+    def to_text(self) -> str:
+        """The values, whether the weights are of use, and, where they are not, what is."""
+        rivals = {f"use {self.system} alone": self.best}
+        line = (
+            f"{self.objective} on {self.where}: output {self.output:.2f}, best system "
+            f"{self.system} {self.best:.2f}"
+        )
+        if self.agreement is not None:
+            line += f", agreement {self.agreement:.2f}"
+            rivals["decode without --weights, by agreement"] = self.agreement
+        advice = max(rivals, key=lambda one: rivals[one])
+        line += f"; output against {self.system}: {verdict([self.gain])}"
+        return line if self.output > rivals[advice] else f"{line}: {advice}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TuningResult:
     """Tuned weights, and what they decode to on the documents that they were tuned on.
@@ -66,7 +107,7 @@ class TuningResult:
     are kept; path, statistics: of what they decode to, (D, W); start: statistics of the start
     weights; replicates: entry of a weights file about several tunings, None without; selection:
     what cross-validation chose, None without it; scale: of p(path) ∝ exp(α · score), None where it
-    could not be fitted
+    could not be fitted; rest: the held-out documents
     """
 
     task: Task
@@ -78,6 +119,57 @@ class TuningResult:
     selection: Selection | None
     held_out: HeldOutScores | None
     scale: Scale | None
+    rest: Task | None = None
+
+    def verdict(self, systems: Mapping[str, str]) -> tuple[str, BesideSystems | None]:
+        """Whether the weights gain on held-out documents, in one line of words for people.
+
+        systems: whose outputs the candidates are, the name of each by the label of its feature;
+        with them the output is compared with theirs, else with the first candidates.
+        """
+        if systems and (beside_systems := self._beside_systems(systems)):
+            return beside_systems.to_text(), beside_systems
+        name, what = _in_words(self.task.free_objective), FIRST
+        if self.held_out is not None:
+            name, what = "BLEU", "start weights" if "start weights" in self.held_out.bleu else FIRST
+            gain = _gain(
+                name, self.held_out.gain, self.held_out.error, len(self.held_out.documents)
+            )
+        elif self.selection is None:
+            return "not tested: no documents were held out", None
+        elif self.first_kept:
+            gain = Gain(name, 0.0, 1.0)
+        else:
+            one, number = self.selection.beside_first, len(self.task.corpus.documents)
+            gain = _gain(name, one.difference, one.difference_error, number)
+        return f"output against {what}, on held-out text: {verdict([gain])}", None
+
+    def _beside_systems(self, systems: Mapping[str, str]) -> BesideSystems | None:
+        """The output beside the best system of these; None where the lists lack their features."""
+        task, objective = self.rest or self.task, self.task.free_objective
+        labels = column_names(self.task.space.labels)
+        if not {*systems} <= {*labels}:
+            return None
+        values = values_of_systems(systems, self.task.corpus, objective)
+        best = max(systems, key=lambda label: values[systems[label]])
+        where, after = "held-out documents", self.statistics
+        if self.rest is not None:
+            after = self.rest.decode(self.weights)[1]
+        elif self.selection is not None:
+            after = self.selection.statistics
+        else:
+            where = "the tuning documents"
+        before, number = sums_of(task.corpus, {best: 1.0}), len(task.corpus.documents)
+        output, alone = objective.value(after), objective.value(before)
+        name = _in_words(objective)
+        gain = Gain(name, output - alone, None)
+        if len(before) == len(after):
+            one = beside(before, after, objective)
+            gain = _gain(name, one.difference, one.difference_error, number)
+        agreement = None
+        if AGREEMENT in labels:
+            agreement = objective.value(sums_of(task.corpus, {AGREEMENT: 1.0}))
+        return BesideSystems(where, name, output, systems[best], alone, agreement, gain)
 
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
@@ -214,7 +306,21 @@ def tune(
         announce(scale.to_text())
     if saved.found:
         announce(f"kept from a run that was stopped: {saved.found} searches for weights")
-    return TuningResult(task, weights, path, sums, start, replicates, selection, scores, scale)
+    return TuningResult(
+        task, weights, path, sums, start, replicates, selection, scores, scale, rest
+    )
+
+
+def _in_words(objective: Objective) -> str:
+    """The objective's name in a verdict."""
+    return objective.name.removeprefix("corpus ")
+
+
+def _gain(name: str, difference: float, error: float, n_documents: int) -> Gain:
+    """A gain for a verdict; of few documents it is not tested."""
+    if n_documents < FEWEST_DOCUMENTS:
+        return Gain(name, difference, None)
+    return Gain.of_error(name, difference, error)
 
 
 def _selected(task: Task, announce: Printer) -> Selection | None:
