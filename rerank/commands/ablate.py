@@ -148,7 +148,18 @@ def ablate(options: AblateOptions) -> None:
         for row in ROWS
         if row in lines
     }
-    print_result(replace(evaluation, changed=changed, idle=use.to_text()), options.form)
+    print_result(
+        replace(
+            evaluation,
+            systems=tuple(
+                one if one.name == DECODED else replace(one, verdict=None)
+                for one in evaluation.systems
+            ),
+            changed=changed,
+            idle=use.to_text(),
+        ),
+        options.form,
+    )
 
 
 COMMAND = Command("ablate", AblateOptions, ablate)

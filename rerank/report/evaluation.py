@@ -168,11 +168,13 @@ class Evaluation:
 
     @property
     def verdicts(self) -> list[str]:
-        """The comparisons in words, a line each; of contexts, that of the decoding alone."""
+        """The comparisons in words, a line each."""
         base, *others = self.systems
-        if self.changed:
-            others = [one for one in others if not self.changed[one.name]][:1]
-        lines = [f"verdict: {one.name} against {base.name}: {one.verdict}" for one in others]
+        lines = [
+            f"verdict: {one.name} against {base.name}: {one.verdict}"
+            for one in others
+            if one.verdict is not None
+        ]
         return [*lines, *([f"verdict: {self.idle}"] if self.idle else [])]
 
     def to_dict(self) -> dict[str, Any]:

@@ -138,3 +138,30 @@ def test_scores_in_a_file_count_as_those_in_the_lists(
     drawn.write("dev.kbest", [line.replace("LM0= 0", f"LM0= {value}") for line, value in pairs])
     drawn.weights("w.json", {**weights, "LM0": 1.0})
     assert drawn.ok(command).json["systems"] == found
+
+
+def test_a_verdict_says_what_context_and_language_model_are_worth(
+    drawn: World, model_folders: Mapping[str, Path]
+) -> None:
+    command = f"{ABLATE} --lm lm={model_folders['codclm']}"
+    assert "contributes nothing" not in drawn.ok(command).out
+    drawn.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0], "lm": 1e-9, "lmoov": 0.0})
+    candidates = drawn.lines("dev.kbest")
+    drawn.write("dev.kbest", [x.replace("LM0= 0", f"LM0= {-i}") for i, x in enumerate(candidates)])
+    line = (
+        "your language model lm contributes nothing (weight 1e-09): without it 0 of 10 choices "
+        "would be others"
+    )
+    *_, context, model = drawn.ok(command).lines
+    assert context.startswith("verdict: as decoded against no context: no difference")
+    assert model == f"verdict: {line}"
+    assert drawn.ok(f"{command} --format json").json["idle"] == line
+    tuned = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start w.json --out o.json"
+    told = drawn.ok(f"{tuned} --lm lm={model_folders['codclm']} --features TM0").err.splitlines()
+    made = drawn.json("o.json")["provenance"]["verdict"]
+    assert told[-1] == f"verdict: {made}"
+    assert made.startswith(f"{line}; ")
+    drawn.ok(f"decode {LISTS} --lm lm={model_folders['codclm']} --weights o.json --trace t --out o")
+    report = "report --trace t --docs dev.docs --ref dev.ref --weights o.json -m bleu"
+    assert drawn.ok(f"{report} --format json").json["evaluation"]["idle"] == line
+    assert line in drawn.ok(report).out

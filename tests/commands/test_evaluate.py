@@ -261,6 +261,43 @@ def test_names_of_systems_may_hold_colons_tabs_and_bars(world: World) -> None:
     assert r"a\|b" in world.ok(command, "markdown").out
 
 
+LONG = ["lamplighters burning windows tonight", "shoemakers carrying lanterns downtown"]
+NEAR = ["lamplightery burninq windowz tonighz", "shoemakerz carryinq lanternz downtowm"]
+OURS_OF = {  # of which words each text consists
+    "the same": (NEAR, NEAR, 12, "no difference"),
+    "all": (NEAR, LONG, 12, "better, significant in BLEU, chrF and TER"),
+    "all, worse": (LONG, NEAR, 12, "worse, significant in BLEU, chrF and TER"),
+    "few": (NEAR, LONG, 3, "BLEU, chrF and TER better; not tested: fewer than 10 documents"),
+    "shorter": (
+        NEAR,
+        [" ".join(x.split()[:2]) for x in LONG],
+        12,
+        "BLEU and TER better, chrF worse: shorter output",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OURS_OF)
+def test_a_verdict_says_in_words_what_the_tests_say(case: str, world: World) -> None:
+    base, ours, n, expected = OURS_OF[case]
+    for name, text in {"ref": LONG, "base": base, "ours": ours}.items():
+        world.write(name, [" ".join(text)] * n)
+    command = "evaluate --no-docs each --ref ref --baseline base ours"
+    assert world.ok(command).lines[-1] == f"verdict: ours against base: {expected}"
+    assert [one["verdict"] for one in world.ok(f"{command} --format json").json["systems"]] == [
+        None,
+        expected,
+    ]
+
+
+def test_a_small_gain_is_no_significant_difference(world: World) -> None:
+    files = write(world, 12, "base", "ours")
+    ours = systems(world, f"{files} --baseline base ours")[1]
+    low = [name for name, one in ours["metrics"].items() if one["p_value"] < 0.05]
+    assert ours["verdict"] == "no significant difference"
+    assert not low
+
+
 # Classes of words
 
 

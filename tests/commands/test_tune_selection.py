@@ -399,6 +399,21 @@ def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
     candidates = made(world)["selection"]["candidates"]
     chosen = made(world)["selection"]["chosen"]
     assert chosen in good_enough(candidates)
+    beside, last = made(world)["beside_systems"], found.err.splitlines()[-1]
+    agreed = lists.score(lists.chosen(np.array([x == "agreement" for x in labels], float)))
+    expected = {"system": best, "best": max(values), "agreement": agreed}
+    assert {name: beside[name] for name in expected} == pytest.approx(expected)
+    assert beside["output"] == pytest.approx(made(world)["selection"]["held_out_bleu"])
+    assert last == f"verdict: {made(world)['verdict']}"
+    assert last.startswith(
+        f"verdict: BLEU on held-out documents: output {beside['output']:.2f}, best system {best} "
+        f"{max(values):.2f}, agreement {agreed:.2f}; output against {best}: "
+    )
+    if beside["output"] > max(values[0], *values, agreed):
+        assert "alone" not in last
+    else:
+        better = "decode without --weights, by agreement" if agreed > max(values) else None
+        assert last.endswith(f": {better or f'use {best} alone'}")
 
 
 def test_a_tuning_for_chrf_has_the_consensus_of_chrf_or_agreement(world: World) -> None:
