@@ -305,13 +305,13 @@ def test_every_character_that_a_terminal_obeys_is_escaped_and_no_other(
 ) -> None:
     ranges = (range(1, 0x3100), range(0xFE00, 0x10000), range(0x1F600, 0x1F640))
     characters = [chr(c) for some in ranges for c in some]
-    characters = [c for c in characters if c not in "\n\r|{" and c != "\ufeff"]
+    characters = [c for c in characters if c not in "\n\r\t|{" and c != "\ufeff"]
     for start in range(0, len(characters), 600):  # as much as the terminal holds
         own = characters[start : start + 600]
         world.write("list", json.dumps({"candidates": ["x" + "".join(own) + "x"]}) + "\n")
         world.ok(f"convert --kbest list --to first --out {terminal.path} -q")
         world.ok("convert --kbest list --to first --out out -q")
-        shown = "".join(repr(c)[1:-1] if obeyed(c) and c != "\t" else c for c in own)
+        shown = "".join(repr(c)[1:-1] if obeyed(c) else c for c in own)
         assert terminal.read() == f"x{shown}x\n"
         assert world.text("out") == f"x{''.join(own)}x\n"
 

@@ -214,7 +214,7 @@ def test_weights_tuned_on_a_list_of_cdec_have_the_names_of_cdec_and_come_back(wo
         dense = world.ok(f"weights {name} --to json").json["weights"]
         assert list(dense) == ["LanguageModel", "PhraseModel0", "tmpt0"]
         names = ("LanguageModel", "PhraseModel_0", "tm_pt_0")
-        values = [f"{value:g}" for (value,) in dense.values()]
+        values = [repr(value) for (value,) in dense.values()]
         cdec = world.ok(f"weights {name} --to cdec {option}").out
         assert cdec == "".join(f"{n} {v}\n" for n, v in zip(names, values, strict=True))
         travatar = world.ok(f"weights {name} --to travatar {option}").out

@@ -16,7 +16,7 @@ from rerank.formats.laws import check_format
 from rerank.registry import FORMATS
 
 finite = st.floats(-1e100, 1e100)
-texts = st.text(st.characters(codec="utf-8", exclude_characters="\n|\0"), max_size=6)
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\n\t|\0"), max_size=6)
 features = st.fixed_dictionaries({"tm": finite, "LM0": finite}, optional={"tag_a": finite})
 lists = st.lists(st.tuples(texts, features), max_size=3)
 full = st.lists(st.tuples(texts, features), min_size=1, max_size=3)

@@ -44,7 +44,7 @@ from rerank.metrics.significance import (
     sign_test_p_value,
     wilson_interval,
 )
-from rerank.registry import METRICS, UTILITIES, attribute
+from rerank.registry import METRICS, UTILITIES
 from rerank.tuning.tuners.expected_bleu import log_bleu as tuned_log_bleu
 
 Rows = NDArray[Any]
@@ -362,7 +362,7 @@ def test_expected_utilities_are_their_definitions(name: str, tmp_path: Path) -> 
     (tmp_path / "kbest").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "docs").write_text("x\n" * len(found))
     (document,) = rerank.read(tmp_path / "kbest", tmp_path / "docs", kbest_format="moses")
-    utility = attribute(UTILITIES[name])(document.kbest)
+    utility = UTILITIES[name](document.kbest)
     for t, texts in enumerate(own for own in found if own):
         p = rng.dirichlet(np.ones(len(texts))) * (rng.random(len(texts)) < 0.8)
         p = p / (p.sum() or 1.0)
