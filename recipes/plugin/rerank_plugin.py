@@ -1,4 +1,4 @@
-"""Two scorers, a metric and a decoder for rerank."""
+"""Two scorers, a metric, a utility and a decoder for rerank."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from decoders.batching import path_score
 from decoders.problem import Path
 from decoders.table import Decoder
 from rerank.metrics import SentenceMetric
+from rerank.metrics.consensus import PairUtility
 
 
 def length(words="20"):
@@ -38,6 +39,14 @@ class WordRecall(SentenceMetric):
     def score(self, hypothesis, references):
         found, expected = {*hypothesis.split()}, [{*reference.split()} for reference in references]
         return max(len(found & words) / max(1, len(words)) for words in expected)
+
+
+class Overlap(PairUtility):
+    """Share of the words of two candidates that both have."""
+
+    def pairs(self, texts):
+        words = [{*text.split()} for text in texts]
+        return [[len(a & b) / max(1, len(a | b)) for b in words] for a in words]
 
 
 def climb(problem):

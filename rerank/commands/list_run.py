@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.cache import Cache
 from rerank.files.lines import RereadFile, check_readable, scratch_file, spool
 from rerank.files.outputs import atomic_all
-from rerank.files.paths import FilePath
+from rerank.files.paths import FilePath, display
 from rerank.files.terminal import Interrupts, Terminated
 from rerank.formats.table import lines_of
 from rerank.formats.translations import SOURCE, check_files
@@ -51,7 +52,7 @@ from rerank.scorers.features import (
 )
 from rerank.scorers.models import check_names, open_models, open_scorer
 from rerank.scorers.score_files import FileScorer, ListInfo
-from rerank.scorers.system_scores import file_of_scores, is_table, joined, system_and_file
+from rerank.scorers.system_scores import ScoreSource, SystemScores
 
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 SAMPLE = 10  # sentences that the estimate of a run's time is measured on
@@ -153,35 +154,47 @@ class ListRun(Run):
         values: as they are given; UsageError for a system that there is not.
         """
         known = [*self.systems.values(), *filter(None, [self.lists.list_name])]
-        files = [system_and_file(value, known) for value in values]
-        tables = [
-            bool(self.systems)
-            and system is None
-            and path == file_of_scores(path)
-            and is_table(path)
-            for system, path in files
-        ]
-        for value, (system, path), table in zip(values, files, tables, strict=True):
-            if system is None and not table and (len(files) > 1 or path != file_of_scores(path)):
+        sources = [ScoreSource.of(value, known) for value in values]
+        tables = [bool(self.systems) and source.is_table for source in sources]
+        merged = {own for own, _ in self.lists.merged} if self.systems else set[str]()
+        for value, source, is_table in zip(values, sources, tables, strict=True):
+            plain = len(sources) == 1 and not (source.names_system or source.kept)
+            if not (plain or source.system or is_table):
                 raise UsageError(
                     f"--{option} {name}={value}: expected SYSTEM:FILE with SYSTEM one of "
                     f"{', '.join(known) or 'those of --systems'}; a path with a colon is ./PATH"
                 )
-            if self.systems and system in dict(self.lists.merged):
+            if source.system in merged:
                 raise UsageError(
-                    f"--{option} {name}={value}: {system} is a k-best list, with several "
-                    "candidates of a segment; put its scores into the list: rerank score "
-                    f"--kbest FILE --scores {name}={path}"
+                    f"--{option} {name}={value}: {source.system} is a k-best list, with several "
+                    f"candidates of a segment; {self._scored(name, source.system, source.path)}, "
+                    "and leave this out"
                 )
-        if not self.systems or (len(files) == 1 and files[0][0] is None and not tables[0]):
-            return files[0][1]
-        joint = [(system, copies.copied(path)) for system, path in files]
-        lists = self.file.read(self.documents, Notices())
-        n_lines = self.file.survey.last_line
-        numbers = joined(name, joint, self.systems, self.documents, lists, n_lines, notices)
+        if not self.systems or not (sources[0].system or tables[0]):
+            return sources[0].path
+        cures = {system: self._scored(name, system, "FILE") for system in merged}
+        scores = SystemScores(name, self.systems, cures, self.documents, option)
+        for source in sources:
+            scores.read(replace(source, path=copies.copied(source.path)), notices)
+        numbers = np.zeros(self.file.survey.last_line)
+        for document, kbest in self.file.read(self.documents, Notices()):
+            lines = np.asarray(kbest.line_numbers)
+            numbers[lines[lines > 0] - 1] = scores.values(document, kbest)[lines > 0]
         made = copies.enter_context(scratch_file(f"<{name} of the systems>"))
         made.write_text("".join(f"{value!r}\n" for value in numbers.tolist()))
         return made
+
+    def _scored(self, name: str, system: str, scores: FilePath) -> str:
+        """How the scores of a list that is merged with others become a feature of its own."""
+        lists, path = self.lists, dict(self.lists.merged)[system]
+        options = {"--kbest": path, "--scores": f"{name}={scores}", "--out": f"{path}.{name}"}
+        docs = lists.docs if lists.docs and not display(lists.docs).startswith("<") else None
+        options |= {"--docs": docs} if docs else {"--no-docs": lists.no_docs or "one"}
+        words = " ".join(f"{key} {shlex.quote(str(value))}" for key, value in options.items())
+        return (
+            f"put its scores, a number for each of its lines, into the list: `rerank score {words}`"
+            f", give --kbest {shlex.quote(f'{system}={path}.{name}')} in place of it"
+        )
 
     def metric_file(self, name: str, values: Iterable[tuple[str, FilePath]]) -> FilePath:
         """The numbers of a metric of another tool; values: of all of them."""

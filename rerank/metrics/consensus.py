@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
-from rerank.errors import InputError
+from rerank.errors import InputError, RerankError
 from rerank.metrics import bleu, chrf
 from rerank.metrics.ngrams import numbered_ngrams, numbered_words
 
@@ -432,7 +432,34 @@ def _expected_chrf(
     return gains
 
 
-# Utilities of another tool
+# Utilities of other people
+
+
+class PairUtility(ExpectedUtility):
+    """A utility of pairs of texts: of each candidate if another one is right.
+
+    `pairs(texts)` returns rows (K, K): row k of candidate k, column r where r is right. An entry
+    point of `rerank.utilities` is such a class.
+    """
+
+    @abstractmethod
+    def pairs(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Utilities (K, K) of the candidates of a sentence."""
+
+    def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
+        """As of `ExpectedUtility`; RerankError for anything but finite numbers (K, K)."""
+        texts = [blob[a:b].tobytes().decode() for a, b in spans.tolist()]
+        what, size = f"utility {type(self).__name__}", len(texts)
+        try:
+            found = np.array(self.pairs(texts), np.float64)
+        except Exception as fault:
+            kind = type(fault).__name__
+            raise RerankError(f"{what}: expected rows of numbers, found {kind}: {fault}") from fault
+        if found.shape != (size, size) or not np.isfinite(found).all():
+            raise RerankError(
+                f"{what}: expected finite numbers ({size}, {size}), found an array {found.shape}"
+            )
+        return marginals @ found.T
 
 
 @lru_cache(1)

@@ -1,6 +1,7 @@
 """`--scores` and `--metric` of the outputs of systems, joined by system and segment."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -85,6 +86,9 @@ def test_a_metric_by_system_tunes_as_one_by_line(here: World) -> None:
         ("empty", "empty:3: expected the columns segment, system and value of q, found no value"),
         ("twice", "twice:10: expected one value of q for each segment of a system, found anoth"),
         ("words", "words:2: expected the number of a segment, found 'one'; number segments"),
+        ("hole", "hole:6: expected a value of q for segment 2 of document 'town' and system A, fo"),
+        ("A:A.q --scores q=A:B.q", "B.q:1: expected one value of q for each segment of a system"),
+        ("twice,reference=z", "twice: expected rows of the reference z, found (none); give one"),
     ],
 )
 def test_a_missing_cell_is_named(here: World, options: str, message: str) -> None:
@@ -92,9 +96,74 @@ def test_a_missing_cell_is_named(here: World, options: str, message: str) -> Non
     here.write("short", "1\n")
     here.write("empty", "segment\tsystem\tvalue\n0\tA\t1\n1\tA\t\n")
     here.write("twice", table + "3\tB\t5\n")
+    here.write("hole", "".join(line + "\n" for line in table.splitlines() if line[:3] != "3\tA"))
     here.write("words", "segment\tsystem\tq\none\tA\t1\n")
     run = here.run(f"score {GIVEN} --scores q={options}")
     assert (run.exit in (2, 3), message in run.err) == (True, True), run.err
     here.ok(f"score {GIVEN} {LINES}")
     here.write("A:A.q", range(7))
     here.ok(f"score {GIVEN} --scores q=./A:A.q")
+
+
+@pytest.mark.parametrize(
+    "write", [delimited("\t"), delimited(","), json_lines], ids=["tsv", "csv", "jsonl"]
+)
+@pytest.mark.parametrize(
+    "others", [{"ref": "B b"}, {"langpair": "en-cs"}, {"refset": "B", "lp": "en-cs"}], ids=len
+)
+def test_a_table_of_several_references_names_the_option_that_chooses(
+    here: World,
+    write: Callable[[list[dict[str, object]]], str],
+    others: dict[str, object],
+) -> None:
+    """The rows of other references or directions come first, and are fewer."""
+    table = rows(0, documents=True)
+    own = dict.fromkeys(others, "A")
+    odd = [{**row, "value": 9, **others} for row in table[1:5]]
+    here.write("t.q", write([*odd, *({**row, **own} for row in table)]))
+    run = here.run(f"score {GIVEN} --scores q=t.q")
+    assert (run.exit, ": expected one value of q for each" in run.err) == (3, True), run.err
+    (cure,) = re.findall(r": (--scores \S+); there are ", run.err)
+    assert here.ok(f"score {GIVEN} {cure}").out == here.ok(f"score {GIVEN} {LINES}").out
+    tune = f"tune-mert {GIVEN} --ref dev.ref --objective q --starts 1"
+    run = here.run(f"{tune} --out a.json --metric q=t.q")
+    (cure,) = re.findall(r": (--metric \S+); there are ", run.err)
+    here.ok(f"{tune} --out a.json {cure}")
+
+
+@pytest.mark.parametrize("documents", [True, False])
+def test_segments_are_the_ids_of_the_documents_file(here: World, documents: bool) -> None:
+    ids, names = ["p2", "p1", "7a", "p3"], ["evening"] * 2 + ["town"] * 2
+    own: list[dict[str, object]] = [
+        {"document": d, "segment_id": s} for d, s in zip(names, ids, strict=True)
+    ]
+    here.write("d.jsonl", json_lines(own))
+    given = GIVEN.replace("dev.docs", "d.jsonl")
+    table = rows(0, documents=False)
+    named = [{**row, "segment": ids[int(str(row["segment"]))]} for row in table]
+    if documents:
+        named = [{"doc": names[ids.index(str(row["segment"]))], **row} for row in named]
+    here.write("t", delimited("\t")(named))
+    assert here.ok(f"score {given} --scores q=t").out == here.ok(f"score {GIVEN} {LINES}").out
+    here.write("t", delimited("\t")([{**row, "segment": "p"} for row in named]))
+    run = here.run(f"score {given} --scores q=t")
+    assert "t:2: expected the number of a segment, found 'p'; number segments from" in run.err
+
+
+def test_a_list_that_is_merged_with_systems_brings_its_own_scores(here: World) -> None:
+    """The cure of the refusal makes a list whose feature q is joined with the others' values."""
+    here.write("dev.q", range(9))
+    given = f"{GIVEN} --kbest base=dev.kbest"
+    run = here.run(f"score {given} {LINES} --scores q=base:dev.q")
+    assert (run.exit, "base is a k-best list, with several candidates" in run.err) == (2, True)
+    command, more = re.findall(r"`(rerank .*?)`, give (--kbest \S+) ", run.err)[0]
+    here.ok(command.removeprefix("rerank "))
+    found = [
+        json.loads(line)["candidates"] for line in here.ok(f"score {GIVEN} {more} {LINES}").lines
+    ]
+    values = {one["text"]: one["features"]["q"] for own in found for one in own}
+    assert [values[text] for text in ("the lamp is lit", "no one is coming")] == [0, 8]
+    assert [values[text] for text in ("one two", "same")] == [0.5, 0.5]
+    run = here.run(f"score {given} {LINES}")
+    assert "and system base, found none; " in run.err
+    assert "--scores q=FILE" in run.err

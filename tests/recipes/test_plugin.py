@@ -1,19 +1,24 @@
 """The plug-in package of `recipes/plugin`, installed in a folder and used from the shell."""
 
 import json
+import math
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.world import ROOT, World
 
-from rerank import Document
+from rerank import Document, RerankError
+from rerank.corpus.kbest import KBest
+from rerank.metrics.consensus import PairUtility
 from rerank.scorers.laws import check_scorer
 
 PACKAGE = ROOT / "recipes" / "plugin"
@@ -58,7 +63,7 @@ def member(group: str, name: str) -> Callable[[], Any]:
 
 def test_the_package_is_small() -> None:
     files = [PACKAGE / "pyproject.toml", *PACKAGE.glob("*.py")]
-    assert sum(len(file.read_text().splitlines()) for file in files) <= 60
+    assert sum(len(file.read_text().splitlines()) for file in files) <= 70
 
 
 def test_its_members_are_listed(here: World) -> None:
@@ -112,6 +117,39 @@ def test_its_decoder_climbs_to_the_path_that_viterbi_finds(here: World) -> None:
     found = here.ok(f"{DECODE} --search climb")
     assert "search: climb, not exact" in found.err
     assert found.lines == here.ok(DECODE).lines == ["a lamp is lit", "the lamp"]
+
+
+def test_its_utility_chooses_what_the_same_numbers_in_a_file_choose(here: World) -> None:
+    lists = [["a lamp is lit", "a lamp", "lamp is a lit"], ["the the", "the x", "x y the"]]
+    here.write("s.jsonl", [json.dumps({"hypotheses": own}) for own in lists])
+    words = [[{*text.split()} for text in own] for own in lists]
+    pairs = [np.array([[len(a & b) / len(a | b) for b in own] for a in own]) for own in words]
+    arrays: dict[str, Any] = {str(t): own for t, own in enumerate(pairs)}
+    np.savez(here.folder / "U.npz", **arrays)
+    mbr = "decode --kbest s.jsonl --search mbr:utility="
+    assert here.ok(f"{mbr}overlap").lines == ["a lamp is lit", "the x"]
+    assert here.ok(f"{mbr}file:U.npz").lines == ["a lamp is lit", "the x"]
+    assert here.ok(f"{mbr}overlap --seed 3").lines == ["a lamp is lit", "the x"]
+    assert "; did you mean overlap?" in here.run(f"{mbr}overlab").err
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([[1.0]], "expected finite numbers (2, 2), found an array (1, 1)"),
+        ([[1.0, math.nan]] * 2, "expected finite numbers (2, 2), found an array (2, 2)"),
+        ([[1.0], [1.0, 2.0]], "expected rows of numbers, found ValueError: "),
+        ("a", "expected rows of numbers, found ValueError: "),
+    ],
+)
+def test_what_is_no_utility_names_it(pairs: Any, message: str, here: World) -> None:
+    class Own(PairUtility):
+        def pairs(self, texts: Sequence[str]) -> Any:
+            return pairs
+
+    lists = KBest.of([[("a", {}), ("b", {})]])
+    with pytest.raises(RerankError, match=re.escape(f"utility Own: {message}")):
+        Own(lists).expected(0, np.ones(2) / 2)
 
 
 def test_tune_mert_follows_its_metric_with_its_scorers(here: World) -> None:
