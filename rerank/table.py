@@ -14,6 +14,7 @@ where it has one, `table()` with all digits for other programs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -23,6 +24,7 @@ from typing import Any, TypeAlias
 Form: TypeAlias = str | Callable[[Any], str]
 """How a value is shown: a specification of `format`, or a function; "" for text."""
 
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 _LEAST_ROOM, _FIRST_ROOM = 13, 18  # of columns, where a table is turned to fit a terminal
 
 
@@ -110,10 +112,7 @@ class Table:
     def to_tsv(self) -> str:
         """A line of headings and one for each row, with TABs; numbers with all digits."""
         rows = [[column.heading for column in self.columns], *self.rows]
-        return "\n".join(
-            "\t".join("" if value is None else one_line(str(value)) for value in row)
-            for row in rows
-        )
+        return "\n".join(map(tsv_line, rows))
 
     def _tabulated(self, form: str, headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
         """The table in a form of tabulate, without columns on the right that are empty."""
@@ -134,6 +133,15 @@ class Table:
 def one_line(text: str) -> str:
     """A cell in which TABs and whatever ends a line are spaces."""
     return " ".join(text.replace("\t", " ").splitlines()) if not text.isprintable() else text
+
+
+def tsv_line(values: Sequence[Any]) -> str:
+    r"""A line of cells with TABs between them, without quotes; None is an empty cell.
+
+    In a cell TABs and line ends are spaces, other control characters are escapes as `\x1b`.
+    """
+    cells = ("" if value is None else one_line(str(value)) for value in values)
+    return "\t".join(_CONTROL.sub(lambda one: f"\\x{ord(one[0]):02x}", cell) for cell in cells)
 
 
 def p_value(p: float) -> str:

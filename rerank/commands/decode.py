@@ -11,6 +11,7 @@ from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import say
 from rerank.options import Command, option, part, record
+from rerank.table import tsv_line
 from rerank.values import FILE, TEXT, Whole
 
 if TYPE_CHECKING:
@@ -86,6 +87,14 @@ class DecodingOutput:
         default=1,
         rare=True,
     )
+    table: str | None = option(
+        "A line for each sentence, with TABs and headings: document, segment (counted from 0 in "
+        "it), engine (of --systems, or name of a merged list), text, score, and agreement (mean "
+        "chrF against the other candidates, if that is a feature). Cells have no quotes; TABs and "
+        "line ends in them are spaces.",
+        type=FILE,
+        default=None,
+    )
     trace: str | None = option(
         "Features, margins and marginals of every sentence, as JSON lines; see rerank explain.",
         type=FILE,
@@ -111,7 +120,10 @@ class DecodingOutput:
     @property
     def paths(self) -> Mapping[str, FilePath]:
         """The files to write, by name."""
-        given = {"kbest": self.kbest_out, "summary": self.summary, "trace": self.trace}
+        given = {
+            **{"kbest": self.kbest_out, "summary": self.summary},
+            **{"trace": self.trace, "table": self.table},
+        }
         return {"out": self.out} | {name: path for name, path in given.items() if path is not None}
 
 
@@ -277,6 +289,7 @@ class _Writer:
         approximate: bool,
     ) -> None:
         from rerank.commands.lists import in_source_order
+        from rerank.commands.results import TABLE
         from rerank.scorers.agreement import MeanAgreement
 
         self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
@@ -285,6 +298,8 @@ class _Writer:
             for name in ("out", "kbest")
             if name in files
         }
+        if "table" in files:
+            files["table"].write(f"{tsv_line(TABLE)}\n".encode())
         self.results: list[DocumentResult] = []
         self.choices: list[Choice] = []
         self.overtaken = 0
@@ -299,10 +314,12 @@ class _Writer:
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
         reasons = "trace" in files or name == self.explained
-        if features is not None and (reasons or "summary" in files):
+        rows: Iterator[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
+        if features is not None and (reasons or {"summary", "table"} & {*files}):
             with run.watch.lap("trace"):
                 trace = Trace.of(kbest, features, weights, result, run.scorers)
                 result = trace.result
+                rows = trace.table(run.systems)
                 if reasons:
                     records = list(trace.with_totals_alone(run.scorers).records(run.systems))
                     if "trace" in files:
@@ -310,6 +327,8 @@ class _Writer:
                     if name == self.explained:
                         self.choices += map(Choice.of, records)
         with run.watch.lap("writing"):
+            if "table" in files:
+                files["table"].writelines(f"{row}\n".encode() for row in rows)
             self.in_order["out"](enumerate(kbest.chosen(result.choices), kbest.first))
             if "kbest" in files:
                 self.overtaken += run.write_list(
@@ -318,7 +337,8 @@ class _Writer:
         if features is not None:
             self.agreement.add(kbest, features, result.choices)
         # its marginals would make memory grow with the number of documents
-        self.results.append(DocumentResult.of(name, kbest, replace(result, posterior=None)))
+        result = replace(result, posterior=None)
+        self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
 
 
 def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writer) -> str:

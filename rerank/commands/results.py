@@ -27,8 +27,10 @@ without a possible path. Scores and margins are in natural logarithms, weighted.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +41,7 @@ from decoders.result import Direction, SearchResult
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
 from rerank.metrics.verdict import idle
+from rerank.scorers.agreement import SENTENCE_CHRF
 from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
@@ -46,8 +49,11 @@ from rerank.scorers.features import (
     without_context,
     without_null,
 )
+from rerank.table import tsv_line
 
 Array = NDArray[np.float64]
+NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
+TABLE = ("document", "segment", "engine", "text", "score", "agreement")  # of `decode --table`
 _DIRECTIONS = {
     Direction.REVERSED: "from the last sentence to the first",
     Direction.BOTH: "of models in both directions",
@@ -60,24 +66,44 @@ class DocumentResult:
 
     search: of the sentences that have candidates; ranks: of each path found, best first, the index
     in the input's list of every sentence's candidate, None where a sentence has none; texts: of the
-    chosen candidates, only of documents in memory.
+    chosen candidates, only of documents in memory; engines: of lists of systems, how many choices
+    are the output of each.
     """
 
     id: str
     search: SearchResult
     ranks: tuple[tuple[int | None, ...], ...]
     texts: tuple[str, ...] = ()
+    engines: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, kbest: KBest, search: SearchResult, texts: tuple[str, ...] = ()) -> Self:
-        """The result of a document with these lists, of which a search saw those not empty."""
+    def of(
+        cls,
+        name: str,
+        kbest: KBest,
+        search: SearchResult,
+        texts: tuple[str, ...] = (),
+        systems: Mapping[str, str] = NO_SYSTEMS,
+    ) -> Self:
+        """The result of a document with these lists, of which a search saw those not empty.
+
+        systems: name of each system by the label of its indicator feature.
+        """
         rows = [kbest.rows(t) if count else None for t, count in enumerate(kbest.counts.tolist())]
         ranks = []
         for path in search.paths:
             chosen = iter(path.choices)
             own = (None if row is None else int(kbest.ranks[row[next(chosen)]]) for row in rows)
             ranks.append(tuple(own))
-        return cls(name, search, tuple(ranks), texts)
+        filled = [row for row in rows if row is not None]
+        chosen_rows = [row[c] for row, c in zip(filled, search.choices, strict=True)]
+        columns = zip(column_names(kbest.labels), kbest.dense.T, strict=True)
+        engines = {
+            systems[label]: int(np.count_nonzero(values[chosen_rows]))
+            for label, values in columns
+            if label in systems
+        }
+        return cls(name, search, tuple(ranks), texts, engines)
 
     @property
     def choices(self) -> tuple[int | None, ...]:
@@ -140,6 +166,7 @@ class DocumentResult:
             "near_ties": search.near_ties,
             "log_normaliser": search.log_normaliser,
             "choices": list(first),
+            **({"engines": dict(self.engines)} if self.engines else {}),
             "further": [
                 {"score": finite(path.score), "choices": list(choices)}
                 for path, choices in zip(search.paths[1:], further, strict=True)
@@ -164,6 +191,10 @@ class CorpusResult:
         choices = [choice for document in self.documents for choice in document.choices]
         near_ties = [one.near_ties for one in searches]
         names = ("score", "baseline_score", "best_score", "gap")
+        engines = Counter[str]()
+        for document in self.documents:
+            for name, n in document.engines.items():
+                engines[name] += n
         return {
             **{name: sum((getattr(one, name) for one in searches), 0.0) for name in names},
             "best": "optimum" if all(one.optimal for one in searches) else "best known",
@@ -171,6 +202,7 @@ class CorpusResult:
             "sentences": len(choices),
             "changed": sum(1 for choice in choices if choice),
             "near_ties": None if None in near_ties else sum(n or 0 for n in near_ties),
+            **({"engines": dict(engines)} if engines else {}),
         }
 
     def to_dict(self) -> dict[str, object]:
@@ -188,13 +220,17 @@ class CorpusResult:
         searches = sorted({document.search.decoder for document in self.documents})
         ways = {document.search.direction for document in self.documents} - {Direction.FORWARD}
         total = self.totals()
+        share = f" ({total['changed'] / total['sentences']:.1%})" if total["sentences"] else ""
+        engines = sorted(total.get("engines", {}).items(), key=lambda one: -one[1])
+        shares = ", ".join(f"{name} {n / total['sentences']:.1%}" for name, n in engines)
         return (
             f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
-            f"changed; model score {total['score']:.3f} (first candidates "
+            f"changed{share}; model score {total['score']:.3f} (first candidates "
             f"{total['baseline_score']:.3f}, {total['best']} {total['best_score']:.3f}, gap "
             f"{total['gap']:.3f}); search {', '.join(searches)}, "
             f"{''.join(f'{_DIRECTIONS[way]}, ' for way in sorted(ways))}"
             + ("approximate" if self.approximate else "exact" if total["exact"] else "not exact")
+            + (f"\nchosen: {shares}; a text of several engines counts for each" if shares else "")
             + (f"\n{self.signature}" if self.signature else "")
         )
 
@@ -304,6 +340,22 @@ class Trace:
             if systems:
                 record["systems"] = [name for name, values in indicators if values[row]]
             yield record
+
+    def table(self, systems: Mapping[str, str]) -> Iterator[str]:
+        """The lines of `decode --table`, with empty cells for a sentence without candidates."""
+        names = column_names(self.document.space.labels)
+        records = {record["sentence"]: record for record in self.records(systems)}
+        agreement: dict[int, float] = {}
+        if SENTENCE_CHRF in names:
+            rows = self.document.chosen_rows(self.result.choices)
+            values = self.document.static[rows, names.index(SENTENCE_CHRF)].tolist()
+            agreement = dict(zip(records, values, strict=True))
+        for t in range(len(self.kbest)):
+            cells: list[object] = [None] * 4
+            if record := records.get(t):
+                engines = ", ".join(record.get("systems", ()))
+                cells = [engines, record["texts"]["chosen"], record["total"], agreement.get(t)]
+            yield tsv_line([self.document.name, t, *cells])
 
     def _alone(self, row: int, first: int, stop: int) -> dict[str, object] | None:
         """The choice of a sentence without context: the decoded one, a row, if none is better."""

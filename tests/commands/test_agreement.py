@@ -188,3 +188,45 @@ def test_utilities_of_another_tool_come_from_a_file(world: World) -> None:
         3,
         True,
     )
+
+
+def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
+    world: World,
+) -> None:
+    """Hostile texts stay in their cells, and a segment without candidates has a line."""
+    texts = {
+        "A\tone": ["it is lit", "=cmd()\x1b[2J a\u2028b", "", '"no'],
+        "B": ["it is lit", "it is not", "", "oh no"],
+        "C": ["it was lit", "it is not", "", "oh no"],
+    }
+    for place, lines in enumerate(texts.values()):
+        world.write(f"s{place}", lines)
+    world.write("docs", ["d\x0b1", "d\x0b1", "e", "e"])
+    systems = [w for i, n in enumerate(texts) for w in ("--systems", f"{n}=s{i}")]
+    command = ["decode", *systems, "--docs", "docs", "--out", "out", "--summary", "s.json"]
+    told = world.ok([*command, "--table", "out.tsv", "--trace", "t"]).err.splitlines()
+    header, *rows = (line.split("\t") for line in world.text("out.tsv").split("\n")[:-1])
+    assert header == ["document", "segment", "engine", "text", "score", "agreement"]
+    assert [row[:2] for row in rows] == [["d 1", "0"], ["d 1", "1"], ["e", "0"], ["e", "1"]]
+    assert [row[3] for row in rows] == world.lines("out")
+    assert [row[2] for row in rows] == ["A one, B", "B, C", "A one, B, C", "B, C"]
+    trace = [json.loads(line) for line in world.lines("t")]
+    assert [float(row[4]) for row in rows] == [one["total"] for one in trace]
+    of_others = [one["features"]["consensuschrf"] for one in trace]
+    assert [float(row[5]) for row in rows] == of_others
+    summary = world.json("s.json")
+    assert summary["engines"] == {"A\tone": 2, "B": 4, "C": 3}
+    assert summary["documents"][0]["engines"] == {"A\tone": 1, "B": 2, "C": 1}
+    assert "4 sentences, 2 changed (50.0%); " in told[-3]
+    assert told[-2].startswith("chosen: B 100.0%, C 75.0%, A")
+    world.write("one", ["=cmd()\x1b[2J a\u2028b\\"] * 4)
+    world.ok("decode --systems A=one --systems B=one --docs docs --out out --table out.tsv")
+    assert [line.split("\t")[3] for line in world.lines("out.tsv")[1:]] == [
+        "=cmd()\\x1b[2J a b\\"
+    ] * 4
+    world.draw(5, "xxy", (1,))
+    world.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0]})
+    world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.json --out out --table out.tsv")
+    rows = [line.split("\t") for line in world.lines("out.tsv")[1:]]
+    assert rows[1] == ["x", "1", "", "", "", ""]
+    assert [[row[2], row[3]] for row in rows] == [["", text] for text in world.lines("out")]
