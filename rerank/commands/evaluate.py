@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +13,21 @@ from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import results, say, show
 from rerank.options import Command, argument, option, part, record
+from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import DEFAULT_METRICS, MeasureOptions
-from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
+from rerank.values import FILE, SEED, TEXT, WEIGHT, Pair, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
     from rerank.corpus.kbest import KBest
+    from rerank.metrics import TextMetric
+    from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
-    from rerank.report.comparison import EvaluatedTexts
+    from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.evaluation import Evaluation
+
+
+BEST = "best"  # the baseline that is the best system
 
 
 @record
@@ -47,10 +53,19 @@ class EvaluatedFiles:
         default=None,
     )
     baseline: str | None = option(
-        "Translations that the others are compared with; FILE#NAME in WMT XML [default: the first "
-        "HYP; one alone is scored].",
+        "Translations that the others are compared with; FILE#NAME in WMT XML; best: the best of "
+        "--systems or, without them, of the HYPs, by the first metric (a file of this name is "
+        "./best) [default: best with --systems, else the first HYP; one alone is scored].",
         type=FILE,
         default=None,
+    )
+    rivals: tuple[tuple[str, str], ...] = option(
+        "Outputs of single systems that stand beside each HYP, as of decode; the best of them is "
+        "the baseline; repeatable.",
+        "--systems",
+        type=Pair("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
+        default=(),
+        metavar="[NAME=]FILE",
     )
     min_gain: float | None = option(
         "Exit with 1 if the first HYP gains less than this over the baseline, by the first metric "
@@ -68,6 +83,16 @@ class EvaluatedFiles:
         default=None,
         rare=True,
     )
+
+    @property
+    def fixed(self) -> list[str]:
+        """The baseline, if it is a file."""
+        return [] if self.baseline is None or self.best else [self.baseline]
+
+    @property
+    def best(self) -> bool:
+        """Whether the baseline is the best system."""
+        return self.baseline == BEST or (self.baseline is None and bool(self.rivals))
 
     def check(self) -> None:
         """UsageError for half of a test set."""
@@ -141,11 +166,15 @@ def evaluate(options: EvaluateOptions) -> int:
     Systems and references inside WMT XML are named as FILE#NAME:
       wmt23.xml#GPT4-5shot
     """
+    from rerank.files.paths import display
+
     with options.messages.warnings() as notices:
         result = evaluation(options, notices)
     printed = options.printed
     if printed.score_only:
-        show(result.score_lines(printed.digits, first=0 if options.files.baseline is None else 1))
+        named = {one.name: one for one in result.systems}
+        given = tuple(named[display(path)] for path in options.files.systems)
+        show(replace(result, systems=given).score_lines(printed.digits, first=0))
     elif printed.per_document and printed.form in ("tsv", "latex", "markdown"):
         if printed.form != "tsv":
             print_result(result, printed.form)
@@ -166,9 +195,12 @@ def evaluate(options: EvaluateOptions) -> int:
 
 def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
     """Exit code 1 for less than the gain that was asked for."""
+    from rerank.files.paths import display
+
     least = options.files.min_gain
     metric = (options.measures.metrics or DEFAULT_METRICS)[0]
-    if least is None or (gain := result.gain(metric)) >= least:
+    name = display(options.files.systems[0])
+    if least is None or (gain := result.gain(metric, name)) >= least:
         return 0
     say(f"rerank: {metric}: expected a gain of {least:g} or more (--min-gain), found {gain:+.4f}")
     return 1
@@ -208,13 +240,16 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         references = tuple(cached_files(cached, "reference"))
         if docs is None and no_docs is None:
             (docs,) = cached_files(cached, "documents")
-    systems = [*([files.baseline] if files.baseline is not None else []), *files.systems]
-    score_files = measures.score_files(systems)
-    read = [*files_of(references, "reference"), *files_of(systems, "system")]
-    read += files_of([docs] if docs else [], "documents")
-    read += [path for path in (options.oracle.kbest, files.truecase) if path is not None]
-    read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
-    read += measures.files
+    systems = [*files.fixed, *files.systems]
+    score_files = measures.score_files([*systems, *dict(files.rivals)])
+    read = [
+        *files_of(references, "reference"),
+        *files_of([*systems, *(path for _, path in files.rivals)], "system"),
+        *files_of([docs] if docs else [], "documents"),
+        *(path for path in (options.oracle.kbest, files.truecase) if path is not None),
+        *(path for paths in score_files.values() for path in dict.fromkeys(paths)),
+        *measures.files,
+    ]
     inputs = InputFiles(read)
     check_outputs([], read)
     shown = (f"{PREFIX}{files.test_set}",) if files.test_set else references
@@ -224,18 +259,20 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=files.references.drop_unreferenced
     )
-    model = display(references[0] if docs is None else docs)
+    model = display(docs or references[0])
     outputs = [
         SystemText(display(path), read_translation(path, documents, notices, model=model))
         for path in systems
     ]
+    outputs += _rivals(files.rivals, documents, notices, model)
     texts = EvaluatedTexts(targets, outputs)
     if options.oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
-    in_case = None if files.truecase is None else truecaser(files.truecase)
-    if in_case is not None:
-        texts = texts.changed(in_case)
+    in_case = truecaser(files.truecase) if files.truecase else None
+    texts = texts if in_case is None else texts.changed(in_case)
     _note_oddities(texts, tokenize, notices)
+    if files.best:
+        texts, score_files = _best_first(options, texts, metrics, documents, score_files)
     extremes = None
     if options.oracle.kbest is not None:
         lists = _lists(options.oracle.kbest, options.oracle.reading, documents, notices, in_case)
@@ -251,6 +288,45 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         seed=options.printed.seed,
     )
     inputs.check()
+    return found
+
+
+def _best_first(
+    options: EvaluateOptions,
+    texts: EvaluatedTexts,
+    metrics: tuple[Bleu, dict[str, TextMetric]],
+    documents: Documents,
+    score_files: dict[str, list[str]],
+) -> tuple[EvaluatedTexts, dict[str, list[str]]]:
+    """Texts and files of scores with the best system first, which is said."""
+    from rerank.report.comparison import best_first
+
+    number = len(texts.systems)
+    begin = len(options.files.systems) if options.files.rivals else 0
+    first = (options.measures.metrics or DEFAULT_METRICS)[0]
+    metric = {"bleu": metrics[0], **metrics[1]}[first]
+    order = best_first(texts, metric, documents, range(begin, number))
+    texts = replace(texts, systems=[texts.systems[i] for i in order])
+    options.messages.announce(
+        f"baseline: {texts.systems[0].name}, the best of {number - begin} systems by {first}"
+    )
+    return texts, {name: [own[i] for i in order] for name, own in score_files.items()}
+
+
+def _rivals(
+    given: Sequence[tuple[str, str]], documents: Documents, notices: Notices, model: str
+) -> list[SystemText]:
+    """The texts of `--systems`; those without a name are all systems of a file."""
+    from rerank.formats.translations import read_systems, read_translation
+    from rerank.report.comparison import SystemText
+
+    found = []
+    for name, path in given:
+        if name == ALL_SYSTEMS:
+            for one, text in read_systems(path, documents, notices)[1].items():
+                found.append(SystemText(one, [line or b"" for line in text.lines]))
+        else:
+            found.append(SystemText(name, read_translation(path, documents, notices, model=model)))
     return found
 
 

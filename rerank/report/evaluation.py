@@ -258,9 +258,11 @@ class Evaluation:
             rows.append([document.id, document.sentences, first, *compared])
         return Table(columns, rows)
 
-    def gain(self, metric: str) -> float:
-        """What the first system gains over the baseline by a metric; positive if it is better."""
-        difference = self.systems[1].metrics[metric].difference or 0.0
+    def gain(self, metric: str, name: str) -> float:
+        """What a system gains over the baseline by a metric; positive if it is better."""
+        base, *others = self.systems
+        system = next((one for one in others if one.name == name), base)
+        difference = system.metrics[metric].difference or 0.0
         return 0.0 - difference if metric == "ter" else difference
 
     def score_lines(self, digits: int, *, first: int = 1) -> str:
