@@ -321,7 +321,9 @@ class _Writer:
                 result = trace.result
                 rows = trace.table(run.systems)
                 if reasons:
-                    records = list(trace.with_totals_alone(run.scorers).records(run.systems))
+                    lists = [name for name, _ in run.lists.merged]
+                    trace = trace.with_totals_alone(run.scorers)
+                    records = list(trace.records(run.systems, lists))
                     if "trace" in files:
                         files["trace"].writelines(map(to_line, records))
                     if name == self.explained:

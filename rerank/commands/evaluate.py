@@ -95,7 +95,13 @@ class EvaluatedFiles:
         return self.baseline == BEST or (self.baseline is None and bool(self.rivals))
 
     def check(self) -> None:
-        """UsageError for half of a test set."""
+        """UsageError for half of a test set, and for two systems of one name."""
+        names = [name for name, _ in self.rivals]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise UsageError(
+                f"--systems: two systems are named {twice[0]!r}; give one of them as NAME=FILE "
+                "with another name, or leave it out"
+            )
         if (self.test_set is None) != (self.language_pair is None):
             raise UsageError("--test-set and --language-pair: expected both or none; give both")
 
@@ -299,13 +305,15 @@ def _best_first(
     score_files: dict[str, list[str]],
 ) -> tuple[EvaluatedTexts, dict[str, list[str]]]:
     """Texts and files of scores with the best system first, which is said."""
-    from rerank.report.comparison import best_first
+    from rerank.report.comparison import values_of
 
     number = len(texts.systems)
     begin = len(options.files.systems) if options.files.rivals else 0
     first = (options.measures.metrics or DEFAULT_METRICS)[0]
     metric = {"bleu": metrics[0], **metrics[1]}[first]
-    order = best_first(texts, metric, documents, range(begin, number))
+    values = values_of(texts, metric, documents)
+    best = max(range(begin, number), key=values.__getitem__)
+    order = [best, *(i for i in range(number) if i != best)]
     texts = replace(texts, systems=[texts.systems[i] for i in order])
     options.messages.announce(
         f"baseline: {texts.systems[0].name}, the best of {number - begin} systems by {first}"

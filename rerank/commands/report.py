@@ -14,9 +14,13 @@ from rerank.report.measures import MeasureOptions
 from rerank.values import FILE, FOLDER, SEED, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rerank.corpus.documents import Documents
     from rerank.files.paths import FilePath
+    from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
-    from rerank.report.run_report import RunReport
+    from rerank.report.run_report import Decoding, RunReport
 
 SYSTEMS = ("baseline", "decoded")
 
@@ -26,10 +30,12 @@ class DecodingFiles:
     """Files of a decoding."""
 
     trace: str = option("Trace of decode --trace.", type=FILE)
-    baseline: str | None = option(
-        "Trace of another decoding of the same lists [default: the first candidates].",
+    baseline: tuple[str, ...] = option(
+        "Text that the decoding is compared with, a line per sentence, or trace of another "
+        "decoding of the same lists; of several texts the one with the best BLEU [default: of "
+        "lists of --systems the best system, else the first candidates].",
         type=FILE,
-        default=None,
+        default=(),
     )
     summary: str | None = option(
         "Summary of decode --summary: figures of the search.", type=FILE, default=None
@@ -140,10 +146,10 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
     from rerank.metrics.verdict import idle
+    from rerank.notices import Notices
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import (
-        Decoding,
         RunReport,
         reported_documents,
         shown_documents,
@@ -154,9 +160,8 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     given, page = options.decoding, options.page
     score_files = options.measures.score_files(SYSTEMS)
     files = _files(options, [path for paths in score_files.values() for path in paths])
-    for path in (given.trace, given.baseline):
-        if path == "-":
-            raise UsageError("-: a trace is read twice; give the name of a file")
+    if "-" in (given.trace, *given.baseline):
+        raise UsageError("-: a trace is read twice; give the name of a file")
     check_outputs([page.out], files.values())
     inputs = InputFiles(files.values())
     described = options.texts
@@ -166,8 +171,6 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         described.references.references,
         notices,
     )
-    decoding = Decoding(given.trace, given.baseline, documents, notices)
-    explanation = Explanation.of(decoding.noted())
     tuned, measures = given.decoding_weights, options.measures
     named = described.references.references
     measures = replace(
@@ -176,13 +179,18 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     weights = Weights({}) if tuned is None else read_weights(tuned, notices)
     if metrics_of(str(weights.provenance.get("objective", ""))):  # else no metric has a role
         measures = replace(measures, weights=tuned)
+    metrics = measures.loaded_metrics()
+    decoding, name, values = _decoding(
+        given, documents, targets, metrics[0], notices, scored=bool(score_files)
+    )
+    explanation = Explanation.of(decoding.choices(Notices()))
     texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
     evaluation = evaluate(
         documents,
         EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
         measures,
         notices,
-        metrics=measures.loaded_metrics(),
+        metrics=metrics,
         score_files=score_files,
         seed=page.seed,
     )
@@ -219,9 +227,59 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             (what, Path(path).name, digest(path).removeprefix("sha256:"))
             for what, path in files.items()
         ],
+        name,
+        values,
     )
     inputs.check()
     return result
+
+
+def _decoding(
+    given: DecodingFiles,
+    documents: Documents,
+    targets: Sequence[Sequence[bytes]],
+    bleu: Bleu,
+    notices: Notices,
+    *,
+    scored: bool,
+) -> tuple[Decoding, str, dict[str, float]]:
+    """The decoding beside its baseline, the name of that, and BLEU of those it is the best of.
+
+    scored: whether there are files of the baseline's scores.
+    """
+    from rerank.files.paths import display
+    from rerank.formats.run_records import is_trace
+    from rerank.formats.translations import read_translation
+    from rerank.formats.weights import FIRST
+    from rerank.report.comparison import EvaluatedTexts, SystemText, values_of
+    from rerank.report.run_report import Decoding
+
+    rivals = {
+        display(path): read_translation(path, documents, notices, model="the references")
+        for path in given.baseline
+        if not is_trace(path)
+    }
+    if len(given.baseline) > max(1, len(rivals)):
+        raise UsageError("--baseline: expected texts or one trace, found both or several; give one")
+    trace = None if rivals else next(iter(given.baseline), None)
+    decoding = Decoding(given.trace, trace, documents, notices)
+    for _ in decoding.noted():
+        pass
+    if not given.baseline and len(decoding.outputs) > 1:
+        rivals = decoding.outputs
+    if not rivals:
+        return decoding, FIRST if trace is None else display(trace), {}
+    systems = [SystemText(name, lines) for name, lines in rivals.items()]
+    found = values_of(EvaluatedTexts(targets, systems), bleu, documents)
+    values = dict(zip(rivals, found, strict=True))
+    name = max(values, key=values.__getitem__)
+    if len(rivals) > 1 and scored:
+        raise UsageError(
+            f"--scores: values of one baseline are needed, and the best of several is {name}; "
+            "give its text, and no other, as --baseline FILE"
+        )
+    decoding.against(rivals[name])
+    return decoding, name, values
 
 
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
@@ -231,7 +289,6 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     given, described = options.decoding, options.texts
     files: dict[str, FilePath | None] = {
         "trace": given.trace,
-        "baseline": given.baseline,
         "summary": given.summary,
         "weights": given.decoding_weights,
     }
@@ -239,6 +296,9 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
         files["source"] = files_of([described.source], "source")[0]
     if described.documents.file is not None:
         files["documents"] = files_of([described.documents.file], "documents")[0]
+    number = len(given.baseline)
+    for i, path in enumerate(files_of(given.baseline, "system"), 1):
+        files[f"baseline {i}" if number > 1 else "baseline"] = path
     several = {
         "scores": dict.fromkeys(scores),
         "words": options.measures.files,

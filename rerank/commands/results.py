@@ -16,7 +16,8 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
 - `alone`: the choice without context, `chosen` and `text`, and its `lead`, how much larger its
   total is there than that of the decoded choice; only where scores depend on other sentences, and
   exist without them, too: not with --pair-scores;
-- `systems`: names of those whose output the choice is; only of lists made by `--systems`;
+- `systems`: names of those whose output the choice is, and `outputs`, the text of each; only of
+  lists made by `--systems`;
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
   in the order of the file; only of a search that has a posterior.
 
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
@@ -289,10 +290,13 @@ class Trace:
         with np.errstate(over="ignore"):
             return replace(self, alone=found @ self.weights + self.document.sparse)
 
-    def records(self, systems: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    def records(
+        self, systems: Mapping[str, str], lists: Collection[str] = ()
+    ) -> Iterator[dict[str, Any]]:
         """The JSON object of each sentence with candidates.
 
-        systems: name of each system by the label of its indicator feature.
+        systems: name of each system by the label of its indicator feature; lists: names of those
+        among them that are merged lists, which have many texts.
         """
         kbest, document, result = self.kbest, self.document, self.result
         names = column_names(document.space.labels)
@@ -339,6 +343,11 @@ class Trace:
             }
             if systems:
                 record["systems"] = [name for name, values in indicators if values[row]]
+                record["outputs"] = {
+                    name: kbest.text(first + int(values[first:stop].argmax())).decode()
+                    for name, values in indicators
+                    if name not in lists and values[first:stop].any()
+                }
             yield record
 
     def table(self, systems: Mapping[str, str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
@@ -46,6 +47,11 @@ class Choice:
     margin: float | None
     alone: Mapping[str, Any] | None
     systems: Sequence[str] | None = None
+    outputs: Mapping[str, str] | None = None
+
+    def engines(self, text: str | None) -> list[str]:
+        """Names of the systems whose output a text is."""
+        return [name for name, own in (self.outputs or {}).items() if own == text]
 
     @property
     def changed(self) -> bool:
@@ -68,6 +74,16 @@ class Choice:
     def of(cls, record: object) -> Self:
         """The choice of a record; KeyError or ValueError for something else."""
         return msgspec.convert(record, cls)
+
+
+def is_trace(path: FilePath) -> bool:
+    """Whether the first line of a file is that of a trace, as far as its keys tell."""
+    for line in read_lines(path, Notices()):
+        with suppress(ValueError, RecursionError):
+            found = read_json(line, writable)
+            return isinstance(found, dict) and {"document", "sentence", "texts"} <= {*found}
+        return False
+    return False
 
 
 def to_line(record: Mapping[str, Any]) -> bytes:

@@ -94,14 +94,10 @@ class EvaluatedTexts:
         return EvaluatedTexts([list(row) for row in columns], systems)
 
 
-def best_first(
-    texts: EvaluatedTexts, metric: TextMetric, documents: Documents, rivals: Sequence[int]
-) -> list[int]:
-    """The order of all systems with the best of the rivals by a metric first."""
-    sums = _of_documents(metric, documents, texts).sum(axis=0)
-    values = metric.scores(sums).tolist()
-    best = max(rivals, key=values.__getitem__)
-    return [best, *(i for i in range(len(values)) if i != best)]
+def values_of(texts: EvaluatedTexts, metric: TextMetric, documents: Documents) -> list[float]:
+    """The value of each system by a metric, of which more is better."""
+    values = metric.scores(_of_documents(metric, documents, texts).sum(axis=0))
+    return [float(value) for value in values]
 
 
 def evaluate(

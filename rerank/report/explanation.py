@@ -10,9 +10,10 @@ from typing import Any
 
 from rerank.errors import UsageError
 from rerank.formats.run_records import Choice
-from rerank.table import Column, Table
+from rerank.table import Column, Table, one_line
 
 MOST_ROWS = 15  # of the tables of features and of words
+MOST_DOCUMENTS = 50  # of the table of engines
 _FEATURES = (
     *(Column("feature"), Column("added most", "d")),
     *(Column("of changed", ".1%"), Column("mean", "+.3f")),
@@ -31,17 +32,21 @@ class Explanation:
     by_context: sentences whose text would be another without context; None where no score depends
     on other sentences; added, most: what each feature added in all changed sentences, and in how
     many of them it added most; decided: sentences in which the choice leads because of a feature;
-    shown: choices to print one by one, each with the one before it.
+    engines: of lists of systems, how many choices in each document are the output of each; shown:
+    choices to print one by one, each with the one before it; explained: changed sentences of which
+    it is known what the features added.
     """
 
     documents: int = 0
     sentences: int = 0
     changed: int = 0
+    explained: int = 0
     by_context: int | None = None
     added: dict[str, float] = field(default_factory=dict)
     most: Counter[str] = field(default_factory=Counter)
     decided: Counter[str] = field(default_factory=Counter)
     words: Counter[tuple[str, str]] = field(default_factory=Counter)
+    engines: dict[str, Counter[str]] = field(default_factory=dict)
     shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
 
     @classmethod
@@ -66,6 +71,8 @@ class Explanation:
         self.sentences += 1
         if choice.alone is not None:
             self.by_context = (self.by_context or 0) + choice.by_context
+        if choice.systems:
+            self.engines.setdefault(choice.document, Counter()).update(choice.systems)
         over = {name: value or 0.0 for name, value in (choice.over_runner_up or {}).items()}
         if (lead := sum(over.values())) > 0:
             self.decided.update(name for name, value in over.items() if value >= lead)
@@ -78,6 +85,7 @@ class Explanation:
         for name, value in added.items():
             self.added[name] = self.added.get(name, 0.0) + value
         if added:
+            self.explained += 1
             self.most[max(added, key=added.__getitem__)] += 1
 
     def ranked(self) -> list[tuple[str, int, float]]:
@@ -86,7 +94,9 @@ class Explanation:
         The one that added most in most sentences comes first.
         """
         ranked = sorted(self.added, key=lambda name: (-self.most[name], -self.added[name]))
-        return [(name, self.most[name], self.added[name] / max(1, self.changed)) for name in ranked]
+        return [
+            (name, self.most[name], self.added[name] / max(1, self.explained)) for name in ranked
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Figures as JSON values."""
@@ -99,9 +109,25 @@ class Explanation:
             "features": {
                 name: {"added_most": most, "mean": mean} for name, most, mean in self.ranked()
             },
+            **(
+                {"engines": {d: dict(own) for d, own in self.engines.items()}}
+                if self.engines
+                else {}
+            ),
             "words": [[old, new, count] for (old, new), count in self.words.most_common()],
             "shown": [asdict(choice) for _, choice in self.shown],
         }
+
+    def engines_table(self) -> Table:
+        """Documents, and how many of their choices are the output of each engine."""
+        whole = Counter[str]()
+        for own in self.engines.values():
+            whole.update(own)
+        names = [name for name, _ in whole.most_common()]
+        rows = [[d, *map(own.__getitem__, names)] for d, own in self.engines.items()]
+        if len(rows) > 1:
+            rows.append(["all documents", *map(whole.__getitem__, names)])
+        return Table([Column("document"), *(Column(one_line(name), "d") for name in names)], rows)
 
     def to_text(self) -> str:
         """The figures as tables, and the sentences that are shown."""
@@ -118,10 +144,19 @@ class Explanation:
         parts = [summary]
         if self.changed:
             rows = [
-                (name, most, most / self.changed, mean)
+                (name, most, most / max(1, self.explained), mean)
                 for name, most, mean in self.ranked()[:MOST_ROWS]
             ]
             parts += [Table(_FEATURES, rows).to_text(), _LEGEND]
+        if self.engines:
+            table = self.engines_table()
+            rest = len(table.rows) - MOST_DOCUMENTS - 1
+            if rest > 0:
+                kept = [*table.rows[:MOST_DOCUMENTS], table.rows[-1]]
+                table = Table(table.columns, kept)
+            parts.append(table.to_text())
+            more = f"; {rest:,} more documents by --format json" * (rest > 0)
+            parts.append(f"chosen segments of each engine; one of several counts for each{more}")
         words = [
             (old or "(nothing)", new or "(nothing)", n)
             for (old, new), n in self.words.most_common(MOST_ROWS)
@@ -146,21 +181,28 @@ def sentence_text(before: Choice | None, choice: Choice) -> str:
     lines = [f"document {choice.document}, sentence {choice.sentence}"]
     lines += _row("source", choice.source)
     lines += _row("before", None if before is None else before.texts["chosen"])
-    lines += _row("first", first)
+    lines += _row("first", first + _engines(choice, first))
     lines += _row("chosen", marked_changes(first, chosen) if choice.changed else "the same")
     lines += _row("systems", ", ".join(choice.systems) if choice.systems else None)
     if other is not None:
         lead = "" if choice.margin is None else f"   ({-choice.margin:+.3f})"
+        lead += _engines(choice, other)
         lines += _row("runner-up", marked_changes(chosen, other) + lead)
     if choice.alone is not None:
         text = str(choice.alone["text"])
         alone = f"{marked_changes(chosen, text)}   ({choice.alone['lead'] or 0.0:+.3f} there)"
+        alone += _engines(choice, text)
         lines += _row("no context", alone if choice.by_context else "the same choice")
     if choice.changed:
         lines += ["  why not the first:", *_contributions(choice.over_first)]
     if other is not None and choice.over_runner_up is not None:
         lines += ["  why not the runner-up:", *_contributions(choice.over_runner_up)]
     return "\n".join(lines)
+
+
+def _engines(choice: Choice, text: str) -> str:
+    names = choice.engines(text)
+    return f"   [{', '.join(names)}]" if names else ""
 
 
 def _row(name: str, text: str | None) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rerank.corpus.documents import Documents
 from rerank.errors import InputError
 from rerank.files.paths import display
 from rerank.formats.run_records import Choice, read_trace
+from rerank.formats.weights import FIRST
 from rerank.notices import Notices
 from rerank.report.evaluation import Evaluation
 from rerank.report.explanation import Explanation, with_previous
@@ -32,7 +33,8 @@ class ChangedSentence:
 
     number: in its document, from 0; before: the text that was chosen for the sentence before;
     rank: of the choice in its list, from 0; alone: the text without context, if it is another one;
-    added: what each feature adds to the lead over the baseline, times its weight.
+    added: what each feature adds to the lead over the baseline, times its weight; engines: of which
+    systems the choice is the output.
     """
 
     number: int
@@ -45,6 +47,7 @@ class ChangedSentence:
     margin: float | None
     alone: str | None
     added: Mapping[str, float | None]
+    engines: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ class ReportedDocument:
 class RunReport:
     """A decoding beside its baseline.
 
-    evaluation: of two systems, the baseline first; search: figures of the summary; weights: by
+    evaluation: of two systems, the baseline first; baseline: what it is; rivals: BLEU of the texts
+    of which it is the best; search: figures of the summary; weights: by
     feature; tuning: the provenance of the weights; inputs: (what it is, file name, SHA-256).
     """
 
@@ -90,6 +94,8 @@ class RunReport:
     weights: Mapping[str, float]
     tuning: Mapping[str, Any]
     inputs: Sequence[tuple[str, str, str]]
+    baseline: str = FIRST
+    rivals: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the page as JSON values, unrounded, and the texts that it shows."""
@@ -103,12 +109,17 @@ class RunReport:
 
 
 class Decoding:
-    """The choices of a trace; before, after: lines of the baseline and of the decoding."""
+    """The choices of a trace; before, after: lines of the baseline and of the decoding.
+
+    outputs: lines of each system of whose outputs the lists are made.
+    """
 
     def __init__(
         self, trace: str | Path, baseline: str | Path | None, documents: Documents, notices: Notices
     ) -> None:
         self._trace, self._baseline, self._notices = trace, baseline, notices
+        self._given: Sequence[bytes] | None = None
+        self.outputs: dict[str, list[bytes]] = {}
         self.documents = documents
         self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
         self.before, self.after = [b""] * documents.n_sentences, [b""] * documents.n_sentences
@@ -129,6 +140,9 @@ class Decoding:
             seen.add(line)
             self.before[line] = (choice.texts["first"] or "").encode()
             self.after[line] = (choice.texts["chosen"] or "").encode()
+            for name, text in (choice.outputs or {}).items():
+                empty = [b""] * self.documents.n_sentences
+                self.outputs.setdefault(name, empty)[line] = text.encode()
             yield choice
         if lacking := self.documents.n_sentences - len(seen):
             self._notices.add(
@@ -138,8 +152,30 @@ class Decoding:
                 count=lacking,
             )
 
+    def against(self, lines: Sequence[bytes]) -> None:
+        """Take the lines of a text, one for each sentence, as the baseline."""
+        self._given = lines
+        self.before = list(lines)
+
+    def _beside_text(self, choice: Choice) -> Choice:
+        """The choice beside the baseline that is a text.
+
+        What features add to it is known where the text is one of those that the trace compares.
+        """
+        if self._given is None or choice.document not in self.places:
+            return choice
+        text = self._given[self.places[choice.document][0] + choice.sentence].decode()
+        known = {choice.texts["first"]: choice.over_first}
+        if choice.over_runner_up is not None:
+            known = {choice.texts["runner_up"]: choice.over_runner_up, **known}
+        added = known.get(text, {})
+        return replace(choice, texts={**choice.texts, "first": text}, over_first=added)
+
     def choices(self, notices: Notices) -> Iterator[Choice]:
         """The choices, those of a baseline in place of the first candidates."""
+        yield from map(self._beside_text, self._choices(notices))
+
+    def _choices(self, notices: Notices) -> Iterator[Choice]:
         ours = read_trace(self._trace, display(self._trace), notices)
         if self._baseline is None:
             yield from ours
@@ -208,6 +244,7 @@ def reported_documents(
                     choice.margin,
                     choice.alone["text"] if choice.alone and choice.by_context else None,
                     choice.over_first,
+                    choice.systems or (),
                 )
             )
     searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}

@@ -298,6 +298,40 @@ def test_a_small_gain_is_no_significant_difference(world: World) -> None:
     assert not low
 
 
+def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -> None:
+    files = write(world, 12, "a", "b", "ours")
+    world.write("best", world.content("a"))
+    found = {
+        name: TRUTH["chrf"].corpus_score(world.lines(name), [world.lines("ref")]).score
+        for name in ("a", "b", "ours")
+    }
+    first = max(found, key=found.__getitem__)
+
+    def names(options: str) -> list[str]:
+        return [one["name"] for one in systems(world, f"{files} -m chrf {options}")]
+
+    assert names("--baseline best a b ours")[0] == first
+    assert names("--baseline best ours b a")[0] == first
+    assert names("--baseline ./best ours") == ["./best", "ours"]
+    single, other = sorted("ab", key=lambda name: -found[name])
+    beside = "--systems a=a --systems b=b ours"
+    assert names(beside) == names(f"--baseline best {beside}") == [single, "ours", other]
+    told = world.ok(f"evaluate {files} -m chrf --baseline best {beside}")
+    assert f"baseline: {single}, the best of 2 systems by chrf\n" in told.err
+    scores = [f"{found[name]:.2f}" for name in ("ours", "b")]
+    alone = world.ok(f"evaluate {files} -m chrf --baseline best ours b -b").lines
+    assert [line.split("\t")[-1] for line in alone] == scores
+    gain = found["ours"] - found[single]
+    for more, code in ((-1e-6, 0), (1e-6, 1)):
+        words = f"evaluate {files} -m chrf --baseline best {beside} --min-gain {gain + more:.9f}"
+        assert world.run(words).exit == code
+    for name in "ab":
+        world.write(f"{name}.qe", [ord(name)] * 36)
+    values = "--scores qe=a:a.qe --scores qe=b:b.qe --scores qe=ours:b.qe"
+    for one in systems(world, f"{files} -m chrf {beside} {values}"):
+        assert one["scores"]["qe"]["score"] == ord(one["name"].replace("ours", "b"))
+
+
 # Classes of words
 
 

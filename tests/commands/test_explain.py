@@ -100,7 +100,11 @@ def test_without_scores_in_context_nothing_is_said_of_contexts(world: World) -> 
     one["texts"] |= {"runner_up": None}
     world.write("t", [json.dumps(one)])
     assert world.ok("explain t --format json").json["by_context"] is None
-    assert world.ok("explain t a").out == ("1 documents, 1 sentences, 0 changed (0.0%)\n")
+    head, table, legend = world.ok("explain t a").out.split("\n\n")
+    assert head == "1 documents, 1 sentences, 0 changed (0.0%)"
+    assert table.splitlines()[0].split() == ["document", "A", "B"]
+    assert table.splitlines()[2:] == ["a             1    1"]
+    assert legend == "chosen segments of each engine; one of several counts for each\n"
     expected = (
         "document a, sentence 0\n  first       it\n  chosen      the same\n  systems     A, B\n"
     )

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.words import WORDS
 from support.world import World
 
 HOSTILE = (
@@ -230,6 +231,67 @@ def test_another_decoding_takes_the_place_of_the_first_candidates(traced: World)
     same = traced.ok(f"{REPORT} --baseline t --format json").json
     assert same["explanation"]["changed"] == 0
     assert same["evaluation"]["systems"][1]["difference"] == 0
+
+
+def test_a_text_is_a_baseline_and_of_several_the_best(traced: World) -> None:
+    plain = traced.ok(f"{REPORT} --format json").json
+    first = [json.loads(line)["texts"]["first"] for line in traced.lines("t")]
+    traced.write("first", first)
+    traced.write("worse", ["no"] * 24)
+    for given in ("--baseline first", "--baseline worse --baseline first"):
+        found = traced.ok(f"{REPORT} {given} --format json").json
+        assert found["evaluation"] == plain["evaluation"]
+        assert found["explanation"] == plain["explanation"]
+        assert (found["baseline"], {*found["rivals"]}) == ("first", {*given.split()[1::2]})
+    assert "(first, the best of 2)" in page(traced, "--baseline worse --baseline first").text
+    other = traced.ok(f"{REPORT} --baseline worse --format json").json
+    assert other["explanation"]["changed"] == 24
+    assert other["documents"][0]["shown"][0]["baseline"] == "no"
+    assert other["evaluation"]["systems"][0]["bleu"] < plain["evaluation"]["systems"][0]["bleu"]
+
+
+def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -> None:
+    """Whatever the order of --systems; what engines gave is a table, here and in explain."""
+    references = [f"{a} {b} is lit now" for a in WORDS[:4] for b in WORDS[4:7]]
+    world.write("ref", references)
+    world.write("docs", [f"<b>{t // 2}" for t in range(12)])
+    for name, kept in (("poor", 1), ("good", 4), ("fair", 3)):
+        world.write(name, [" ".join(x.split()[:kept]) for x in references])
+    systems = " ".join(f"--systems {name}={name}" for name in ("poor", "good", "fair"))
+    world.ok(f"decode {systems} --docs docs --out out --trace t --summary s")
+    names = [
+        next(one for one in ("poor", "good", "fair") if world.lines(one)[t] == text)
+        for t, text in enumerate(world.lines("out"))
+    ]
+    command = "report --trace t --docs docs --ref ref -m bleu"
+    found = world.ok(f"{command} --format json").json
+    truth = "evaluate --docs docs --ref ref -m bleu --baseline good out --format json"
+    base, ours = world.ok(truth).json["systems"]
+    assert found["baseline"] == "good"
+    assert found["rivals"]["good"] == pytest.approx(base["bleu"])
+    assert {**found["evaluation"]["systems"][1], "name": "out"} == ours
+    shown = Page(world.ok(command).out)
+    assert "(good, the best of 3)" in shown.text
+    counts = {d: names[2 * d : 2 * d + 2] for d in range(6)}
+    engines = {f"<b>{d}": {n: own.count(n) for n in own} for d, own in counts.items()}
+    assert found["explanation"]["engines"] == engines
+    assert world.ok("explain t --format json").json["engines"] == engines
+    assert sum(f"of {name}," in shown.text for name in {*names} - {"good"}) == len(
+        {*names} - {"good"}
+    )
+    head = next(line for line in world.ok("explain t").lines if line.startswith("document "))
+    assert {*head.split()[1:]} == {*names}
+    (line,) = (x for x in world.ok("explain t").lines if x.startswith("all documents"))
+    assert sum(map(int, line.split()[2:])) == 12
+    told = world.ok("explain t <b>0:0").out
+    assert f"  systems     {names[0]}\n" in told
+    assert "  first       the lit is   [fair]\n" in told
+    assert "   [good]\n" in told
+    more = "--scores qe=baseline:q --scores qe=decoded:q"
+    world.write("q", range(12))
+    refused = world.run(f"{command} {more}")
+    assert (refused.exit, "the best of several is good; give its" in refused.err) == (2, True)
+    assert world.ok(f"{command} {more} --baseline good --format json").json["baseline"] == "good"
 
 
 def test_measures_beside_bleu_are_those_of_evaluate(traced: World) -> None:
