@@ -39,6 +39,7 @@ from rerank.commands.lists import (
     documents_of_systems,
     number_of_lines,
 )
+from rerank.corpus.alignment import note_alignment
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
@@ -115,7 +116,7 @@ def made_lists(
     if lists.by_name:
         outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
     labels, texts = labels_of([*outputs, *merged]), outputs.values()
-    profiles = [TextProfile() for _ in outputs]
+    profiles, heads = [TextProfile() for _ in outputs], [list[bytes]() for _ in outputs]
     counted = _counter(labels) if agreement and not merged else None
     path = copies.enter_context(scratch_file(f"<outputs of {len(labels)} systems>"))
     read = read_outputs(texts, documents, Notices())
@@ -131,16 +132,18 @@ def made_lists(
                 sentences = [[text and nfc(text) for text in each] for each in sentences]
             for m, profile in enumerate(profiles):
                 if profile.lines < _PROFILED / len(profiles):
-                    profile.add(each[m] or b"" for each in sentences)
-            own_lists = dict(zip(merged, (found for _, found in named), strict=True))
-            kbest = kbest_of(sentences, labels, first, own_lists)
+                    heads[m] += (head := [each[m] or b"" for each in sentences])
+                    profile.add(head)
+            own_lists = (found for _, found in named)
+            kbest = kbest_of(sentences, labels, first, dict(zip(merged, own_lists, strict=True)))
             if counted is not None:
                 counted.add(kbest)
-            nothing = np.zeros((kbest.n, 0))
-            lines = lines_of(form, kbest, documents, (), nothing, None, first_id=lists.first_id)
+            lines = lines_of(
+                form, kbest, documents, (), np.zeros((kbest.n, 0)), None, first_id=lists.first_id
+            )
             file.writelines(line + b"\n" for _, line in lines)
             first += len(sentences)
-    _compare(dict(zip(outputs, profiles, strict=True)), notices)
+    _compare(dict(zip(outputs, profiles, strict=True)), heads, notices)
     if docs is None and no_docs is None:
         docs = _docids(documents, copies)
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)
@@ -164,8 +167,16 @@ def _counter(labels: Sequence[str]) -> SystemAgreement:
     return SystemAgreement(labels)
 
 
-def _compare(systems: Mapping[str, TextProfile], notices: Notices) -> None:
-    """Notices of what the outputs of one system have in many lines, and the others never."""
+def _compare(
+    systems: Mapping[str, TextProfile], lines: Sequence[Sequence[bytes]], notices: Notices
+) -> None:
+    """Notices of what the outputs of one system have in many lines, and the others never.
+
+    lines: the first ones of each system, which should be in the order of those of the first one.
+    """
+    for name, text in [*zip(systems, lines, strict=True)][1:]:
+        pair = {f"outputs of {name}": text, f"outputs of {next(iter(systems))}": lines[0]}
+        note_alignment(pair, notices)
     total: Counter[tuple[str, str]] = Counter()
     for own in systems.values():
         total.update(own.counts)

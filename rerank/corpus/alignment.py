@@ -2,14 +2,17 @@
 
 A line that one text lacks moves all later ones, and a sorted copy has no line at its place: scores
 are then those of other sentences. Lines are compared by their character trigrams, which needs no
-words, with the lines at the same place and at places beside it.
+words, with the lines at the same place, at places beside it, and with those that share rare ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import permutations
 
 from rerank.notices import Notices
+from rerank.text import shown
 
 _MOST_LINES = 1000  # lines of a text that are compared, at equal distances
 _LONGEST = 1000  # characters of a line
@@ -17,34 +20,57 @@ _MOVES = (1, -1, 2, -2)
 _FEWEST, _FEWEST_MOVED = 20, 10  # lines, for what may be chance
 _MEAN_GAIN = 0.1  # of similarity, in lines that fit another place
 _LEAST_EXCESS = 0.03  # of similarity at the same line over that of any two lines: 0.26 at BLEU 6.5
+_FEWEST_ELSEWHERE = 0.05  # share of the lines that fit other lines
+_MUCH_MORE = 0.3  # by which these are more similar there
+_FEWEST_TRIGRAMS = 20
+_RARE = 5  # lines with a trigram
+_MOVED_TOGETHER = 0.8  # share of these that are at the same distance
+_REPEATED, _FEWEST_REPEATED = 0.02, 5  # share of the lines, and lines, with one text
+_DIFFERENT = 0.8  # of the lines with it have another text beside it
 
 
 def note_alignment(
-    hypotheses: Sequence[bytes],
-    references: Sequence[bytes],
+    texts: Mapping[str, Sequence[bytes]],
     notices: Notices,
     *,
     source: str = "",
     of_list: bool = False,
 ) -> None:
-    """Add a notice where hypotheses fit references of other lines, or hardly any.
+    """Add a notice where lines of a text fit other lines of the other one, or hardly any.
 
-    references: one of each hypothesis; of_list: whether the hypotheses are those of a k-best list.
-    O(lines × bytes of a line) time for at most 1000 lines.
+    texts: what messages call the two texts, such as hypotheses and references; of_list: whether the
+    first is of a k-best list. O(lines × bytes of a line) time for at most 1000 lines.
     """
-    n = min(len(hypotheses), len(references))
+    (name, lines), (other_name, others) = texts.items()
+    n = min(len(lines), len(others))
+    _note_repeated(texts, notices, source)
     step = -(-n // _MOST_LINES)
-    if n < _FEWEST or 2 * len({*references[:n:step]}) < n // step:  # lines that are alike
+    if n < _FEWEST or 2 * len({*others[:n:step]}) < n // step:  # lines that are alike
         return
-    places = [i for i in range(0, n, step) if hypotheses[i] and references[i]]
-    own = [_trigrams(hypotheses[i]) for i in places]
+    places = [i for i in range(0, n, step) if lines[i] and others[i]]
+    own = [_trigrams(lines[i]) for i in places]
 
     def similarities(move: int) -> list[float]:
-        others = (_trigrams(references[(i + move) % n]) for i in places)
-        return [2 * len(a & b) / max(1, len(a) + len(b)) for a, b in zip(own, others, strict=True)]
+        moved = (_trigrams(others[(i + move) % n]) for i in places)
+        return [_similarity(*pair) for pair in zip(own, moved, strict=True)]
 
     here = similarities(0)
-    for move in _MOVES:
+    elsewhere = _elsewhere(own, [_trigrams(others[i]) for i in places], here)
+    distances = Counter((j - i) * step for i, j in elsewhere.items())
+    usual, count = distances.most_common(1)[0] if distances else (0, 0)
+    if len(elsewhere) >= max(_FEWEST_MOVED, _FEWEST_ELSEWHERE * len(places)):
+        if count < _MOVED_TOGETHER * len(elsewhere):
+            i, j = next(iter(elsewhere.items()))
+            notices.add(
+                f"{name} fit {other_name} of other lines, as line {places[i] + 1} that of line "
+                f"{places[j] + 1}; put both files in the same order",
+                source=source,
+                count=len(elsewhere),
+            )
+            return
+    else:
+        usual = 0
+    for move in dict.fromkeys((*((usual,) * bool(usual)), *_MOVES)):
         gains = [there - own for own, there in zip(here, similarities(move), strict=True)]
         gain, start, stop = _largest_sum(gains)
         if stop - start >= _FEWEST_MOVED and gain >= _MEAN_GAIN * (stop - start):
@@ -54,9 +80,9 @@ def note_alignment(
                 edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}.get(
                     move, ""
                 )
-                cure += f", as hypotheses by: sed '{edits}'" if edits else ""
+                cure += f", as {name} by: sed '{edits}'" if edits else ""
             notices.add(
-                f"hypotheses of lines {first + 1} to {last + 1} fit references {abs(move)} line"
+                f"{name} of lines {first + 1} to {last + 1} fit {other_name} {abs(move)} line"
                 f"{'s' * (abs(move) > 1)} {'later' if move > 0 else 'earlier'}; {cure}",
                 source=source,
                 count=last - first + 1,
@@ -65,11 +91,57 @@ def note_alignment(
     any_two = sum(similarities(n // 2)) / max(1, len(here))
     if sum(here) / max(1, len(here)) - any_two < _LEAST_EXCESS:
         notices.add(
-            "hypotheses are no more like the references of their lines than like others; are both "
+            f"{name} are no more like the {other_name} of their lines than like others; are both "
             "files in the same order and language?",
             source=source,
             count=n,
         )
+
+
+def _note_repeated(texts: Mapping[str, Sequence[bytes]], notices: Notices, source: str) -> None:
+    """Add a notice of a line that stands beside many different ones of the other text."""
+    pairs = [*zip(*texts.values(), strict=False)]
+    for (name, other), place in zip(permutations(texts), (0, 1), strict=True):
+        beside: dict[bytes, list[bytes]] = {}
+        for pair in pairs:
+            beside.setdefault(pair[place].strip(), []).append(pair[1 - place])
+        beside.pop(b"", None)
+        line, found = max(beside.items(), key=lambda item: len(item[1]), default=(b"", []))
+        enough = len(found) >= max(_FEWEST_REPEATED, _REPEATED * len(pairs))
+        if enough and len({*found}) >= _DIFFERENT * len(found):
+            notices.add(
+                f"{name} of many lines are the same, {shown(line)}, {other} differ; did what wrote "
+                "them fail there? write these lines again, or leave them out",
+                source=source,
+                count=len(found),
+            )
+
+
+def _elsewhere(
+    own: Sequence[set[str]], others: Sequence[set[str]], here: Sequence[float]
+) -> dict[int, int]:
+    """For texts much more like another one than like that at their place: where that one is.
+
+    Short texts may be alike by chance. Texts that share rare trigrams are compared.
+    """
+    where: dict[str, list[int]] = {}
+    for j, other in enumerate(others):
+        for trigram in other:
+            where.setdefault(trigram, []).append(j)
+    found: dict[int, int] = {}
+    for i, text in enumerate(own):
+        rare = (places for t in text if len(places := where.get(t, [])) <= _RARE)
+        shared = Counter(j for places in rare for j in places if j != i)
+        if len(text) >= _FEWEST_TRIGRAMS and shared:
+            j = shared.most_common(1)[0][0]
+            if _similarity(text, others[j]) > here[i] + _MUCH_MORE:
+                found[i] = j
+    return found
+
+
+def _similarity(one: set[str], other: set[str]) -> float:
+    """The share of trigrams that two texts have in common (Dice's coefficient)."""
+    return 2 * len(one & other) / max(1, len(one) + len(other))
 
 
 def _trigrams(line: bytes) -> set[str]:

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 ID_BYTES = 1 << 13  # of an id; all of them are in memory
 _MANY = 1 << 16  # lines of ids that are read before the lines that need them are counted
 _SIZE = re.compile("[0-9]{1,9}")
-_PARAGRAPH = re.compile("(.+_#_.+_#_.+)_#_([0-9]{1,9})")  # LANGUAGES_#_DOMAIN_#_DOCUMENT_#_NUMBER
+PARAGRAPH = re.compile("(.+_#_.+_#_.+)_#_([0-9]{1,9})")  # LANGUAGES_#_DOMAIN_#_DOCUMENT_#_NUMBER
 _ID_AND_SIZE = re.compile(r"\S+\s+[0-9]{1,9}")
 
 
@@ -208,7 +208,7 @@ def _paragraphs(ids: Iterable[str]) -> dict[str, list[str]]:
     """Numbers of the paragraphs of each document, as WMT25 names them; empty for other ids."""
     found: dict[str, list[str]] = {}
     for one in ids:
-        parts = _PARAGRAPH.fullmatch(one)
+        parts = PARAGRAPH.fullmatch(one)
         if parts is None or (parts[1] in found and parts[1] != next(reversed(found))):
             return {}
         numbers = found.setdefault(parts[1], [])

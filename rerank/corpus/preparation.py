@@ -322,6 +322,25 @@ def _marks(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Dif
             yield Difference("blanks between words", one.lines, cure, marked=True)
 
 
+def _language(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+    """Many of the most frequent words of both texts, which the other one never has in any case."""
+    found = [_unknown_words(*pair) for pair in ((one, other), (other, one))]
+    if min(map(len, found)) >= _ENOUGH and min(one.lines, other.lines) >= _ENOUGH * _ENOUGH:
+        words = ", ".join(word for word, _ in found[0][:_NAMED])
+        cure = "are both in the same language?"
+        yield Difference(f"words such as {words}", found[0][0][1], cure, marked=True)
+
+
+def _unknown_words(one: TextProfile, other: TextProfile) -> list[tuple[str, int]]:
+    """Words in many lines of a text that the other one never has, in any case."""
+    return [
+        (word, n)
+        for word, n in one.of_kind("word", _SOME)
+        if word.isalpha()
+        and all(other.lacks("word", x) for x in (word, word.lower(), word.title(), word.upper()))
+    ]
+
+
 def _literal(text: str) -> str:
     """An extended regular expression of sed for this text; bytes of what is not printable."""
     found = re.sub(r"([][\\/.*^$+?(){}|&])", r"\\\1", text)
@@ -459,7 +478,12 @@ def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterato
         yield Difference(f"{value!r}{known}", n, "prepare both alike", filter, bool(marks))
 
 
-_STAGES = (_marks,), (_ends, _case, _characters, _tokens), (_unexplained,)  # the first that finds
+_STAGES = (
+    (_marks,),
+    (_language,),
+    (_ends, _case, _characters, _tokens),
+    (_unexplained,),
+)  # the first that finds
 
 
 def note_preparation(
@@ -485,7 +509,7 @@ def note_preparation(
     pairs = ((name, own, other_name, other, lists), (other_name, other, name, own, False))
     if min(own.lines, other.lines) < 2:
         return
-    for kinds in _STAGES[: 3 - explained]:
+    for kinds in _STAGES[: len(_STAGES) - explained]:
         found = [
             [d for kind in kinds for d in kind(first, second, of_list)]
             for _, first, _, second, of_list in pairs
@@ -600,6 +624,7 @@ def note_differences(
     others.add(references)
     found = note_spelling(own, others, notices, source=source, of_lists=bool(form))
     first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
-    note_alignment(hypotheses, first_references, notices, source=source, of_list=bool(form))
+    lines = {"hypotheses": hypotheses, "references": first_references}
+    note_alignment(lines, notices, source=source, of_list=bool(form))
     texts = {"hypotheses": profile_of(hypotheses), "references": profile_of(references)}
     note_preparation(texts, notices, source=source, tokenize=tokenize, form=form, explained=found)

@@ -50,6 +50,7 @@ from itertools import pairwise
 from typing import Any
 
 from rerank.corpus.documents import (
+    PARAGRAPH,
     DocumentFile,
     Documents,
     EvaluationSet,
@@ -97,6 +98,10 @@ _LIKE_A_TEXT = re.compile("text|ref|hyp|transl|target|tgt|sentence")
 _KNOWN = re.compile("original_target|.*lang.*|context")  # and not read, as in WMT24++
 _READ_KEYS = "; ".join(
     f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
+)
+BAD_SOURCE = (
+    "segment whose source is marked as bad (is_bad_source), kept; as the authors of WMT24++ do, "
+    "`jq -c 'select(.is_bad_source | not)' %s > NEW` leaves it out, as all files must"
 )
 _PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
 _MARK = re.compile("</?p>|<br ?/?>")
@@ -385,6 +390,8 @@ class DocumentJson:
                 rows.append(_Row(place.line, _id(found, choices.field), _segment_id(found), texts))
             except InputError as fault:
                 raise place.fault(str(fault)) from None
+            if found.get("is_bad_source") is True:
+                place.note(BAD_SOURCE % place.argument)
             size += sum(map(len, texts.values()))
             _check_size(size, _MOST_TEXTS, source)
             unread = [
@@ -401,10 +408,12 @@ class DocumentJson:
         are_documents = len({row.document for row in rows}) == len(rows) and any(
             _PARAGRAPH.search(text.strip()) or text.startswith("<p>") for text in given
         )
-        if are_documents and not any(row.segment for row in rows):
-            rows = [one for row in rows for one in row.paragraphs(place)]
-        elif any(row.segment for row in rows):
+        if not are_documents:
+            rows = _numbered(rows)
+        if any(row.segment for row in rows):
             rows = _by_segment(rows, place)
+        elif are_documents:
+            rows = [one for row in rows for one in row.paragraphs(place)]
         documents = Documents.from_lines(
             [row.document for row in rows],
             source=source,
@@ -498,6 +507,16 @@ def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
         return rows
     places = {document: i for i, document in enumerate(dict.fromkeys(row.document for row in rows))}
     return sorted(found.values(), key=lambda row: places[row.document])
+
+
+def _numbered(rows: list[_Row]) -> list[_Row]:
+    """The rows, whose document ids of WMT25 may end in the number of their segment, apart."""
+    ids = [PARAGRAPH.fullmatch(row.document.decode()) for row in rows]
+    several = len({row.document for row in rows}) < len(rows)
+    if None in ids or several or any(row.segment for row in rows):
+        return rows
+    pairs = zip(rows, ids, strict=True)
+    return [replace(row, document=one[1].encode(), segment=one[2]) for row, one in pairs if one]
 
 
 def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from rerank.corpus.alignment import note_alignment
 from rerank.corpus.documents import (
     Documents,
     Lines,
@@ -27,6 +28,7 @@ from rerank.corpus.documents import (
     shown_id,
     shown_name,
 )
+from rerank.corpus.preparation import note_preparation, profile_of
 from rerank.corpus.spelling import escapes_in, unescaping
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
@@ -397,7 +399,16 @@ def complete(
                 kind = "reference that only says there is no translation"
                 notices.add(kind, source=text.name, line=n)
         columns.append(lines)
-    _note_mixed_references([text.name for text in texts], columns, notices)
+    names = [text.name for text in texts]
+    _note_mixed_references(names, columns, notices)
+    for name, own in zip(names[1:], columns[1:], strict=True):
+        called = {f"references in {name}": own, f"references in {names[0]}": columns[0]}
+        if own == columns[0]:
+            notices.add(f"references identical to those of {names[0]}; give each once", source=name)
+            continue
+        note_alignment(called, notices, source=name)
+        profiles = {one: profile_of(lines) for one, lines in called.items()}
+        note_preparation(profiles, notices, source=name)
     return [list(sentence) for sentence in zip(*columns, strict=True)]
 
 

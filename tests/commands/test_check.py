@@ -194,12 +194,16 @@ def test_what_one_of_two_texts_has_alone_is_named_and_the_filter_undoes_it(
 
 UNLIKE = [
     f"The {' '.join(map(''.join, Random(n).sample([*combinations('abdeilmor', 4)], 6)))} of Bob ."
-    for n in range(60)
+    for n in range(120)
 ]
+OTHERS = str.maketrans("abdeilmor", "cfghjknpq")
 MOVED: dict[str, Callable[[list[str]], list[str]]] = {
-    "lines 2 to 60 fit references 1 line earlier": lambda lines: ["more", *lines[:-1]],
-    "lines 11 to 59 fit references 1 line later": lambda lines: [*lines[:10], *lines[11:], "x"],
-    "no more like the references of their lines than": sorted,
+    "to 120 fit references 1 line earlier": lambda lines: ["more", *lines[:-1]],
+    "lines 11 to 119 fit references 1 line later": lambda lines: [*lines[:10], *lines[11:], "x"],
+    "hypotheses fit references of other lines, as line ": sorted,
+    "no more like the references of their lines than": lambda lines: [x[::-1] for x in lines],
+    "words such as": lambda lines: [x.translate(OTHERS) for x in lines],
+    "hypotheses of many lines are the same, 'nan', ref": lambda lines: ["nan"] * 6 + lines[6:],
     "small letters at the beginning of lines": lambda lines: [x[0].lower() + x[1:] for x in lines],
     "references have small letters,": lambda lines: list(map(str.upper, lines)),
     "hypotheses have spaces before punctuation": lambda lines: lines,
@@ -223,6 +227,24 @@ def test_lines_that_are_not_where_they_should_be_are_named(said: str, world: Wor
         subprocess.run(["bash", "-c", shell], cwd=world.folder, check=True)
         assert said not in world.ok(command).err
         world.write("ref", joined)
+
+
+def test_other_references_and_other_systems_are_compared_with_the_first(world: World) -> None:
+    world.write("ref", UNLIKE)
+    for lines, of_references, of_systems in (
+        (sorted(UNLIKE), "references in new fit references in ref of", "of b fit outputs of a of"),
+        (
+            list(map(str.lower, UNLIKE)),
+            "in ref have capitals, ref",
+            "of a have capitals, those",
+        ),
+        (UNLIKE, "references identical to those of ref; give each once", "no warnings"),
+    ):
+        world.write("new", lines)
+        command = "evaluate -m bleu --no-docs one --baseline ref ref --ref ref --ref new"
+        assert of_references in world.ok(command).err
+        command = "check --no-docs one --systems a=ref --systems b=new"
+        assert lines is UNLIKE or of_systems in world.ok(command).out
 
 
 def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: World) -> None:
