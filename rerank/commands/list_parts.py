@@ -25,6 +25,7 @@ from rerank.registry import (
     FORMATS,
     METRICS,
     MODELS,
+    PROGRAM,
     SCORE_FILES,
     SCORERS,
     Registry,
@@ -208,6 +209,18 @@ def _scorers() -> Iterable[Row]:
     yield {"name": "lm", "option": "--lm NAME=DIR", "description": help}
     for name, kind in SCORE_FILES.items():
         yield {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+    yield {
+        "name": PROGRAM,
+        "option": "--scorer NAME=command:PROGRAM[,KEY=VALUE...]",
+        "description": "A program outside, such as COMET: a command line, which is run without a "
+        'shell. It prints who it is as {"name": "qe", "version": "1"}, then reads a JSON '
+        "object a line, with source and candidate, and prints a number for each; an empty line "
+        "ends a batch, and its answers. Answers are cached by content, name and version; without a "
+        "version they are not. window=N scores windows of N sentences, with sources_before, "
+        "candidates_before and sources_after, exactly by Viterbi search for 2; source=no leaves "
+        "out the source, which --source else gives; timeout=SECONDS [default 600] without an "
+        "answer end the run; batch=N [default 256] requests are asked at once.",
+    }
     yield {
         "name": "consistency",
         "option": "--scorer NAME=consistency[:IGNORED]",

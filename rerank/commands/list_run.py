@@ -397,6 +397,7 @@ class ListRun(Run):
                             without_context(document, scorers, own)
                             alone += time.monotonic() - start
                 taken = time.monotonic() - began + (passes - 1) * alone
+                taken += sum(scorer.seconds_spared() for scorer in scorers)
             candidates, all_words = self.sizes
             words = sum(len(head.tokens(row)) for row in range(head.n))
             factor = all_words / max(1, words)

@@ -175,7 +175,8 @@ class ScorerOptions:
     ngram: tuple[tuple[str, str], ...] = _score_file("ngram")
     scorer: tuple[tuple[str, str], ...] = option(
         "Scorer `document-cache`, `consistency` (source words with several translations in a "
-        "document; needs --source, and alignments in the list), or one of an installed package, as "
+        "document; needs --source, and alignments in the list), command:PROGRAM, a program that "
+        "reads JSON lines and answers a number for each, or one of an installed package, as "
         "feature NAME; repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to "
         "the scorer.",
         type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),

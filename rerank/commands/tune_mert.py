@@ -292,7 +292,8 @@ def _provenance(
     if run.plugins:  # scorers of other packages
         entries = zip(run.plugins, run.options.scorers.scorer, strict=True)
         made["scorers"] = {
-            one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in entries
+            one.name: {"entry": entry, "digest": one.digest, **one.chosen}
+            for one, (_, entry) in entries
         }
     if task.features.derived:
         made["start"] = task.features.source

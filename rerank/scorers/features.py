@@ -53,7 +53,7 @@ class FeatureSource:
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; contextless: whether it has scores without context; cacheable: whether its scores go
     to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
-    chosen: settings that `choose` found, for weights files.
+    chosen: settings that `choose` found, and the like, for weights files.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -121,6 +121,10 @@ class FeatureSource:
     def uncached_copy(self) -> FeatureSource:
         """A copy for measuring time, which neither uses the cache nor counts."""
         return FeatureSource(self.name, self.columns, self.order)
+
+    def seconds_spared(self) -> float:
+        """Time that such a copy has not taken, since an earlier one has the scores."""
+        return 0.0
 
     def finish(self, source: str, notices: Notices) -> None:
         """Add warnings that need the whole run; `source` is the name of the list."""

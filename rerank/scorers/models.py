@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.registry import MODELS, SCORE_FILES, SCORERS, SIDE_INFORMATION
+from rerank.registry import MODELS, PROGRAM, SCORE_FILES, SCORERS, SIDE_INFORMATION
 from rerank.scorers import TOTAL
 from rerank.torchrun import local_number, local_processes
 from rerank.values import FOLDER, PART, TEXT, Key, Whole, split, text_of
@@ -322,11 +322,14 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
 
 
 def open_scorer(name: str, entry: str, cache: Cache | None) -> FeatureSource:
-    """The scorer of `--scorer NAME=ENTRY[:ARGUMENT]`, made by a factory of another package."""
+    """The scorer of `--scorer NAME=ENTRY[:ARGUMENT]`, made by its factory."""
     from rerank.scorers.plugin import PluginScorer
 
     plugin, given, argument = entry.partition(":")
     factory = SCORERS.named(plugin)
+    if plugin == PROGRAM:
+        program: FeatureSource = factory(name, argument, cache)
+        return program
     try:
         scorer = factory(argument) if given else factory()
     except RerankError:

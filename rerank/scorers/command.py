@@ -1,0 +1,354 @@
+"""Estimators outside the process: programs that score candidates, each answer cached by content.
+
+A program (`rerank.files.program`) is asked only for what a search visits. The request about a
+candidate has `source` and `candidate`, with a window of n sentences also `sources_before`,
+`candidates_before` and `sources_after`, up to n − 1 each; a metric adds `references`, a utility
+`reference`. The feature of a document is the sum over its windows, as of SLIDE (Raunak et al.
+2023, https://aclanthology.org/2023.wmt-1.101) with a stride of 1; the first windows are shorter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from copy import copy
+from itertools import islice
+from typing import TypeAlias
+
+import click
+import numpy as np
+
+from decoders.problem import Answer, Array, DocumentProblem, Indices
+from rerank.corpus.kbest import KBest, NamedLists
+from rerank.errors import RerankError, UsageError
+from rerank.files.cache import Cache
+from rerank.files.program import Program, ProgramError
+from rerank.registry import PROGRAM
+from rerank.scorers.cached_scores import KEY_BYTES, digest
+from rerank.scorers.features import FeatureSource, ScoredDocument
+from rerank.values import Key, Real, Whole, settings, split
+
+KEYS = {
+    "window": Key("window", Whole(1), "sentences of a window"),
+    "source": Key("source", click.BOOL, "whether requests have the source"),
+    "timeout": Key("timeout", Real(0, 1e6, above=True), "most seconds without an answer"),
+    "batch": Key("batch", Whole(1), "most requests at once"),
+}
+_SAVED_EVERY = 5.0  # seconds
+_REMEMBERED = 1 << 20  # answers, about 150 MB
+Choices: TypeAlias = tuple[int, ...]
+
+
+class Estimator:
+    """A program, and what it has answered.
+
+    option: how the user named it, for messages; settings: values of `KEYS` behind it. digest: of
+    the name and the version that it states; without a version nothing is cached on disk. known:
+    number of requests that needed no answer; cached: number of answers of earlier runs.
+    """
+
+    def __init__(
+        self, option: str, argument: str, keys: Sequence[str], cache: Cache | None
+    ) -> None:
+        self.option = option
+        try:
+            command, given = split(argument, {key: KEYS[key] for key in keys})
+            self.settings = settings(given, KEYS, None, None)
+        except click.BadParameter as fault:
+            raise UsageError(f"{option}: {fault.message}") from None
+        try:
+            self.program = Program(
+                command,
+                seconds=self.settings.get("timeout", 600.0),
+                batch=self.settings.get("batch", 256),
+            )
+        except ProgramError as fault:
+            raise RerankError(f"{option}: {fault}") from None
+        except UsageError as fault:
+            raise UsageError(f"{option}: {fault}") from None
+        identity = "command 1", self.program.name, self.program.version
+        self.digest = hashlib.sha256(repr(identity).encode()).hexdigest()
+        self.cache = cache if self.program.version else None
+        self.known = self.cached = 0
+        self.memory: dict[bytes, float] = {}
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What weights files state of the program."""
+        return {"program": self.program.name, "version": self.program.version}
+
+    def answers(self, document: str) -> CachedAnswers:
+        """The answers about a document, known by a digest of its texts."""
+        return CachedAnswers(self, document)
+
+    def report(self) -> str:
+        """`1,200 answers of kiwi 2.2 in 31.5 s, 300 from the cache`."""
+        program = " ".join(filter(None, [self.program.name, self.program.version]))
+        found = f"{self.program.answered:,} answers of {program} in {self.program.spent:.1f} s"
+        return f"{found}, {self.cached:,} from the cache" if self.cached else found
+
+
+class CachedAnswers:
+    """CachedAnswers about one document: of the cache, of this run, or asked for now."""
+
+    def __init__(self, estimator: Estimator, document: str) -> None:
+        self._estimator, self._name = estimator, document
+        self._own: dict[bytes, float] = {}
+        self._cached: set[bytes] = set()  # of earlier runs, not used so far
+        self._grown, self._saved_at = False, time.monotonic()
+        self._load()
+
+    def _load(self) -> None:
+        """Add the answers that are in the cache."""
+        cache, group = self._estimator.cache, self._estimator.digest[:32]
+        arrays = None if cache is None else cache.get(group, self._name)
+        if cache is None or arrays is None:
+            return
+        keys, numbers = arrays.get("key", np.zeros(0)), arrays.get("answer", np.zeros(0))
+        sound = keys.dtype == np.uint8 and numbers.dtype == np.float64 and numbers.ndim == 1
+        if not (sound and keys.shape == (KEY_BYTES * len(numbers),) and np.isfinite(numbers).all()):
+            cache.refuse(group, self._name)
+            return
+        raw = keys.tobytes()
+        names = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
+        self._cached |= {*names} - self._own.keys()
+        self._own |= dict(zip(names, numbers.tolist(), strict=True))
+
+    def has(self, requests: Sequence[bytes]) -> bool:
+        """Whether the answers to requests are cached."""
+        return all(digest(one) in self._own for one in requests)
+
+    def of(self, requests: Sequence[bytes], place: str) -> Array:
+        """CachedAnswers (n,) to requests; equal ones are asked once.
+
+        RerankError, naming the place, if the program does not answer; what it has answered is
+        saved.
+        """
+        estimator, memory = self._estimator, self._estimator.memory
+        keys, unknown = [digest(one) for one in requests], dict[bytes, bytes]()
+        for key, request in zip(keys, requests, strict=True):
+            if key in self._own:
+                estimator.cached += key in self._cached
+                self._cached.discard(key)
+                continue
+            if key in memory:
+                self._own[key], self._grown = memory[key], True
+            else:
+                unknown[key] = request
+        estimator.known += len(requests) - len(unknown)
+        if unknown:
+            names = iter(unknown)
+            try:
+                for numbers in estimator.program.ask([*unknown.values()]):
+                    self._enter(dict(zip(islice(names, len(numbers)), numbers, strict=True)))
+            except ProgramError as fault:
+                self._enter(
+                    dict(zip(islice(names, len(fault.answers)), fault.answers, strict=True))
+                )
+                raise RerankError(
+                    f"{estimator.option}, {place}: {estimator.program.name}: {fault}{self._kept()}"
+                ) from None
+            except BaseException:  # a signal, too
+                self.save()
+                raise
+        return np.array([self._own[key] for key in keys])
+
+    def _enter(self, answers: Mapping[bytes, float]) -> None:
+        """Add answers, and save them if the last time is long ago."""
+        memory = self._estimator.memory
+        if len(memory) > _REMEMBERED:
+            memory.clear()
+        self._own.update(answers)
+        memory.update(answers)
+        self._grown = self._grown or bool(answers)
+        if time.monotonic() - self._saved_at > _SAVED_EVERY:
+            self.save()
+
+    def _kept(self) -> str:
+        """What a message says of the answers so far, which are saved now."""
+        self.save()
+        cache, answered = self._estimator.cache, self._estimator.program.answered
+        if cache is None or not cache.writable or not answered:
+            return ""
+        return f"; its {answered:,} answers so far are in the cache"
+
+    def save(self) -> None:
+        """Write the answers to the cache, if there are new ones."""
+        cache = self._estimator.cache
+        if cache is not None and self._grown:
+            self._load()  # other documents may begin alike
+            keys = np.frombuffer(b"".join(self._own), np.uint8)
+            numbers = np.array([*self._own.values()])
+            cache.put(self._estimator.digest[:32], self._name, {"key": keys, "answer": numbers})
+        self._grown, self._saved_at = False, time.monotonic()
+
+
+def request(**parts: object) -> bytes:
+    """A request as the program reads it."""
+    return json.dumps(parts).encode()
+
+
+def shard_of(kbest: KBest) -> str:
+    """The name of the answers about documents that begin with the same candidate, in the cache."""
+    return hashlib.sha256(kbest.text(0) if kbest.n else b"").hexdigest()
+
+
+class WindowProblem(DocumentProblem):
+    """A document under an estimator of windows; a state is the choices before in the window."""
+
+    lengths: tuple[int, ...] = ()
+    order: int = 0
+
+    def __init__(
+        self,
+        kbest: KBest,
+        answers: CachedAnswers,
+        window: int,
+        *,
+        source: bool,
+        label: str,
+    ) -> None:
+        present = np.flatnonzero(kbest.counts).tolist()
+        self._answers, self._label = answers, label
+        self.window, self.order = window, window - 1
+        self._texts = [[kbest.text(row).decode() for row in kbest.rows(t)] for t in present]
+        self._present = present
+        self._sources = [kbest.side["source"][t].decode() for t in present] if source else None
+        self.lengths = tuple(map(len, self._texts))
+
+    def requests(self, t: int, history: Choices, candidates: Sequence[int]) -> list[bytes]:
+        """The requests for some candidates of sentence t after a history."""
+        begin, end = max(0, t - self.window + 1), t + self.window
+        parts: dict[str, object] = {}
+        if self._sources is not None:
+            parts["source"] = self._sources[t]
+        if self.window > 1:
+            chosen = zip(range(begin, t), history[len(history) - (t - begin) :], strict=True)
+            parts["candidates_before"] = [self._texts[s][k] for s, k in chosen]
+            if self._sources is not None:
+                parts["sources_before"] = self._sources[begin:t]
+                parts["sources_after"] = self._sources[t + 1 : end]
+        return [request(**parts, candidate=self._texts[t][k]) for k in candidates]
+
+    def _scores(self, t: int, wanted: Sequence[bytes]) -> Array:
+        place = f"{self._label}, sentence {self._present[t]} (counted from 0)"
+        return self._answers.of(wanted, place)
+
+    def initial(self) -> list[Choices]:
+        """The empty history."""
+        return [()]
+
+    def extend(self, states: list[Choices], t: int) -> Answer:
+        """Scores (N, K_t) after each history."""
+        k = self.lengths[t]
+        wanted = [one for state in states for one in self.requests(t, state, range(k))]
+        return self._scores(t, wanted).reshape(len(states), k), states
+
+    def select(
+        self, successors: list[Choices], parents: Indices, choices: Indices
+    ) -> list[Choices]:
+        """The histories after the chosen candidates."""
+        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
+        paths = [(*successors[parent], choice) for parent, choice in pairs]
+        return [path[max(0, len(path) + 1 - self.window) :] for path in paths]
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
+        """Sums (N,) along each path, of its own candidates alone."""
+        totals = np.zeros(len(paths))
+        for s in range(t, min(t + horizon + 1, len(self.lengths))):
+            begin = max(0, s - self.window + 1)
+            rows = paths[:, begin : s + 1].tolist()
+            totals += self._scores(
+                s, [self.requests(s, tuple(before), [k])[0] for *before, k in rows]
+            )
+        return totals
+
+    def unary(self, t: int) -> Array:
+        """Scores (K_t,) of sentence t at order 0."""
+        return self.pairwise(t)[0] if self.order == 0 else super().unary(t)  # type: ignore[return-value]
+
+    def pairwise(self, t: int) -> Array:
+        """Scores (K_{t-1}, K_t) of sentence t at order 0 and 1."""
+        pairs = self.order == 1 and t > 0
+        before: list[Choices] = [(k,) for k in range(self.lengths[t - 1])] if pairs else [()]
+        scores, _ = self.extend(before, t)
+        k = self.lengths[t - 1] if t else 1
+        return np.broadcast_to(scores, (k, self.lengths[t]))
+
+    def complete(self) -> None:
+        """Have all candidates scored at order 0, in as few batches as possible."""
+        wanted = [one for t, k in enumerate(self.lengths) for one in self.requests(t, (), range(k))]
+        self._answers.of(wanted, self._label)
+
+
+class CommandScorer(FeatureSource):
+    """The feature of `--scorer NAME=command:PROGRAM[,window=N]`, of order N − 1."""
+
+    def __init__(self, name: str, argument: str, cache: Cache | None) -> None:
+        self._estimator = Estimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
+        given = self._estimator.settings
+        self.window: int = given.get("window", 1)
+        super().__init__(name, order=self.window - 1)
+        self.side_information = ("source",) if given.get("source", True) else ()
+        identity = repr((self._estimator.digest, self.window, self.side_information))
+        self.digest = hashlib.sha256(identity.encode()).hexdigest()
+        self.chosen = {**self._estimator.facts, "window": self.window}
+        self.cacheable = self._estimator.cache is not None
+
+    @property
+    def seconds(self) -> float:
+        """Time that the program has taken so far."""
+        return self._estimator.program.spent
+
+    def passes(self, k: float) -> float:
+        """Cost of exact search, in passes over lists of k candidates."""
+        return float(k ** (self.window - 1))
+
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """Features of each document (name, lists)."""
+        found = []
+        for name, kbest in documents:
+            answers = self._estimator.answers(shard_of(kbest))
+            problem = self._problem(name, kbest, answers)
+            if self.order == 0:
+                problem.complete()
+                answers.save()
+            found.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), answers.save))
+        return found
+
+    def _problem(self, name: str, kbest: KBest, answers: CachedAnswers) -> WindowProblem:
+        return WindowProblem(
+            kbest,
+            answers,
+            self.window,
+            source=bool(self.side_information),
+            label=f"document {name!r}",
+        )
+
+    def is_cached(self, kbest: KBest) -> bool:
+        """Whether the scores along the path of first candidates are in the cache."""
+        answers = self._estimator.answers(shard_of(kbest))
+        problem = self._problem("", kbest, answers)
+        history = (0,) * (self.window - 1)
+        return all(
+            answers.has(problem.requests(t, history, range(k)))
+            for t, k in enumerate(problem.lengths)
+        )
+
+    def uncached_copy(self) -> CommandScorer:
+        """A copy for measuring time; what the program answers is of use to the run itself."""
+        twin = copy(self)
+        twin._estimator = copy(self._estimator)
+        twin._estimator.known = 0
+        return twin
+
+    def seconds_spared(self) -> float:
+        """Time that the program would have taken for what was known."""
+        program = self._estimator.program
+        return self._estimator.known * program.spent / max(1, program.answered - 1)
+
+    def report(self) -> str:
+        """`qe: 1,200 answers of kiwi 2.2 in 31.5 s, 300 from the cache`."""
+        return f"{self.name}: {self._estimator.report()}"
