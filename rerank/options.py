@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
@@ -32,11 +33,15 @@ from rerank.errors import ArgumentError, InputError, UsageError
 from rerank.files.paths import CONFIGURATION
 from rerank.files.terminal import show as show_text
 from rerank.notices import Notices
+from rerank.registry import PROGRAM
 from rerank.values import FILE, check_value, type_of
 
 Record = TypeVar("Record")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
-_HELP_ALL = "rerank.help_all"  # key of click's context
+_HELP_ALL = "rerank.help_all"  # keys of click's context
+_PROGRAM, _TRUSTED = "rerank.program", "rerank.trusted"
+_RUNS_PROGRAMS = "scorer"  # a field of the commands that do
+_RUNS = re.compile(rf"(^|[=:,]){PROGRAM}:")  # in a value
 _LAST_HEADINGS = ("Search", "Machine", "Messages", "General")  # of the help, where there are any
 _MAX_BYTES = 1 << 20  # of a file of options
 
@@ -318,6 +323,10 @@ class Command(click.Command):
                 "options of the command line have precedence.",
             )
         )
+        if _RUNS_PROGRAMS in names:
+            help = "Run the programs that the file of --config names, as command:PROGRAM."
+            parameters.append(_eager("--trust-config", _trust, is_flag=True, help=help))
+            self.rare.add("trust_config")
         if self.rare:
             help = "Show all options and exit."
             parameters.append(_eager("--help-all", _show_all, is_flag=True, help=help))
@@ -327,7 +336,12 @@ class Command(click.Command):
         super().__init__(name, params=parameters, help=text)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the work with the record that the command line fills."""
+        """Call the work with the record that the command line fills.
+
+        UsageError for a program that a file of options, which may be anybody's, names.
+        """
+        if (named := ctx.meta.get(_PROGRAM)) and not ctx.meta.get(_TRUSTED):
+            raise UsageError(f"{named} runs a program; if it may, add --trust-config")
         return ctx.invoke(self.work, _filled(self.options, ctx.params))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -365,6 +379,11 @@ def _show_all(ctx: click.Context, value: bool) -> None:
     ctx.exit()
 
 
+def _trust(ctx: click.Context, value: bool) -> None:
+    """Have the programs run that a TOML file names."""
+    ctx.meta[_TRUSTED] = value
+
+
 def _configure(ctx: click.Context, path: str) -> None:
     """Make the options of a TOML file those that the command line does not give.
 
@@ -392,6 +411,10 @@ def _configure(ctx: click.Context, path: str) -> None:
             found[str(options[key].name)] = _as_texts(options[key], value, ctx)
         except click.BadParameter as fault:
             raise InputError(f"{key}: {fault.message}", source=path) from None
+        texts = found[str(options[key].name)]
+        for text in texts if isinstance(texts, list) else [texts]:
+            if _RUNS_PROGRAMS in options and isinstance(text, str) and _RUNS.search(text):
+                ctx.meta[_PROGRAM] = f"{path}: {key} = {text.partition(PROGRAM)[0]}{PROGRAM}:…"
     ctx.default_map = {**(ctx.default_map or {}), **found}
     ctx.meta[CONFIGURATION] = path
 

@@ -51,7 +51,11 @@ class Program:
         self.command, self.seconds, self.batch = command, seconds, batch
         self.spent, self.answered, self._warm = 0.0, 0, False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = _started(command, self._errors)
+        try:
+            self._process = _started(command, self._errors)
+        except UsageError:
+            self._errors.close()
+            raise
         self._close = weakref.finalize(self, _end, self._process, self._errors)
         self._output = b""
         try:

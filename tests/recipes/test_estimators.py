@@ -1,8 +1,12 @@
-"""The loop of `recipes/estimators`: export, score outside, feed back."""
+"""The loop of `recipes/estimators`: export, score outside, feed back; and its programs."""
 
+import re
+import shlex
+import sys
+from textwrap import dedent
 from typing import Any
 
-from support.world import World
+from support.world import DECODE, ROOT, World
 
 LISTS = [["the bank", "a bank"], ["it is", "the bank is", "no"], ["he goes"]]
 
@@ -31,3 +35,37 @@ def test_numbers_of_an_estimator_come_back_as_features(world: World, script: Any
     # after "the bank" two of three words are known, which outweighs half of a third too long
     expected = ["the bank", "the bank is", "he goes"]
     assert world.ok(["decode", *lists, *scores.split()]).lines == expected
+
+
+ASKED = DECODE + " --source dev.src --default-weight 1 --scorer qe=command:"
+FOLDER = ROOT / "recipes" / "estimators"
+
+
+def test_the_program_of_the_readme_is_a_whole_program(world: World) -> None:
+    (code,) = re.findall(r"\n\n((?:    .*\n)*    for line in sys.stdin:\n(?:    .*\n)+)",
+                         (FOLDER / "README.md").read_text())  # fmt: skip
+    world.write("qe.py", dedent(code))
+    found = world.ok(f"{ASKED}'{sys.executable} qe.py,window=2'")
+    assert "14 answers of length 1" in found.err
+
+
+STANDIN = """\
+import types
+def download_model(name): return "/models/" + name
+def load_from_checkpoint(path): print("Lightning speaks"); return Model()
+class Model:
+    def predict(self, samples, batch_size, gpus, progress_bar):
+        assert all("</s>" not in one["mt"] or "</s>" in one["src"] for one in samples)
+        return types.SimpleNamespace(scores=[-len(one["mt"]) for one in samples])
+"""
+
+
+def test_the_adapter_of_comet_answers_and_keeps_what_libraries_print_apart(world: World) -> None:
+    world.write("site/comet.py", STANDIN)
+    world.write(
+        "site/unbabel_comet-2.2.7.dist-info/METADATA", "Name: unbabel-comet\nVersion: 2.2.7\n"
+    )
+    program = f"env PYTHONPATH=site {sys.executable} {FOLDER}/comet_program.py Unbabel/kiwi"
+    found = world.ok(f"{ASKED}{shlex.quote(program)},window=2")
+    assert "14 answers of Unbabel/kiwi COMET 2.2.7 in" in found.err
+    assert found.lines == ["a lamp burns", "it lights", "the café closed", "nobody comes"]

@@ -1,0 +1,151 @@
+"""Programs outside that score candidates: what they are asked, and that no answer is lost."""
+
+import itertools
+import json
+import os
+import re
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from support.programs import ESTIMATOR, NAMED
+from support.world import DECODE, TUNE, World
+
+QE = f"command:'{sys.executable} -IS qe.py'"
+ASKED = DECODE + " --source dev.src --default-weight 1"
+LOGGED = ESTIMATOR.replace(
+    "        item =", "        print(line, end='', file=open('asked', 'a'))\n        item ="
+)
+
+
+def asked(world: World) -> list[dict[str, object]]:
+    """The requests to the program since the last call."""
+    path = world.folder / "asked"
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    path.unlink(missing_ok=True)
+    return found
+
+
+def score(before: list[str], candidate: str, source: str) -> int:
+    return len(source) - len({*" ".join([*before, candidate]).split()}) ** 2
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_a_document_scores_the_sum_of_its_windows_and_viterbi_finds_the_best(
+    window: int, world: World
+) -> None:
+    world.write("qe.py", ESTIMATOR)
+    world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nqe= 1\n")
+    found = world.ok(f"{ASKED} --scorer qe={QE},window={window} --search viterbi")
+    lists: dict[int, list[str]] = {}
+    for line in world.lines("dev.kbest"):
+        number, text, *_ = line.split(" ||| ")
+        lists.setdefault(int(number), []).append(text)
+    sources, best = world.lines("dev.src"), list[str]()
+    for begin in (0, 2):  # documents of two sentences; windows of three are those of two
+
+        def total(path: tuple[str, str], begin: int = begin) -> int:
+            return sum(
+                score([*path[max(0, t - window + 1) : t]], path[t], sources[begin + t])
+                for t in (0, 1)
+            )
+
+        paths: list[tuple[str, str]] = [*itertools.product(lists[begin], lists[begin + 1])]
+        chosen = max(paths, key=total)
+        best += chosen
+    assert found.lines == best
+    assert re.search(r"qe: \d+ answers of toy 1 in [\d.]+ s", found.err)
+    assert re.search(r"\|exact:yes\|.*\|scorers:qe=[0-9a-f]{8}\|", found.err)
+
+
+def test_requests_have_what_stands_around_a_candidate_and_equal_ones_are_asked_once(
+    world: World,
+) -> None:
+    world.write("qe.py", LOGGED)
+    world.write(
+        "dev.kbest",
+        world.text("dev.kbest") + "3 ||| nobody comes ||| LM0= -9 TM0= -1 -1 WP0= -2 ||| -5\n",
+    )
+    world.ok(f"{ASKED} --scorer qe={QE},window=2")
+    first = {"source": "la lampe", "candidates_before": [], "sources_before": []}
+    requests = asked(world)
+    assert {**first, "sources_after": ["elle luit"], "candidate": "a lamp burns"} in requests
+    pair = {
+        "candidates_before": ["a lamp burns"],
+        "sources_before": ["la lampe"],
+        "sources_after": [],
+    }
+    assert {"source": "elle luit", **pair, "candidate": "it lights"} in requests
+    assert len(requests) == len({json.dumps(one) for one in requests}) == 2 + 6 + 2 + 4
+    world.ok(f"{ASKED} --scorer qe={QE},window=2 --top 1")
+    world.ok(f"{ASKED} --scorer qe={QE},window=2 --search sweeps")
+    assert asked(world) == []
+    world.write("dev.docs", "evening\n" * 4)
+    world.ok(f"{ASKED} --scorer qe={QE},window=2 --search viterbi")
+    found = world.ok(f"{ASKED} --scorer qe={QE},window=2 --search beam --beam 1")
+    (visited,) = re.findall(r"0 answers .* (\d+) from the cache", found.err)
+    assert 2 + 3 + 2 + 2 <= int(visited) < 2 + 6 + 6 + 4
+    asked(world)
+    world.ok(f"{DECODE} --default-weight 1 --scorer qe={QE},source=no")
+    assert {"candidate": "it lights"} in asked(world)
+
+
+def test_answers_are_cached_by_the_name_and_the_version_of_the_program(world: World) -> None:
+    command = f"{ASKED} --scorer qe={QE}"
+    digests = set()
+    for version, n in (("1", 9), ("1", 0), ("2", 9), ("1", 0), ("", 9), ("", 9)):
+        world.write("qe.py", LOGGED.replace('"version": "1"', f'"version": "{version}"'))
+        digests.add(re.findall(r"scorers:qe=(\w+)", world.ok(command).err)[0])
+        assert len(asked(world)) == n, version
+    assert len(digests) == 3
+
+
+def test_the_answers_before_a_fault_are_not_asked_again(world: World) -> None:
+    world.write(
+        "qe.py", LOGGED.replace("    else", "        if 'bar' in line: sys.exit(1)\n    else")
+    )
+    command = f"{ASKED} --scorer qe={QE},batch=2"
+    assert "its 6 answers so far are in the cache" in world.run(command).err
+    asked(world)
+    world.write("qe.py", LOGGED)
+    assert "qe: 3 answers of toy 1 in 0.0 s, 6 from the cache" in world.ok(command).err
+    assert len(asked(world)) == 3
+
+
+def test_weights_state_the_program_its_version_and_the_digest(world: World) -> None:
+    world.write("qe.py", ESTIMATOR)
+    world.ok(f"{TUNE} --select none --source dev.src --scorer qe={QE},window=2")
+    stated = json.loads(world.text("tuned.json"))["provenance"]["scorers"]["qe"]
+    assert (stated["program"], stated["version"], stated["window"]) == ("toy", "1", 2)
+    found = world.ok(
+        f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2"
+    )
+    assert f"scorers:qe={stated['digest'][:8]}|" in found.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_no_program_is_left_behind_by_a_run_that_is_stopped(number: int, world: World) -> None:
+    start = "import os, subprocess, sys, time\nsubprocess.Popen(['sleep', '99'])\n"
+    start += "open('pid', 'w').write(str(os.getpid()))\n"
+    loop = "for n, line in enumerate(sys.stdin):\n  n < 3 or time.sleep(99)\n"
+    loop += "  print(1 if line.strip() else '', flush=True)\n"
+    world.write("qe.py", f"{start}{NAMED}\n{loop}")
+    process = world.start(f"{ASKED} --scorer qe={QE},batch=1")
+    shards = Path(os.environ["RERANK_CACHE"])
+    for _ in range(600):
+        if (world.folder / "pid").exists() and (world.folder / "pid").read_text():
+            break
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert b"Traceback" not in err
+    assert process.returncode in (75, 130, 143), err
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, group, *_ = stat.read_text().rpartition(")")[2].split()
+            assert group != world.text("pid") or state == "Z"  # left to the system to remove
+    assert [*shards.rglob("*.scores")] if process.returncode == 75 else True

@@ -1,0 +1,54 @@
+"""Faults of programs that score candidates (`--scorer NAME=command:PROGRAM`)."""
+
+import sys
+
+from support.faults import Fault
+from support.programs import ESTIMATOR, NAMED
+from support.world import DECODE
+
+WITH = DECODE + " --source dev.src --default-weight 1 --scorer qe=command:"
+RUN = f"'{sys.executable} -IS qe.py'"
+ONE, ALL = "if line.strip(): print(1)", "else: print(flush=True)"
+LOOP = f"for line in sys.stdin:\n  {ONE}\n  {ALL}\n"
+FIRST, NUMBER = r"expected a first line as .*\"qe\".*", "document 'evening': toy: expected a number as answer 1 of 1, found"
+IN_LIMIT = f"{WITH}{RUN}"
+
+
+def toy(loop: str) -> str:
+    """A program that names itself."""
+    return f"import sys, time\n{NAMED}\n{loop}"
+
+
+FAULTS = [
+    Fault(f"76-program-{name}", f"{WITH}{RUN}{limit}", f"--scorer qe=command.*{message}", {"qe.py": program}, 1,
+          ({"qe.py": ESTIMATOR}, IN_LIMIT))
+    for name, limit, message, program in (
+        ("dies-at-start", "", FIRST + "ended with exit code 1; its last message: .*No module named 'comet'", "import comet"),
+        ("names-nothing", "", FIRST + "found 'Loading'; its messages belong on standard error", "print('Loading', flush=True)"),
+        ("has-no-name", "", FIRST + r"found '\[1\]'", "print([1], flush=True)"),
+        ("dies-in-the-middle", "", r"document 'evening': toy: ended with exit code 3; its last message: 'memory'; its 2 answers so far are",
+         toy("n = 0\nfor line in sys.stdin:\n  n += bool(line.strip())\n  if n == 3: sys.exit(sys.stderr.write('memory') and 3)\n  " + f"{ONE}\n  {ALL}")),
+        ("is-killed", "", r"toy: was ended by signal 9 \(Killed\)$", toy("import os\nos.kill(os.getpid(), 9)")),
+        ("hangs", ",timeout=1", r"gave no answer for 1 s; let it flush what it prints.* or add ,timeout=SECONDS behind it", toy("time.sleep(60)")),
+        ("hangs-at-start", ",timeout=1", FIRST + "gave no answer for 1 s", "import time; time.sleep(60)"),
+        ("ignores-its-input", "", "toy: ended with exit code 0$", toy("")),
+        ("answers-too-few", "", "toy: expected 4 answers to 4 requests, then an empty line, found 3; print one number for each",
+         toy(f"n = 0\nfor line in sys.stdin:\n  n += 1\n  if n == 3: continue\n  {ONE}\n  {ALL}")),
+        ("answers-too-many", "", "toy: expected 1 answers to 1 requests, then an empty line, found more",
+         toy(f"for line in sys.stdin:\n  print(1)\n  {ONE}\n  {ALL}")),
+        ("answers-nan", "", f"{NUMBER} 'nan'", toy(LOOP.replace("1)", "'nan')"))),
+        ("answers-text", "", f"{NUMBER} 'good'", toy(LOOP.replace("1)", "'good')"))),
+        ("logs-among-answers", "", f"{NUMBER} 'Batch 1:'; its messages belong on standard error", toy(LOOP.replace("print(1)", "print('Batch 1:'); print(1)"))),
+    )
+]  # fmt: skip
+FAULTS += [
+    Fault("02-program-missing", f"{WITH}no-such-tool", "no file or directory|no such file or directory; give a program of .PATH", {}, 2, ({"qe.py": ESTIMATOR}, IN_LIMIT)),
+    Fault("02-program-of-python", f"{WITH}qe.py", "cannot be started: permission denied; a script has its interpreter before it: python qe.py",
+          {"qe.py": ESTIMATOR}, 2, IN_LIMIT),
+    Fault("02-program-empty", f"{WITH},window=2", "expected a program, found nothing", {"qe.py": ESTIMATOR}, 2, f"{IN_LIMIT},window=2"),
+    Fault("02-program-window", f"{IN_LIMIT},window=0", "--scorer qe=command: window: 0 is not in the range 1<=x", {"qe.py": ESTIMATOR}, 2, f"{IN_LIMIT},window=1"),
+    Fault("02-program-quote", f"""{WITH}'a "b'""", "No closing quotation.*; quote it as for a shell", {"qe.py": ESTIMATOR}, 2, IN_LIMIT),
+    Fault("--config-program", f"{DECODE} --config c.toml", r"c\.toml: scorer = qe=command:… runs a program; if it may, add --trust-config",
+          {"c.toml": f"scorer = [\"qe=command:{sys.executable} -IS qe.py\"]\nsource = 'dev.src'\ndefault-weight = 1", "qe.py": ESTIMATOR}, 2,
+          f"{DECODE} --config c.toml --trust-config"),
+]  # fmt: skip
