@@ -93,7 +93,7 @@ class BesideSystems:
         )
         if self.agreement is not None:
             line += f", agreement {self.agreement:.2f}"
-            rivals["decode without --weights, by agreement"] = self.agreement
+            rivals["choose by agreement, with decode without --weights"] = self.agreement
         advice = max(rivals, key=lambda one: rivals[one])
         line += f"; output against {self.system}: {verdict([self.gain])}"
         return line if self.output > rivals[advice] else f"{line}: {advice}"

@@ -41,6 +41,7 @@ OPTIONS = (
     ("scores-no-file", "--scores comet=base.txt:", HYPOTHESIS, COMET),
     ("scores-missing", "--scores c=base.txt:f", r"none of hyp\.txt; add --scores c=hyp\.txt", COMET),
     ("scores-twice", "--scores c=base.txt:f --scores c=base.txt:g", "two files for base", COMET),
+    ("systems-twice", "--systems A=base.txt --systems A=hyp.txt", "two systems are named 'A'; give", "--systems A=base.txt --systems B=hyp.txt"),
     ("scores-taken", "--scores ter=base.txt:f", "ter is a metric of rerank; take anoth", COMET),
 )
 # lines of values for four lines, and what is said of them
@@ -99,6 +100,7 @@ FAULTS = [
     Fault("--report-sentences-that-the-trace-has-not", REPORT, r"2 x sentence that the trace has not", {"t": "".join(CHOICE % place for place in PLACES[:2])}, exit=0, cure={"t": TRACE}),
     Fault("--report-baseline-shorter", f"{REPORT} --baseline b", r"b: expected the sentences of t in their order", {"t": TRACE, "b": TRACE.partition("\n")[2]}, cure={"b": TRACE}),
     Fault("--report-baseline-longer", f"{REPORT} --baseline b", r"b: expected as many sentences as t has, found more", {"t": TRACE, "b": TRACE * 2}, cure={"b": TRACE}),
+    Fault("--report-baseline-trace-and-text", f"{REPORT} --baseline b --baseline base.txt", "expected texts or one trace, found both", {"t": TRACE, "b": TRACE}, 2, f"{REPORT} --baseline base.txt"),
     Fault("--report-of-standard-input", "report --trace - --docs dev.docs --ref dev.ref", r"-: a trace is read twice; give the name of a file", exit=2, stdin=TRACE.encode(), cure=({"t": TRACE}, REPORT)),
     Fault("--report-curve-without-figures", f"{REPORT} --curve lm=c", r"--figures DIR; give it", {"t": TRACE, "c": "update\tepoch\n"}, 2, REPORT),
     *(Fault(f"--report-summary-{name}", f"{REPORT} --summary s", OTHERS % told, {"t": TRACE, "s": SUMMARY.replace(old, new)}, cure={"s": SUMMARY}) for name, old, new, told in SUMMARIES),
