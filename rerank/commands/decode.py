@@ -198,7 +198,7 @@ def decode(options: DecodeOptions) -> None:
                 run.warn()
             inputs.check()
             if run.sharded is None and "summary" in files:
-                files["summary"].write(to_json(result.to_dict()))
+                files["summary"].write(to_json(result.to_dict() | writer.agreement.to_dict()))
         run.report(messages.announce, messages.detail)
         if weights.weights is None and run.sharded is None and (line := writer.agreement.to_text()):
             messages.announce(line)

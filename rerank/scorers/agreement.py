@@ -167,16 +167,18 @@ class MeanAgreement:
         of_all = [np.ones(len(starts)), values[features.chosen_rows(choices)], of_votes]
         self._sums += np.sum(of_all, axis=1, where=all_votes > 1)
 
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """`agreement` of the choices, and of all candidates; empty where nothing was counted."""
+        n, chosen, votes = self._sums.tolist()
+        return {"agreement": {"chosen": chosen / n, "all": votes / n}} if n else {}
+
     def to_text(self) -> str:
         """How large the agreement was; '' where nothing was counted."""
-        n, chosen, votes = self._sums.tolist()
+        if not (found := self.to_dict().get("agreement", {})):
+            return ""
         return (
-            ""
-            if not n
-            else (
-                f"agreement: chosen candidates have a mean chrF of {chosen / n:.1f} against the "
-                f"others of their sentence, all candidates {votes / n:.1f}"
-            )
+            f"agreement: chosen candidates have a mean chrF of {found['chosen']:.1f} against the "
+            f"others of their sentence, all candidates {found['all']:.1f}"
         )
 
 

@@ -215,6 +215,7 @@ def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
     of_others = [one["features"]["consensuschrf"] for one in trace]
     assert [float(row[5]) for row in rows] == of_others
     summary = world.json("s.json")
+    assert summary["agreement"]["chosen"] == pytest.approx(sum(of_others) / 4)
     assert summary["engines"] == {"A\tone": 2, "B": 4, "C": 3}
     assert summary["documents"][0]["engines"] == {"A\tone": 1, "B": 2, "C": 1}
     assert "4 sentences, 2 changed (50.0%); " in told[-3]
