@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import BinaryIO
 
 import numpy as np
@@ -88,6 +89,7 @@ class ListRun(Run):
         options: RunOptions,
         documents: Documents | None,
         copies: InputCopies,
+        needed: Mapping[str, str],
     ) -> None:
         watch, given = Stopwatch(), options.scorers
         added = [(name, "") for name in (AGREEMENT, VOTES, *CONSENSUS) if given.agreement]
@@ -102,7 +104,7 @@ class ListRun(Run):
         with watch.lap("models"):
             self.models = open_models(given.lm, cache, **options.machine.of_models)
             self.plugins = [open_scorer(name, entry, cache) for name, entry in given.scorer]
-        self.lists = lists = _with_needed(lists, self.models, self.plugins, copies)
+        self.lists = lists = _with_needed(lists, self.models, self.plugins, copies, needed)
         side = {kind: copies.copied(path) for kind, path in lists.side.items()}
         scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
         file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
@@ -211,15 +213,18 @@ class ListRun(Run):
         *,
         documents: Documents | None = None,
         announce: Printer = lambda line: None,
+        needed: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[ListRun]:
         """A run; standard input is copied for as long as it is open.
 
         lists: of the options, or what became of them; without options there are no scorers.
-        What models choose by the first lists is announced. When the run is stopped, scores that
+        What models choose by the first lists is announced. needed: side information that others
+        than scorers need, with the option of each. When the run is stopped, scores that
         were computed go to the cache (`StoppedEarly`).
         """
         with InputCopies() as copies:
-            run = cls(lists, notices, options or settings_of(RunOptions), documents, copies)
+            given = options or settings_of(RunOptions)
+            run = cls(lists, notices, given, documents, copies, needed)
             if lists.missing == AS_ERROR:
                 with run.watch.lap("lists"):  # before anything is scored
                     deque(run.read_unreported(), maxlen=0)
@@ -452,9 +457,11 @@ def _with_needed(
     models: Sequence[FeatureSource],
     plugins: Sequence[FeatureSource],
     copies: InputCopies,
+    others: Mapping[str, str],
 ) -> Lists:
-    """The lists with the side information that scorers need; UsageError without it."""
-    needed = {kind: f"--scorer {one.name}" for one in plugins for kind in one.side_information}
+    """The lists with the side information that scorers and others need; UsageError without it."""
+    needed = dict(others)
+    needed |= {kind: f"--scorer {one.name}" for one in plugins for kind in one.side_information}
     needed |= {kind: f"--lm {one.name}" for one in models for kind in one.side_information}
     needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
     if SOURCE in needed:

@@ -85,7 +85,13 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.commands.distribution import share_scores
     from rerank.commands.list_run import ListRun
     from rerank.commands.lists import read_targets
-    from rerank.commands.tuning_set import PerHypothesis, tune_documents, tuning_search
+    from rerank.commands.tuning_set import (
+        ByProgram,
+        PerHypothesis,
+        needed_by,
+        tune_documents,
+        tuning_search,
+    )
     from rerank.files.arrays import size_text
     from rerank.files.lines import InputFiles
     from rerank.formats.translations import files_of, tokenizer_of
@@ -102,8 +108,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     with options.messages.warnings() as notices:
         lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
         plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.made))
-        measured = plan.objective.paths
-        files = [*files_of(references, "reference"), *weights.inputs, *measured]
+        files = [*files_of(references, "reference"), *weights.inputs, *plan.objective.paths]
         inputs = InputFiles([*options.run.files, *files])
         weights.check_files([*options.run.files, *options.run.scorers.folders, *files])
         frame, start = weights.read(notices)
@@ -111,12 +116,14 @@ def tune_mert(options: TuneMertOptions) -> None:
         search = tuning_search(options.searching.chosen(), plan)
         search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)
+        programs = {name: ByProgram(name, one) for name, one in plan.objective.programs.items()}
         with ListRun.open(
             lists,
             notices,
             options.run.with_agreement() if lists.made and start is None else options.run,
             documents=documents,
             announce=announce,
+            needed=needed_by(programs),
         ) as run:
             saved = SavedSearches(run.opened_cache())
             features = _features(options.weights, start, run, plan)
@@ -128,8 +135,12 @@ def tune_mert(options: TuneMertOptions) -> None:
                 run.estimate(search, announce)
             metrics = plan.objective.load_metrics(
                 bleu,
-                lambda name, _: PerHypothesis(
-                    name, run.metric_file(name, plan.objective.files), run.info, notices
+                lambda name, _: (
+                    programs[name].cached_in(run.opened_cache())
+                    if name in programs
+                    else PerHypothesis(
+                        name, run.metric_file(name, plan.objective.files), run.info, notices
+                    )
                 ),
             )
             _check(run, features, plan, frame, weights.base)
@@ -313,12 +324,15 @@ def _scores(
     """
     import numpy as np
 
+    from rerank.commands.tuning_set import ByProgram
     from rerank.tuning.objective import length_of
 
     ends, shown = np.cumsum([metric.width for metric in metrics]), list[str]()
     entries: list[dict[str, object]] = []
     for metric, own in zip(metrics, np.split(sums.sum(axis=0), ends[:-1]), strict=True):
         score = metric.shown(float(metric.scores(own)))
+        if isinstance(metric, ByProgram):
+            announce(f"{metric.name}: {metric.estimator.report()}")
         signature = metric.signature(n_references)
         shown.append(f"{metric.name} {score:.2f} ({signature})")
         entries.append({"score": score, "signature": signature})

@@ -50,7 +50,7 @@ class Estimator:
     """
 
     def __init__(
-        self, option: str, argument: str, keys: Sequence[str], cache: Cache | None
+        self, option: str, argument: str, keys: Sequence[str], cache: Cache | None = None
     ) -> None:
         self.option = option
         try:
@@ -70,9 +70,18 @@ class Estimator:
             raise UsageError(f"{option}: {fault}") from None
         identity = "command 1", self.program.name, self.program.version
         self.digest = hashlib.sha256(repr(identity).encode()).hexdigest()
-        self.cache = cache if self.program.version else None
+        self.keep_in(cache)
         self.known = self.cached = 0
         self.memory: dict[bytes, float] = {}
+
+    def keep_in(self, cache: Cache | None) -> None:
+        """Have answers cached, if the program states a version."""
+        self.cache = cache if self.program.version else None
+
+    @property
+    def program_and_version(self) -> str:
+        """Both as the program states them: `kiwi 2.2`."""
+        return " ".join(filter(None, [self.program.name, self.program.version]))
 
     @property
     def facts(self) -> dict[str, object]:
@@ -85,8 +94,8 @@ class Estimator:
 
     def report(self) -> str:
         """`1,200 answers of kiwi 2.2 in 31.5 s, 300 from the cache`."""
-        program = " ".join(filter(None, [self.program.name, self.program.version]))
-        found = f"{self.program.answered:,} answers of {program} in {self.program.spent:.1f} s"
+        program, seconds = self.program_and_version, self.program.spent
+        found = f"{self.program.answered:,} answers of {program} in {seconds:.1f} s"
         return f"{found}, {self.cached:,} from the cache" if self.cached else found
 
 

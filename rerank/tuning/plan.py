@@ -18,7 +18,7 @@ from rerank.corpus.reading import tokenize_option
 from rerank.errors import UsageError
 from rerank.files.paths import FilePath
 from rerank.options import option, part, record
-from rerank.registry import METRICS
+from rerank.registry import METRICS, PROGRAM
 from rerank.tuning.tuners import ALGORITHMS, MERT, check_algorithm
 from rerank.values import (
     FILE,
@@ -73,7 +73,8 @@ class ObjectiveOptions:
     )
     files: tuple[tuple[str, FilePath], ...] = option(
         "Scores of hypotheses by another tool, larger is better: a number for each line of "
-        "--kbest, or SYSTEM:FILE of each system, or a table, as of --scores; repeatable.",
+        "--kbest, or SYSTEM:FILE of each system, or a table, as of --scores; or command:PROGRAM, "
+        "which is asked with references, and --source unless source=no is behind it; repeatable.",
         "--metric",
         type=Pair("NAME=FILE", FILE),
         metavar="NAME=FILE",
@@ -144,7 +145,9 @@ class ObjectiveOptions:
                 "keep, or leave the price out"
             )
         names, files = [name for name, _ in self.metrics], [name for name, _ in self.files]
-        refuse_repeated("--metric", [name for name, file in self.files if ":" not in str(file)])
+        systems = [name for name, file in self.files if ":" in str(file)]
+        single = [name for name in files if name in self.programs or name not in systems]
+        refuse_repeated("--metric", single)
         if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
             raise UsageError(
                 f"--objective {' '.join(names)}: expected one metric, or two different ones"
@@ -177,7 +180,18 @@ class ObjectiveOptions:
         """The files of scores of other tools."""
         from rerank.scorers.system_scores import file_of_scores
 
-        return [file_of_scores(str(path)) for _, path in self.files]
+        programs = self.programs
+        return [file_of_scores(str(path)) for name, path in self.files if name not in programs]
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """The programs that score, each with its options, by the name of the metric."""
+        named = [(name, str(value)) for name, value in self.files]
+        return {
+            name: value.removeprefix(f"{PROGRAM}:")
+            for name, value in named
+            if value.startswith(f"{PROGRAM}:")
+        }
 
     def load_metrics(
         self,

@@ -149,3 +149,46 @@ def test_no_program_is_left_behind_by_a_run_that_is_stopped(number: int, world: 
             state, _, group, *_ = stat.read_text().rpartition(")")[2].split()
             assert group != world.text("pid") or state == "Z"  # left to the system to remove
     assert [*shards.rglob("*.scores")] if process.returncode == 75 else True
+
+
+METRIC = ESTIMATOR.replace(
+    'print(len(item.get("source", "")) - len({*words}) ** 2)',
+    """one = item["references"][0].split()
+        print(len(item.get("source", "")) / 100 - sum(word not in one for word in words))""",
+)
+
+
+def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> None:
+    world.write(
+        "m.py",
+        METRIC.replace(
+            "        item =", "        print(line, end='', file=open('asked', 'a'))\n        item ="
+        ),
+    )
+    m = QE.replace("qe.py", "m.py")
+    command = f"{TUNE} --select none --objective m"
+    found = world.ok(f"{command} --metric m={m} --source dev.src")
+    assert "m: 9 answers of toy 1 in" in found.err
+    requests = asked(world)
+    assert {
+        "references": ["the lamp is lit"],
+        "source": "la lampe",
+        "candidate": "a lamp burns",
+    } in requests
+    assert (len(requests), "source" in requests[0]) == (9, True)
+    assert re.search(
+        r"m -?[\d.]+ \(rerank\|metric:m\|program:toy 1=[0-9a-f]{8}\|nrefs:1\|", found.err
+    )
+    weights = json.loads(world.text("tuned.json"))["weights"]
+    assert "9 from the cache" in world.ok(f"{command} --metric m={m} --source dev.src").err
+    assert asked(world) == []
+    values = [
+        -sum(w not in world.lines("dev.ref")[int(number)].split() for w in text.split())
+        + len(world.lines("dev.src")[int(number)]) / 100
+        for number, text, *_ in (line.split(" ||| ") for line in world.lines("dev.kbest"))
+    ]
+    world.write("m.txt", [f"{value!r}" for value in values])
+    world.ok(f"{command} --metric m=m.txt")
+    assert json.loads(world.text("tuned.json"))["weights"] == weights
+    world.ok(f"{command} --metric m={m},source=no")
+    assert "source" not in asked(world)[0]

@@ -4,7 +4,7 @@ import sys
 
 from support.faults import Fault
 from support.programs import ESTIMATOR, NAMED
-from support.world import DECODE
+from support.world import DECODE, TUNE
 
 WITH = DECODE + " --source dev.src --default-weight 1 --scorer qe=command:"
 RUN = f"'{sys.executable} -IS qe.py'"
@@ -41,7 +41,13 @@ FAULTS = [
         ("logs-among-answers", "", f"{NUMBER} 'Batch 1:'; its messages belong on standard error", toy(LOOP.replace("print(1)", "print('Batch 1:'); print(1)"))),
     )
 ]  # fmt: skip
+METRIC = f"{TUNE} --objective m --select none --metric m=command:{RUN}"
 FAULTS += [
+    Fault("76-program-of-a-metric-dies", f"{METRIC} --source dev.src", "--metric m=command, the document of source line 1: toy: ended with exit code 0",
+          {"qe.py": toy("")}, 1, ({"qe.py": ESTIMATOR}, f"{METRIC} --source dev.src")),
+    Fault("50-program-of-a-metric-without-source", METRIC, "--source: --metric m needs the source sentences; give --source FILE",
+          {"qe.py": ESTIMATOR}, 2, f"{METRIC},source=no"),
+    Fault("02-program-of-a-metric-twice", f"{METRIC},source=no --metric m=dev.qe", "--metric.* m", {"qe.py": ESTIMATOR}, 2, f"{METRIC},source=no"),
     Fault("02-program-missing", f"{WITH}no-such-tool", "no file or directory|no such file or directory; give a program of .PATH", {}, 2, ({"qe.py": ESTIMATOR}, IN_LIMIT)),
     Fault("02-program-of-python", f"{WITH}qe.py", "cannot be started: permission denied; a script has its interpreter before it: python qe.py",
           {"qe.py": ESTIMATOR}, 2, IN_LIMIT),
