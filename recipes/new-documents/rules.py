@@ -26,25 +26,27 @@ from run import MOSES, TED, Set, pool, sets, weights_of
 from scipy.stats import t as student
 from systems import LLM
 
+from rerank.commands.systems import PREFIX
 from rerank.notices import Notices
+from rerank.scorers.agreement import AGREEMENT
 from rerank.tuning.goal import BLEU_GOAL
 from rerank.tuning.objective import Objective, bleu_of
 from rerank.tuning.plan import MertSettings, Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch
-from rerank.tuning.selection import SHARES, Anchor, beside, cross_validate
+from rerank.tuning.selection import beside, cross_validate
 from rerank.tuning.tuners.ascent import Bounds
 
 Floats = NDArray[np.float64]
-ALL = (0.0, *SHARES)
 LECTURES, SUBTITLES = ("dev2010", "tst2010"), ("tune", "test3ref")
 
 Case = tuple[Pool, Floats, list[tuple[str, Pool]]]  # start weights; tests with their domains
 
 
 class HeldOut(NamedTuple):
-    """Held-out statistics (C, U, W) of all shares, and the differences (C,) to the start."""
+    """Held-out statistics (C, U, W) at all shares (C,), and the differences (C,) to the start."""
 
+    shares: Floats
     sums: NDArray[np.int64]
     objective: Objective
     gain: Floats
@@ -53,7 +55,7 @@ class HeldOut(NamedTuple):
 
 def evidence(least: float, farther: float, held: HeldOut) -> int:
     """The largest gain within an error of the best; more errors above 0, the farther away."""
-    return similar("largest", held, (least + farther * np.array(ALL)) * held.error)
+    return similar("largest", held, (least + farther * held.shares) * held.error)
 
 
 def similar(which: str, held: HeldOut, above: Floats | float = 0.0) -> int:
@@ -81,14 +83,20 @@ def shrunk(held: HeldOut) -> int:
     """The share of the largest gain, times gain² ÷ (gain² + error²)."""
     best = int(held.gain.argmax())
     square, error = held.gain[best] ** 2, held.error[best] ** 2
-    return int(np.abs(np.array(ALL) - ALL[best] * square / (square + error or 1.0)).argmin())
+    wanted = held.shares[best] * square / (square + error or 1.0)
+    return int(np.abs(held.shares - wanted).argmin())
+
+
+def fixed(share: float, held: HeldOut) -> int:
+    """The place of this share."""
+    return int(np.flatnonzero(held.shares == share)[-1])
 
 
 CONSTANTS = tuple(product((0.0, 0.5, 1.0), (2.0, 3.0, 4.0, 5.0)))
 LINEAR = "{:g} + {:g} · share errors"
 RULES: dict[str, Callable[[HeldOut], int]] = {
-    "the tuned weights": lambda held: len(ALL) - 1,
-    **{f"share {ALL[c]:g}": partial(lambda c, held: c, c) for c in (2, 3, 4)},
+    "the tuned weights": lambda held: len(held.shares) - 1,
+    **{f"share {share:g}": partial(fixed, share) for share in (0.1, 0.2, 0.3)},
     "median within an error (before)": partial(similar, "median"),
     "smallest within an error": partial(similar, "smallest"),
     **{f"best at t {q:g}": partial(surely, q) for q in (0.75, 0.84, 0.9, 0.975)},
@@ -112,11 +120,11 @@ def cases(by_name: dict[str, Set], start: Floats) -> Iterator[Case]:
             yield (found[name].take(own), start, more)
     for name, half in product(("wmt23", "nmt", *LLM), (0, 1)):
         own, labels = pool(by_name[f"{name}.{half}"])
-        systems = [np.eye(len(labels))[f] for f, one in enumerate(labels) if one.startswith("sys")]
+        alone = {one.name: unit for one, unit in zip(labels, np.eye(len(labels)), strict=True)}
+        systems = [unit for one, unit in alone.items() if one.startswith(PREFIX)]
         best = max(systems, key=lambda one: bleu_of(own.decode(one)))
-        beside_consensus = best + np.eye(len(labels))[labels.index("consensusdocbleu")]
         other, _ = pool(by_name[f"{name}.{1 - half}"])
-        yield (own, beside_consensus, [(name, other)])
+        yield (own, best + alone[AGREEMENT], [(name, other)])
 
 
 def measured(case: Case, seed: int, held: bool) -> tuple[HeldOut, list[tuple[str, Floats]]]:
@@ -129,18 +137,11 @@ def measured(case: Case, seed: int, held: bool) -> tuple[HeldOut, list[tuple[str
     found = cross_validate(units, first, search, Notices())
     if found is None:
         raise click.ClickException("too few lists")
-    permuted = np.random.default_rng(seed).permutation(units.n_documents)
-    sums = np.zeros((len(ALL), *start.shape), np.int64)
-    for fold, tuned in enumerate(found.of_folds):
-        part = np.sort(permuted[fold :: found.n_folds])
-        inside = np.isin(units.places, part)
-        anchor, out = Anchor.of(units.take(~inside), first, search), units.take(inside)
-        sums[:, part] = [out.decode(anchor.towards(tuned, share)) for share in ALL]
-    weights = [found.anchor.towards(found.tuned, share) for share in ALL]
-    tests = [(kind, np.array([bleu_of(own.decode(one)) for one in weights])) for kind, own in pools]
-    pairs = [beside(sums[0], own, goal.objective) for own in sums]
-    gain, error = np.array([(one.difference, one.difference_error) for one in pairs]).T
-    judged = HeldOut(sums, goal.objective, gain, error)
+    sums, shares = found.held_out, np.array([one.share for one in found.candidates])
+    several = [replace(found, chosen=one).weights(found.tuned) for one in found.candidates]
+    tests = [(kind, np.array([bleu_of(own.decode(one)) for one in several])) for kind, own in pools]
+    found_gains = [(one.difference, one.difference_error) for one in found.candidates]
+    judged = HeldOut(shares, sums, goal.objective, *np.array(found_gains).T)
     return judged, [(domain, values - values[0]) for domain, values in tests]
 
 

@@ -5,40 +5,50 @@
 
 For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
 that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
-of `tune-mert --select none` and `--select cv`; with --before, also of the default of the version in
-a checkout, which gets the same start weights and lists as files (`versions.as_files`); and the
-length ratios of what the start weights and those of `cv` choose.
+of `tune-mert --select none` and `--select cv`; with --before, also of `cv` of the version in a
+checkout; and the length ratios of what the start weights and those of `cv` choose. Its
+weights that are in WORK are not tuned again.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 from systems import LLM, halves, wmt23_halves
-from versions import as_files, start_file, tune
 
 from rerank.commands.list_run import ListRun
 from rerank.commands.lists import Lists, read_targets
+from rerank.commands.run import RunOptions
+from rerank.commands.search import SearchOptions, search_documents
 from rerank.commands.systems import PREFIX
-from rerank.commands.tune_mert import TuneMertOptions, tune_mert
 from rerank.commands.tuning_set import read_set
+from rerank.corpus.columns import Label
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.options import settings_of
+from rerank.registry import ALL_SYSTEMS
+from rerank.scorers.agreement import AGREEMENT, DOCUMENT_BLEU
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objective import bleu_of, length_of
-from rerank.tuning.plan import CV, NONE
-from rerank.tuning.pool import Pool
+from rerank.tuning.plan import CV, NONE, Plan
+from rerank.tuning.pool import Pool, TuningSet
+from rerank.tuning.run import tune
 
 TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
 MOSES = "moses.rescore.ini"
+BEFORE = "before"
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,77 +110,90 @@ def pairs(data: Path, work: Path) -> dict[str, Pair]:
 
 
 @cache
-def pool(of: Set) -> tuple[Pool, tuple[str, ...]]:
-    """All candidates of a set with their statistics, and the names of the features."""
+def tuning_set(of: Set) -> tuple[TuningSet, dict[str, str]]:
+    """A set as `tune-mert` reads it, and the names of its systems by the label of their feature."""
     notices = Notices()
     documents, lines = read_targets(of.lists, of.references, notices)
-    with ListRun.open(of.lists, notices, documents=documents) as source:
-        features, references = TunedFeatures(), documents.split(lines)
-        corpus = read_set(source, references, [Bleu()], features, lambda line: None)
+    run = settings_of(RunOptions)
+    run = run.with_agreement() if of.lists.systems else run
+    with ListRun.open(of.lists, notices, run, documents=documents) as source:
+        references = documents.split(lines)
+        corpus = read_set(source, references, [Bleu()], TunedFeatures(), lambda line: None)
+        return corpus, dict(source.systems)
+
+
+@cache
+def pool(of: Set) -> tuple[Pool, tuple[Label, ...]]:
+    """All candidates of a set with their statistics, and the features."""
+    corpus, _ = tuning_set(of)
     space = corpus.documents[0].space
-    zeros = np.zeros(space.width)
-    names = tuple(label.name for label in space.labels)
-    return corpus.pool(corpus.first, np.arange(space.width), zeros), names
+    every, zeros = np.arange(space.width), np.zeros(space.width)
+    return corpus.pool(corpus.first, every, zeros), tuple(space.labels)
 
 
-def weights_of(path: Path, of: Set) -> NDArray[np.float64]:
+def weights_of(path: Path, of: Set) -> Floats:
     """Weights (F,) of a file for a set."""
-    with ListRun.open(of.lists, Notices()) as source:
-        first = source.first_with_candidates()
-    if first is None:
-        raise click.ClickException(f"{of.lists.name}: no candidates")
-    return vector(read_weights(path, Notices()), first[1].labels, default=0.0, source=str(path))
+    return vector(read_weights(path, Notices()), pool(of)[1], default=0.0, source=str(path))
 
 
-def bleu(weights: NDArray[np.float64], of: Set) -> float:
+def bleu(weights: Floats, of: Set) -> float:
     """BLEU of the choices of weights (F,)."""
     return bleu_of(pool(of)[0].decode(weights))
 
 
-def ratio(weights: NDArray[np.float64], of: Set) -> float:
+def ratio(weights: Floats, of: Set) -> float:
     """Length ratio of the choices of weights (F,)."""
     return length_of(pool(of)[0].decode(weights))
 
 
-def start_of(pair: Pair) -> tuple[str, NDArray[np.float64]]:
+def start_of(pair: Pair) -> tuple[str, Floats]:
     """The start weights, or those of the system that is best on the tuning set."""
     if pair.start is not None:
         return "start weights", weights_of(pair.start, pair.tuning)
-    found, names = pool(pair.tuning)
+    found, labels = pool(pair.tuning)
+    names = [label.name for label in labels]
     systems = [f for f, name in enumerate(names) if name.startswith(PREFIX)]
     best = max(np.eye(len(names))[systems], key=lambda one: bleu_of(found.decode(one)))
     return names[int(best.argmax())], best
 
 
-def tuned(pair: Pair, out: Path, select: str, seed: int) -> NDArray[np.float64]:
+def tuned(pair: Pair, select: str, seed: int) -> Floats:
     """Weights (F,) of `tune-mert --select SELECT --seed SEED`."""
-    lists = pair.tuning.lists
-    options = settings_of(
-        TuneMertOptions,
-        kbest=str(lists.kbest),
-        docs=None if lists.docs is None else str(lists.docs),
-        systems=tuple((name, str(path)) for name, path in lists.systems),
-        references=tuple(map(str, pair.tuning.references)),
-        start=None if pair.start is None else str(pair.start),
-        out=str(out),
-        select=select,
-        seed=seed,
-        quiet=True,
+    corpus, systems = tuning_set(pair.tuning)
+    start = None if pair.start is None else read_weights(pair.start, Notices())
+    consensus = {DOCUMENT_BLEU: "consensus", AGREEMENT: AGREEMENT}
+    found = tune(
+        corpus,
+        [Bleu()],
+        decode=lambda group, full: [
+            one.choices
+            for one in search_documents(group, full, settings_of(SearchOptions).chosen())
+        ],
+        features=TunedFeatures(given=start, systems=systems, consensus=consensus),
+        plan=settings_of(Plan, select=select, seed=seed),
+        notices=Notices(),
     )
-    tune_mert(options)
+    return found.task.full(found.weights)
+
+
+def tuned_before(pair: Pair, checkout: Path, out: Path, seed: int) -> Floats:
+    """Weights (F,) of `tune-mert --seed SEED` of the version in a checkout.
+
+    A file that is there, of a run that was stopped, is taken as it is.
+    """
+    if not out.exists():
+        lists, command = pair.tuning.lists, [sys.executable, "-P", "-m", "rerank", "tune-mert"]
+        given = [("--kbest", lists.kbest)] if lists.kbest else []
+        given += [("--docs", lists.docs)] if lists.docs else []
+        given += [("--start", pair.start)] if pair.start else []
+        given += [("--ref", path) for path in pair.tuning.references]
+        command += [str(word) for both in given for word in both]
+        for name, path in lists.systems:
+            command += ["--systems", str(path) if name == ALL_SYSTEMS else f"{name}={path}"]
+        env = {**os.environ, "PYTHONPATH": str(checkout)}
+        command += ["--seed", str(seed), "--out", str(out), "--no-cache", "--quiet"]
+        subprocess.run(command, check=True, env=env)
     return weights_of(out, pair.tuning)
-
-
-def tuned_before(pair: Pair, stem: Path, checkout: Path, seeds: range) -> list[NDArray[np.float64]]:
-    """Weights (F,) of `tune-mert` of another version, for each seed."""
-    files = as_files(pair.tuning.lists, pair.tuning.references, stem)
-    start = pair.start or start_file(start_of(pair)[0], Path(f"{stem}.start.json"))
-    found = []
-    for seed in seeds:
-        out = Path(f"{stem}.before.{seed}.json")
-        tune(checkout, files, start, out, seed)
-        found.append(weights_of(out, pair.tuning))
-    return found
 
 
 @click.command()
@@ -187,7 +210,7 @@ def main(
     before: Path | None,
 ) -> None:
     """Print BLEU on new documents, before and after cross-validation."""
-    kinds = [*(["before"] if before else []), NONE, CV]
+    kinds = [*([BEFORE] if before else []), NONE, CV]
     heads = ["tuned on", "tested on", "start", *kinds, *(f"cv − {kind}" for kind in kinds[:-1])]
     heads += ["cv − start", "worst seed", "length: tuning set", "start", "cv"]
     print("| " + " | ".join(heads) + " |")
@@ -198,12 +221,11 @@ def main(
             continue
         what, start = start_of(pair)
         stem, numbers = work / name, range(1, seeds + 1)
-        found = {
-            select: [tuned(pair, Path(f"{stem}.{select}.{n}.json"), select, n) for n in numbers]
-            for select in (NONE, CV)
-        }
+        found = {kind: [tuned(pair, kind, n) for n in numbers] for kind in (NONE, CV)}
         if before:
-            found["before"] = tuned_before(pair, stem, before, numbers)
+            files = [Path(f"{stem}.before.{n}.json") for n in numbers]
+            several = zip(files, numbers, strict=True)
+            found[BEFORE] = [tuned_before(pair, before, *one) for one in several]
         for test, of in pair.tests.items():
             begin = bleu(start, of)
             scores = [np.array([bleu(one, of) for one in found[kind]]) for kind in kinds]

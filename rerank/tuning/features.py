@@ -2,13 +2,13 @@
 
 The start of a tuning on several systems is the best of them alone, or beside their consensus by
 document BLEU, or beside their agreement. On few documents the system that seems best often is not,
-and the candidates that the systems agree on are the safer choice; where one system is far better
-than the others, it is the other way round; and where many are poor, agreement, in which outliers
-have no vote, finds what consensus loses. Cross-validation tells these cases apart: the best system
-is chosen on other documents than it is judged on. Beside the others it still has a weight of 1: its
-output is preferred to one with which mean ln BLEU of the document is higher by less than 1 / its
-number of words, or agreement by less than 1. That costs nothing where systems are close, and little
-where they are not (recipes/new-documents).
+and the candidates that the systems agree on are the safer choice, above all by agreement, in which
+outliers have no vote; where one system is far better than the others, it is the other way round.
+So agreement is the start unless cross-validation shows that another one is surely better: the best
+system is chosen on other documents than it is judged on. Beside the others it has a weight of 1:
+its output is preferred to one with which mean ln BLEU of the document is higher by less than 1 /
+its number of words, or agreement by less than 1. That costs nothing where systems are close, and
+little where they are not (recipes/new-documents).
 
 The totals of a decoder's list are weights · features: least squares finds these weights from the
 differences to the best candidate of each list, where a penalty of unknown words mostly cancels out.
@@ -33,7 +33,7 @@ from rerank.formats.weights import Weights, by_name, fitted_to, vector
 from rerank.notices import Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.features import FeatureSpace
-from rerank.tuning.objective import Objective, Sums
+from rerank.tuning.objective import Objective, Sums, jackknife, standard_error
 from rerank.tuning.pool import TuningSet
 from rerank.tuning.tuners.ascent import Bounds
 
@@ -162,13 +162,14 @@ def start_of_systems(
     objective: Objective,
     announce: Printer,
 ) -> TunedFeatures:
-    """The features with the start weights that are best on held-out documents.
+    """The features with the start weights that held-out documents favour.
 
+    The last way of agreement is taken unless another start is better by more than a standard error.
     The values of all systems, and the held-out ones of all starts, are announced. O(M (n + D))
     time for M systems and D documents.
     """
     names, added = features.systems, {called: label for label, called in features.consensus.items()}
-    starts = {  # by what stands beside a system; of equal ones the first counts
+    starts = {  # by what stands beside a system
         called: {label: shared | {label: BESIDE} for label in names}
         for called, shared in [*((x, {label: 1.0}) for x, label in added.items()), ("", {})]
     }
@@ -180,11 +181,11 @@ def start_of_systems(
     listed = ", ".join(f"{names[label]} {values[label]:.2f}" for label in ranked)
     announce(f"{objective.name} of each system on these documents: {listed}")
     best = _best_on_others(objective, sums[-1])
-    held = {
-        called: objective.value(own[best, np.arange(len(best))])
-        for called, own in zip(starts, sums, strict=True)
-    }
-    called, source = max(held, key=lambda one: held[one]), f"the system {names[ranked[0]]}"
+    found, without = jackknife(objective, sums[:, best, np.arange(len(best))])
+    held, safe = dict(zip(starts, found.tolist(), strict=True)), max(len(starts) - 2, 0)
+    surely = found - found[safe] > [standard_error(one - without[safe]) for one in without]
+    chosen = int(np.where(surely, found, -np.inf).argmax()) if surely.any() else safe
+    called, source = [*starts][chosen], f"the system {names[ranked[0]]}"
     start = starts[called][ranked[0]]
     if called:
         source = f"the {called} of the systems together with {source}"

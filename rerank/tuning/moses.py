@@ -206,6 +206,11 @@ def tune_extracted(
     search = PoolSearch.of(plan, goal, features, data.space, SavedSearches())
     selection = cross_validate(pool, start, search, notices, announce)
     search.report(pool, notices)
+    if selection and not start.any() and selection.beside_first.difference < 0:
+        notices.add(
+            "tuned weights are worse on held-out lists than their first hypotheses; give the "
+            "weights that made the lists with --init"
+        )
     if selection:
         chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
         found = PoolResult(chosen, Optimum.at(pool, start, goal))

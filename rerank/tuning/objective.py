@@ -7,6 +7,7 @@ first nine are always those of BLEU (`rerank.metrics.bleu`), from which lengths 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 
 Sums: TypeAlias = NDArray[Any]
 """Statistics that add up, (…, W): integers, or float64 where a metric is not counted."""
+Floats: TypeAlias = NDArray[np.float64]
 
 
 def bleu_counts(sums: Sums) -> NDArray[np.int64]:
@@ -48,9 +50,9 @@ class MetricColumns:
     name: str
     begin: int
     end: int
-    score: Callable[[Sums], NDArray[np.float64]]
+    score: Callable[[Sums], Floats]
 
-    def of(self, sums: Sums) -> NDArray[np.float64]:
+    def of(self, sums: Sums) -> Floats:
         """Scores (…,) of statistics (…, W)."""
         return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
 
@@ -58,6 +60,8 @@ class MetricColumns:
 _REFERENCE = WIDTH - 1  # column of BLEU's statistics
 _AT_LENGTH = " at the start's length"
 _HELD = f"BLEU{_AT_LENGTH}"
+_HELD_PRICE = 20.0  # of a length ratio off by 1; chrF rises by some 6 with longer candidates
+_GROUPS = 50  # of units in a jackknife, at most
 BLEU = MetricColumns("BLEU", 0, WIDTH, corpus_bleu)
 """BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
 
@@ -68,7 +72,7 @@ class BleuAtLength:
 
     factor: float
 
-    def __call__(self, sums: Sums) -> NDArray[np.float64]:
+    def __call__(self, sums: Sums) -> Floats:
         """BLEU (…), 0..100."""
         scaled = sums[..., :WIDTH].astype(np.int64)
         scaled[..., _REFERENCE] = np.floor(self.factor * scaled[..., _REFERENCE] + 0.5)
@@ -94,7 +98,7 @@ class Objective(Protocol):
         """Value of summed statistics (D, W)."""
         ...
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
         """Values (m,) of the intervals of a line."""
         ...
 
@@ -114,7 +118,7 @@ class CorpusMetric:
         """Value of summed statistics (D, W)."""
         return float(self.metric.of(sums.sum(axis=0)))
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
         """Values (m,) of the intervals of a line."""
         return self.metric.of(_accumulated(changes))
 
@@ -137,7 +141,7 @@ class DocumentMean:
         """Value of summed statistics (D, W)."""
         return float(self.metric.of(sums).mean())
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
         """Values (m,) of the intervals of a line."""
         rises = np.empty(len(changes))
         for rows, scores in _by_document(self.metric, changes, documents):
@@ -166,7 +170,7 @@ class WorstDocuments:
         scores = np.sort(self.metric.of(sums))
         return float(scores[: self._number(len(scores))].mean())
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
         """Values (m,) of the intervals of a line."""
         n_documents = int(documents.max(initial=0)) + 1
         now = np.empty(len(changes))
@@ -193,7 +197,7 @@ class ObjectiveSum:
         """Value of summed statistics (D, W)."""
         return float(sum(weight * objective.value(sums) for weight, objective in self.parts))
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
         """Values (m,) of the intervals of a line."""
         values = np.zeros(len(changes))
         for weight, objective in self.parts:
@@ -218,41 +222,59 @@ class LengthPenalty:
         """Value of summed statistics (D, W)."""
         return self.objective.value(sums) - float(self._cost(sums.sum(axis=0)))
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
         """Values (m,) of the intervals of a line."""
         lengths = _accumulated(changes[:, :WIDTH])
         return self.objective.along(changes, documents) - self._cost(lengths)
 
-    def _cost(self, sums: Sums) -> NDArray[np.float64]:
+    def _cost(self, sums: Sums) -> Floats:
         return self.price * np.abs(length_ratio(sums) - self.ratio)
+
+
+class HeldLength(LengthPenalty):
+    """A price that holds a length: of metrics that have no brevity penalty."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """For example `corpus chrF2 at the start's length`."""
+        return f"{self.objective.name}{_AT_LENGTH}"
 
 
 CORPUS_BLEU = CorpusMetric()
 
 
 def hold_length(objective: Objective) -> Objective:
-    """The objective whose BLEU has its brevity penalty from a length on that `at_length` sets."""
-    return _with_metrics(
+    """The objective at a length that `at_length` sets.
+
+    BLEU has its brevity penalty from there on; other metrics, a price on other lengths.
+    """
+    held = _with_metrics(
         objective,
         lambda one: one if one.end > WIDTH else MetricColumns(_HELD, 0, WIDTH, BleuAtLength(1.0)),
     )
+    other = metrics_of(objective.name) != [BLEU.name]
+    return HeldLength(held, 1.0, _HELD_PRICE) if other else held
 
 
 def free_length(objective: Objective) -> Objective:
-    """The objective with BLEU as it is where `hold_length` has changed it."""
+    """The objective as it was before `hold_length`."""
+    if isinstance(objective, HeldLength):
+        objective = objective.objective
     return _with_metrics(objective, lambda one: one if one.end > WIDTH else BLEU)
 
 
 def holds_length(objective: Objective) -> bool:
-    """Whether `hold_length` made it, of one that has BLEU."""
+    """Whether `hold_length` made it."""
     return _AT_LENGTH in objective.name
 
 
 def at_length(objective: Objective, start: Sums) -> Objective:
-    """The objective whose brevity penalty begins at the length of these statistics (…, W).
-
-    Those that do not hold the length stay as they are.
-    """
+    """The objective that holds the length of these statistics (…, W); others stay as they are."""
+    if isinstance(objective, HeldLength):
+        held = at_length(objective.objective, start)
+        return HeldLength(held, length_of(start), objective.price)
     return _with_metrics(
         objective,
         lambda one: (
@@ -282,6 +304,28 @@ _TERM = re.compile(
 )
 
 
+def jackknife(objective: Objective, several: Sums) -> tuple[Floats, Floats]:
+    """Values (C,) of statistics (C, U, W) of the same units, and without each group of them (C, G).
+
+    G ≤ 50. Where the objective holds the length, it is that of the first, on the same units.
+    """
+    group = np.arange(several.shape[1]) % _GROUPS
+    every = np.ones(len(group), dtype=np.bool_)
+    found = np.array(
+        [
+            [at_length(objective, several[0][own]).value(one[own]) for one in several]
+            for own in (every, *(group != g if group.any() else every for g in np.unique(group)))
+        ]
+    )
+    return found[0], found[1:].T
+
+
+def standard_error(values: Floats) -> float:
+    """Standard error of a statistic whose values without each of G groups are given (G,)."""
+    spread = float(((values - values.mean()) ** 2).sum())
+    return math.sqrt(spread * (len(values) - 1) / len(values))
+
+
 def metrics_of(objective: str) -> list[str]:
     """Names of the metrics of an objective, given its name: of `corpus BLEU − 5 |…|`, BLEU.
 
@@ -297,7 +341,7 @@ def _accumulated(changes: Sums) -> Sums:
 
 def _by_document(
     metric: MetricColumns, changes: Sums, documents: NDArray[np.int64]
-) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+) -> list[tuple[NDArray[np.int64], Floats]]:
     """For each document the rows that change it, in order, and its scores after each of them."""
     order = np.argsort(documents, kind="stable")
     ends = np.flatnonzero(np.diff(documents[order])) + 1
@@ -309,9 +353,7 @@ def _by_document(
 
 
 @njit(cache=True, nogil=True)
-def _worst(
-    now: NDArray[np.float64], documents: NDArray[np.int64], n_documents: int, number: int
-) -> NDArray[np.float64]:
+def _worst(now: Floats, documents: NDArray[np.int64], n_documents: int, number: int) -> Floats:
     """Mean of the `number` smallest scores after each change, among the scores known by then."""
     ordered = np.full(n_documents, np.inf)  # ascending
     current = np.full(n_documents, np.inf)

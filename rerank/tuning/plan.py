@@ -353,8 +353,8 @@ class Plan:
     @property
     def holds_length(self) -> bool:
         """Whether the length of the start is held, unless its evidence is settled."""
-        named = any(name == BLEU for name, _ in self.objective.metrics)
-        return self.select == CV and self.objective.length == "auto" and named
+        auto = self.objective.length == "auto" and not self.objective.files  # scores of any range
+        return self.select == CV and auto
 
     @property
     def searched(self) -> tuple[str, MertSettings]:

@@ -170,12 +170,14 @@ def _add(digest: hashlib._Hash, value: object) -> None:
 
 
 def _with_references(pool: Pool, goal: SearchGoal) -> Pool:
-    """The pool as tuners see it that know no goal: with references as long as the goal has them."""
-    factor = goal.reference_factor
-    if factor == 1:
+    """The pool as tuners see it that know no goal: with references as long as the goal has them.
+
+    Not rounded, since one word is much of a sentence.
+    """
+    if goal.reference_factor == 1:
         return pool
-    statistics = pool.statistics.copy()
-    statistics[:, _BLEU - 1] = np.rint(factor * statistics[:, _BLEU - 1])
+    statistics = pool.statistics.astype(np.float64)
+    statistics[:, _BLEU - 1] *= goal.reference_factor
     return replace(pool, statistics=statistics)
 
 
@@ -260,6 +262,18 @@ class PoolSearch:
             (pool, start, self.plan.searched, self.goal, self.bounds, history),
             lambda: self.result(pool, start, history).best,
         )
+
+    def alone(
+        self, pool: Pool, start: NDArray[np.float64], new: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Start weights (F,) with those of the features `new`, which begin at 0, tuned alone."""
+        own = replace(pool, features=pool.features[:, new], fixed=pool.scores(start))
+        bounds = Bounds(self.bounds.low[new], self.bounds.high[new])
+        goal, names = SearchGoal(self.goal.objective), [self.names[f] for f in new]
+        search = replace(self, goal=goal, bounds=bounds, names=names)
+        found = start.copy()
+        found[new] = search.best(own, np.zeros(len(new)), Notices()).weights
+        return found
 
     def quick(self) -> PoolSearch:
         """The search with little effort: without random starts and kicks, on one thread."""

@@ -35,6 +35,7 @@ from rerank.tuning.pool_search import SavedSearches
 from rerank.tuning.rounds import Decode, Task, describe_bleu, rounds_of, tune_in_rounds
 from rerank.tuning.scale import Scale
 from rerank.tuning.selection import Candidate, Selection, beside, cross_validate
+from rerank.tuning.tuners.ascent import Axes
 
 FEW = 10  # documents; fewer tell little
 ZEROS = (
@@ -181,18 +182,14 @@ class TuningResult:
 
     def _first_text(self, best: Candidate) -> str:
         """That the first candidates are kept, and what to do about it."""
-        features, first = self.task.features, best.held_out - best.difference
+        first = best.held_out - best.difference
         line = (
             f"held-out {self.task.goal.objective.name} {first:.2f} with the first candidates, "
             f"{best.held_out:.2f} with the best weights, difference {best.difference:+.2f} ± "
             f"{best.difference_error:.2f}: the first candidates are kept, by weights of 0"
         )
-        if any(np.ptp(own) > 0 for own in self.task.corpus.totals) and not features.total:
-            names = ",".join(
-                [TOTAL, *(features.names or (one.name for one in self.task.space.labels))]
-            )
-            line += f"; to tune the totals of the lists, too, give {features.option} {names}"
-        return line
+        option = _with_totals(self.task)
+        return f"{line}; to tune the totals of the lists, too, give {option}" if option else line
 
     @property
     def first_kept(self) -> bool:
@@ -225,6 +222,15 @@ class TuningResult:
         if self.held_out:
             found["held_out"] = asdict(self.held_out)
         return found | (self.scale.to_provenance() if self.scale else {})
+
+
+def _with_totals(task: Task) -> str:
+    """The option that makes the totals of the lists a feature; empty if it is one or has no use."""
+    features = task.features
+    if features.total or not any(np.ptp(own) > 0 for own in task.corpus.totals):
+        return ""
+    names = features.names or (label.name for label in task.space.labels)
+    return f"{features.option} {','.join([TOTAL, *names])}"
 
 
 def gain_text(
@@ -287,15 +293,19 @@ def tune(
     replicates: Mapping[str, object] | None = None
     if own and selection and _below_first(selection, features):
         weights = np.zeros_like(task.start)
-    elif selection and (selection.kept or (not task.contextual and plan.replicates == 1)):
+    elif selection and (
+        not selection.chosen.share or (not task.contextual and plan.replicates == 1)
+    ):
         task.search.report(task.pool(task.corpus.first), notices)
         weights = selection.tuned
-        replicates = None if selection.kept else _spread_of_folds(task, selection, announce)
     elif plan.replicates == 1:
         weights = _tuned(task, announce)
     else:
         weights, replicates = _replicates(task, announce)
-    weights = selection.weights(weights) if selection and weights.any() else weights
+    if selection and weights.any():
+        weights = selection.weights(weights)
+        if plan.replicates == 1 and not selection.kept:
+            replicates = _spread_of_folds(task, selection, announce)
     start = task.corpus.sums(task.corpus.first)
     if task.full_start.any():
         start = task.decode(task.start)[1]
@@ -362,20 +372,17 @@ def _below_first(selection: Selection, features: TunedFeatures) -> bool:
 
 
 def _spread_of_folds(task: Task, selection: Selection, announce: Printer) -> Mapping[str, object]:
-    """`replicates` of a weights file, of the weights tuned in each fold of cross-validation.
+    """`replicates` of a weights file, of the weights of each fold of cross-validation.
 
-    Each at the chosen share; their mean is the result.
+    With features that depend on context, in the context of the start weights.
     """
-    pool, anchor = task.pool(task.corpus.first), selection.anchor
-    several = np.array([selection.weights(one) for one in selection.of_folds])
-    bleu = [bleu_of(pool.decode(one)) for one in several]
-    several = np.array([anchor.mean([one]) for one in several])
+    several, bleu = zip(*selection.of_folds, strict=True)
     announce(
         f"spread of tuning: BLEU {np.mean(bleu):.2f} ± {np.std(bleu, ddof=1):.2f} "
         f"({min(bleu):.2f} to {max(bleu):.2f}) of {len(bleu)} tunings, each without one of "
         f"{selection.n_folds} parts of the documents"
     )
-    return _entry(task, bleu, several)
+    return _entry(task, bleu, np.array(several))
 
 
 def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
@@ -390,7 +397,14 @@ def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
     announce(f"kept: round {found.best.number}")
     weights = found.best.result.weights
     if not task.full(weights).any():
-        raise RerankError(ZEROS)
+        if len(Axes.of(task.pool(task.corpus.first)).features):
+            raise RerankError(ZEROS)
+        option = _with_totals(task)
+        raise RerankError(
+            "no tuned feature varies within a list, so there is nothing to tune; give "
+            f"{option or '--lm, --scores or another option that adds features'}"
+            f"{', which tunes the totals of the lists' if option else ''}"
+        )
     return weights if np.array_equal(weights, task.start) else weights / task.norm(weights)
 
 

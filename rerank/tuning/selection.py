@@ -8,6 +8,10 @@ Their mean takes the place of a tuning of the whole set: a longer search finds b
 of the tuning documents, not of new ones, and the mean of several tunings is steadier than each of
 them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
 
+Features that begin at 0, such as those of a scorer that is new beside a decoder's, are tuned alone
+first: one or two weights fit what they are tuned on no better than other text. The way begins
+there. It is no part of the distance from the start.
+
 A share is good enough if its gain on held-out text is above `EVIDENCE` standard errors, and
 `FARTHER` more at the tuned weights: the further from the start, the surer it has to be, unless the
 start is a guess. Of these shares the largest within one standard error of the best is chosen. The
@@ -15,14 +19,13 @@ standard error is that of a difference on the same documents, whose difficulty c
 delete-one jackknife over documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
 
 Cross-validation cannot see what all documents of one tuning set share, above all how long their
-references are. Where the plan holds the length, tuning and comparison have BLEU whose brevity
-penalty begins at the length that the start weights give on the same documents
-(`rerank.tuning.goal.LengthEvidence`; recipes/new-documents).
+references are. Where the plan holds the length, tuning and comparison are at the length that the
+start weights give on the same documents (`rerank.tuning.goal.LengthEvidence`;
+recipes/new-documents).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -35,11 +38,12 @@ from rerank.tuning.goal import LengthEvidence, SearchGoal
 from rerank.tuning.objective import (
     Objective,
     Sums,
-    at_length,
     bleu_of,
     free_length,
     holds_length,
+    jackknife,
     length_of,
+    standard_error,
 )
 from rerank.tuning.plan import NONE
 from rerank.tuning.pool import Pool
@@ -48,13 +52,13 @@ from rerank.tuning.tuners.ascent import Axes, PoolPoint
 from rerank.tuning.tuners.mert import map_in_threads, silence
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-FOLDS = 5
+FOLDS, ROUNDS = 5, 2  # units are held out once in each round of folds
 FEWEST = 4  # documents; with fewer, blocks of lines are held out
 BLOCKS = 10
-GROUPS = 50  # of units in a jackknife, at most
 LITTLE = 0.05  # points of the objective that are not worth a word
 WORDS = 4  # column of BLEU's statistics
 EVIDENCE, FARTHER = 0.5, 3.0  # standard errors
+NEW = "new"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +136,9 @@ def _best_feature(pool: Pool, search: PoolSearch) -> tuple[NDArray[np.float64], 
 class Candidate:
     """A share of the way to the tuned weights, and what it gave on held-out units.
 
-    share: 0 keeps the start weights, 1 takes the tuned ones
+    share: of the way to the tuned weights, which are at 1
+    new: whether features that begin at 0 have weights that were tuned alone; without, share 0 keeps
+    the start weights
     held_out: value of the objective, each unit decoded with weights tuned without it, and its
     standard error; difference: to the value of the start weights
     """
@@ -142,6 +148,7 @@ class Candidate:
     error: float
     difference: float
     difference_error: float
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +198,11 @@ class Length:
 class Selection:
     """All candidates, start first, and the chosen one.
 
-    statistics: (U, W) summed statistics of each held-out unit at the chosen share
+    held_out: (C, U, W) statistics of each held-out unit for each candidate, of all rounds of folds
     beside_first: the chosen one, with its difference to the first candidates of the same units
-    anchor: the start weights; tuned: (F,) mean of the weights tuned in the folds, `of_folds`
+    anchor: the start weights; way: where the way to the tuned weights begins
+    tuned: (F,) mean of the weights tuned in the folds; of_folds: those of each fold at the chosen
+    share, and their BLEU on the whole pool
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
     objective: name of the objective that all values are of
     length: what the documents say about it, and what another length would be worth here
@@ -201,12 +210,13 @@ class Selection:
 
     candidates: tuple[Candidate, ...]
     chosen: Candidate
+    held_out: Sums
     beside_first: Candidate
-    statistics: Sums
     objective: str
     anchor: Anchor
+    way: Anchor
     tuned: NDArray[np.float64]
-    of_folds: tuple[NDArray[np.float64], ...]
+    of_folds: tuple[tuple[NDArray[np.float64], float], ...]
     unit: str
     n_folds: int
     length: Length
@@ -214,7 +224,18 @@ class Selection:
     @property
     def kept(self) -> bool:
         """Whether the start weights are kept."""
-        return self.chosen.share == 0
+        return self.chosen is self.candidates[0]
+
+    @property
+    def statistics(self) -> Sums:
+        """Summed statistics (U, W) of the held-out units of the chosen candidate."""
+        return np.asarray(self.held_out[self.candidates.index(self.chosen)])
+
+    @property
+    def start_name(self) -> str:
+        """What the way begins at, for people."""
+        new = f", {NEW}: with features that begin at 0 tuned alone"
+        return self.anchor.name + (new if self.candidates[1].new else "")
 
     @property
     def rule(self) -> str:
@@ -227,13 +248,14 @@ class Selection:
 
     def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
-        return self.anchor.towards(tuned, self.chosen.share)
+        return self.anchor.weights if self.kept else self.way.towards(tuned, self.chosen.share)
 
     def to_dict(self) -> Mapping[str, object]:
         """Entry of a weights file."""
         return {
             "folds": self.n_folds,
-            "held_out": {"unit": self.unit, "number": len(self.statistics)},
+            "tunings": len(self.of_folds),
+            "held_out": {"unit": self.unit, "number": self.held_out.shape[1]},
             "objective": self.objective,
             "rule": self.rule,
             "start": self.anchor.name,
@@ -246,26 +268,30 @@ class Selection:
 
     def table(self) -> list[str]:
         """The value at each share, for people."""
-        lines = [f"held-out {self.objective} at shares of the way from {self.anchor.name}:"]
+        lines = [f"held-out {self.objective} at shares of the way from {self.start_name}:"]
         for one in self.candidates:
             mark = "  ← chosen" if one is self.chosen else ""
-            difference = f"  {_difference(one)}" if one.share else ""
-            lines.append(f"  {one.share:<4g} {_with_error(one)}{difference}{mark}")
+            difference = "" if one is self.candidates[0] else f"  {_difference(one)}"
+            share = NEW if one.new and not one.share else f"{one.share:g}"
+            lines.append(f"  {share:<4} {_with_error(one)}{difference}{mark}")
         return [*lines, f"rule: {self.rule}", self.length.to_text(self.unit)]
 
     def to_text(self) -> str:
         """The chosen candidate and its held-out value, in one line for people."""
         start, chosen = self.candidates[0], self.chosen
-        how = f"{self.n_folds}-fold cross-validation over {len(self.statistics)} {self.unit}"
+        rounds, number = len(self.of_folds) // self.n_folds, self.held_out.shape[1]
+        how = f"{self.n_folds}-fold cross-validation over {number} {self.unit}"
+        how = f"{rounds} × {how}" if rounds > 1 else how
         if self.kept:
             return (
                 f"held-out {self.objective} {_with_error(start)} with {self.anchor.name}: no tuned "
                 f"weights are surely better on held-out text, so these are kept ({how})"
             )
+        share = f"{chosen.share:g} of the way to the tuned weights"
         return (
             f"held-out {self.objective} {_with_error(chosen)}; {self.anchor.name} "
             f"{start.held_out:.2f}, difference {_difference(chosen)} ({how}; "
-            f"{chosen.share:g} of the way to the tuned weights)"
+            f"{share if chosen.share else 'features that begin at 0 tuned alone'})"
         )
 
 
@@ -289,10 +315,11 @@ def cross_validate(
     """The candidate that is chosen by cross-validation from weights `start` (F,), if the plan asks.
 
     None where it does not, where BLEU does not depend on the weights and, with a notice, where the
-    lists are too few for folds. Candidates are the start weights, and weights at `SHARES` of the
-    way to the tuned ones. start_name: what the start weights are, for people. Results do not
-    depend on the number of threads. O(n F) memory for each thread, and O(C G U W) time for C
-    candidates and G ≤ 50 groups of the jackknife.
+    lists are too few for folds. Candidates are the start weights, these with new features tuned
+    alone where there are any, and weights at `SHARES` of the way from there to the tuned ones.
+    start_name: what the start weights are, for people. Results do not depend on the number of
+    threads. O(n F) memory for each thread, and O(C G U W) time for C candidates and G ≤ 50 groups
+    of the jackknife.
     """
     settings = search.plan.settings
     if search.plan.select == NONE or silence(Axes.of(pool)):
@@ -304,39 +331,51 @@ def cross_validate(
     if n_units < FEWEST:
         notices.add("too few lists for cross-validation: tuned weights are taken as they are")
         return None
-    permuted = np.random.default_rng(settings.seed).permutation(n_units)
-    n_folds = min(FOLDS, n_units)
-    shares, quick = (0.0, *SHARES), search.quick()
-    width = pool.statistics.shape[1]
-    sums = np.zeros((len(shares), n_units, width), pool.decode(start).dtype)
+    rng, n_folds = np.random.default_rng(settings.seed), min(FOLDS, n_units)
+    rounds = ROUNDS if n_units > FOLDS else 1  # others hold out the same units again
+    permuted = [rng.permutation(n_units) for _ in range(rounds)]
+    parts = [np.sort(own[fold::n_folds]) for own in permuted for fold in range(n_folds)]
+    quick = search.quick()
+    anchor, objective = Anchor.of(pool, start, search, start_name), search.goal.objective
+    new = np.flatnonzero((start == 0) & (anchor.spreads > 0))
+    new = new if 2 * len(new) <= len(start) else new[:0]
+    shares = (0.0, *SHARES) if len(new) else SHARES
+    points = [(0.0, False), *((share, len(new) > 0) for share in shares)]
+    first = rounds * units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
+    sums = np.zeros((len(points), *first.shape), first.dtype)
 
-    def hold_out(fold: int) -> NDArray[np.float64]:
-        part = np.sort(permuted[fold::n_folds])
+    def hold_out(part: NDArray[np.int64]) -> tuple[Anchor, NDArray[np.float64], list[Sums]]:
         held = np.isin(units.places, part)
         rest, held_out = units.take(~held), units.take(held)
-        anchor = Anchor.of(rest, start, search, start_name)
-        own = replace(quick, goal=quick.goal.at(rest.decode(anchor.weights)))
+        way = begin = Anchor.of(rest, start, search, start_name)
+        own = replace(quick, goal=quick.goal.at(rest.decode(begin.weights)))
+        if len(new):
+            way = replace(begin, weights=own.alone(rest, start, new))
         tuned = own.best(rest, start, Notices()).weights
-        for c, share in enumerate(shares):
-            sums[c, part] = held_out.decode(anchor.towards(tuned, share))
-        return tuned
+        several = [(way if moved else begin).towards(tuned, share) for share, moved in points]
+        return way, tuned, [held_out.decode(one) for one in several]
 
     with ThreadPoolExecutor(settings.threads or 1) as threads:
-        tuned = map_in_threads(threads, hold_out, range(n_folds))
-    anchor = Anchor.of(pool, start, search, start_name)
-    objective = search.goal.objective
-    farther = 0.0 if anchor.guess else FARTHER
-    candidates, chosen = _compared(shares, sums, objective, farther)
-    first = units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
+        found = map_in_threads(threads, hold_out, parts)
+    ways, directions, held_out = zip(*found, strict=True)
+    for part, own in zip(parts, held_out, strict=True):
+        sums[:, part] += own
+    candidates, chosen = _compared(points, sums, objective, 0.0 if anchor.guess else FARTHER)
+    way = anchor
+    if len(new):
+        way = replace(anchor, weights=anchor.mean([own.weights for own in ways]))
+    chosen_share = candidates[chosen].share
+    several = [anchor.mean([own.towards(one, chosen_share)]) for own, one, _ in found]
     selection = Selection(
         candidates,
         candidates[chosen],
-        beside(first, sums[chosen], objective, shares[chosen]),
-        sums[chosen],
+        sums,
+        beside(first, sums[chosen], objective, points[chosen]),
         objective.name,
         anchor,
-        anchor.mean(tuned),
-        tuple(tuned),
+        way,
+        anchor.mean(directions),
+        tuple((one, bleu_of(pool.decode(one))) for one in several),
         unit,
         n_folds,
         Length.of(units, anchor.weights, objective),
@@ -360,29 +399,24 @@ def _in_blocks(pool: Pool) -> Pool:
 
 
 def _compared(
-    shares: Sequence[float], sums: Sums, objective: Objective, farther: float = FARTHER
+    points: Sequence[tuple[float, bool]], sums: Sums, objective: Objective, farther: float = FARTHER
 ) -> tuple[tuple[Candidate, ...], int]:
-    """The candidates, start first, given their statistics (C, U, W), and which one is chosen.
+    """The candidates at points of the way, start first, and which one is chosen.
 
-    An objective that holds the length has that of the start on the same units.
+    points: share, and whether new features have weights; sums: (C, U, W) statistics. An objective
+    that holds the length has that of the start on the same units.
     """
-    group = np.arange(len(sums[0])) % min(len(sums[0]), GROUPS)
-    every = np.ones(len(group), dtype=np.bool_)
-    kept = [every, *(group != g for g in range(int(group.max()) + 1))]
-    goals = [at_length(objective, sums[0][own]) for own in kept]
-    found = np.array(
-        [[goal.value(c[own]) for goal, own in zip(goals, kept, strict=True)] for c in sums]
-    )
-    values, without = found[:, 0], found[:, 1:]
+    values, without = jackknife(objective, sums)
     candidates = tuple(
         Candidate(
             share,
-            float(values[c]),
-            _error(without[c]),
-            float(values[c] - values[0]),
-            _error(without[c] - without[0]),
+            float(value),
+            standard_error(one),
+            float(value - values[0]),
+            standard_error(one - without[0]),
+            new,
         )
-        for c, share in enumerate(shares)
+        for (share, new), value, one in zip(points, values, without, strict=True)
     )
     good = [
         c
@@ -390,16 +424,14 @@ def _compared(
         if c > 0 and one.difference > (EVIDENCE + farther * one.share) * one.difference_error
     ]
     best = max(good, key=lambda c: values[c], default=0)
-    near = [c for c in good if values[c] >= values[best] - _error(without[best] - without[c])]
+    near = [
+        c for c in good if values[c] >= values[best] - standard_error(without[best] - without[c])
+    ]
     return candidates, max(near, default=0)
 
 
-def beside(before: Sums, after: Sums, objective: Objective, share: float = 1.0) -> Candidate:
+def beside(
+    before: Sums, after: Sums, objective: Objective, point: tuple[float, bool] = (1.0, False)
+) -> Candidate:
     """The value of statistics (U, W), and its difference to that of others of the same units."""
-    return _compared((0.0, share), np.stack([before, after]), objective)[0][1]
-
-
-def _error(values: NDArray[np.float64]) -> float:
-    """Standard error of a statistic whose values without each of G groups are given (G,)."""
-    spread = float(((values - values.mean()) ** 2).sum())
-    return math.sqrt(spread * (len(values) - 1) / len(values))
+    return _compared([(0.0, False), point], np.stack([before, after]), objective)[0][1]

@@ -103,9 +103,7 @@ def tuned_without(
     references = [lists.references[t] for t in kept]
     if start is not None:
         own, before = (len(" ".join(a).split()) for a in (references, [start[t] for t in kept]))
-        references = [
-            f"{line}{' @' * round(len(line.split()) * (before / own - 1))}" for line in references
-        ]
+        references[0] += " @" * (before - own)
     world.write("rest.ref", references)
     words = "tune-mert --kbest rest.kbest --docs rest.docs --ref rest.ref --out rest.json"
     world.ok(f"{words} --select none", *options)
@@ -331,6 +329,24 @@ def test_where_the_scale_is_settled_the_way_is_a_straight_line(world: World) -> 
     assert (np.abs(tuned) <= 1 + 1e-9).all()
 
 
+def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
+    """One new feature knows the references: alone it is as good as any tuned weights."""
+    world.draw(2, DOCUMENTS, ())
+    references = world.lines("dev.ref")
+    rows = [line.split(" ||| ") for line in world.lines("dev.kbest")]
+    scores = [sacrebleu.sentence_bleu(text, [references[int(t)]]).score for t, text, *_ in rows]
+    world.write("new.scores", scores)
+    found = world.ok(f"{FROM_START} --scores new=new.scores")
+    selection = made(world)["selection"]
+    start, new, *others = selection["candidates"]
+    assert [(one["share"], one["new"]) for one in (start, new)] == [(0, False), (0, True)]
+    assert [one["share"] for one in others] == [*SHARES[1:]]
+    assert new["difference"] > 0
+    assert "from start weights, new: with features that begin at 0 tuned alone:" in found.err
+    assert re.search(r"\n  new  \d", found.err)
+    assert selection["chosen"] in good_enough(selection["candidates"])
+
+
 # Several systems
 
 
@@ -361,7 +377,10 @@ OF_SYSTEMS = "--systems A=A --systems B=B --systems C=C --docs dev.docs"
 def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
     world: World, documents: str, quality: tuple[float, ...]
 ) -> None:
-    """Judged on folds (document number mod 10) on which the system was not chosen."""
+    """Judged on folds (document number mod 10) on which the system was not chosen.
+
+    Agreement, unless another start is better by more than a standard error.
+    """
     write_systems(world, 3, quality, documents)
     found = world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json")
     world.ok(f"score {OF_SYSTEMS} --agreement --out lists.kbest -q")
@@ -385,7 +404,14 @@ def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
         for kind, own in held.items():
             own.append(outputs[kind][ahead][t])
     scores = {kind: lists.score(held[kind]) for kind in ("consensus", "agreement", "")}
-    best, kind = "ABC"[int(np.argmax(values))], max(scores, key=lambda one: scores[one])
+    without = {kind: jackknife(lists, held[kind]) for kind in scores}
+    surely = {
+        kind: score
+        for kind, score in scores.items()
+        if score - scores["agreement"] > standard_error(without[kind] - without["agreement"])
+    }
+    best = "ABC"[int(np.argmax(values))]
+    kind = max(surely, key=lambda one: surely[one], default="agreement")
     together = f"the {kind} of the systems together with " if kind else ""
     assert made(world)["start"] == f"{together}the system {best}"
     assert (

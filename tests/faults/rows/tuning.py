@@ -31,6 +31,7 @@ SCORES_TXT_END_0
 """
 EXTRACTED = {"features.dat": FEATURES, "scores.dat": SCORES}
 NO_MATCH = {"dev.ref": "w\nx\ny\nz\n"}
+NO_FEATURES = "".join(f"{t} ||| {'b ' * k}a a a a |||  ||| {-k}\n" for t in range(4) for k in (0, 1))
 WRONG = (  # file, what is in another's place, and the message
     ("binary", "features.dat", "TXT", "BIN", "1: expected text, found the binary form"),
     ("not-a-block", "features.dat", "BEGIN_0 0", "BEGIN_0 first", "1: expected 'FEATURES_TXT_BEGIN_0 <sentence> .*', found"),
@@ -57,6 +58,8 @@ FAULTS = [
         {"w.ini": "[weight]\nLM0= 0\n"}, cure=TUNE),
     Fault("67-tuned-all-zero", f"{TUNE} --features WP0", ("without a 4-gram match", "the result of tuning is all-zero weights, .* --start"),
         NO_MATCH, exit=1, cure=FROM_START),
+    Fault("67-totals-but-no-features", TUNE, "no tuned feature varies .*; give --features total, which tunes the totals of the lists",
+        {"dev.kbest": NO_FEATURES}, exit=1, cure=f"{TUNE} --features total"),
     Fault("68-tune-out-of-no-form", TUNE.replace("tuned.json", "tuned.txt"), r"--out tuned\.txt: expected a weights file \.json or \.ini", exit=2,
         cure=TUNE),
     Fault("68-json-with-a-base", f"{FROM_START} --base w.ini", r"--out tuned\.json: expected a weights file \.ini, like --base", exit=2,
