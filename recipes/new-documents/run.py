@@ -59,7 +59,7 @@ class Set:
     references: tuple[Path, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
     """A tuning set, its start weights if there are any, and sets to test on."""
 
@@ -157,8 +157,9 @@ def start_of(pair: Pair) -> tuple[str, Floats]:
     return names[int(best.argmax())], best
 
 
-def tuned(pair: Pair, select: str, seed: int) -> Floats:
-    """Weights (F,) of `tune-mert --select SELECT --seed SEED`."""
+@cache
+def result(pair: Pair, select: str, seed: int) -> tuple[Floats, float]:
+    """Weights (F,) of `tune-mert --select SELECT --seed SEED`, and their held-out gain in BLEU."""
     corpus, systems = tuning_set(pair.tuning)
     start = None if pair.start is None else read_weights(pair.start, Notices())
     consensus = {DOCUMENT_BLEU: "consensus", AGREEMENT: AGREEMENT}
@@ -173,7 +174,10 @@ def tuned(pair: Pair, select: str, seed: int) -> Floats:
         plan=settings_of(Plan, select=select, seed=seed),
         notices=Notices(),
     )
-    return found.task.full(found.weights)
+    held = 0.0
+    if found.selection:
+        held = bleu_of(found.selection.statistics) - bleu_of(found.selection.held_out[0])
+    return found.task.full(found.weights), held
 
 
 def tuned_before(pair: Pair, checkout: Path, out: Path, seed: int) -> Floats:
@@ -221,7 +225,7 @@ def main(
             continue
         what, start = start_of(pair)
         stem, numbers = work / name, range(1, seeds + 1)
-        found = {kind: [tuned(pair, kind, n) for n in numbers] for kind in (NONE, CV)}
+        found = {kind: [result(pair, kind, n)[0] for n in numbers] for kind in (NONE, CV)}
         if before:
             files = [Path(f"{stem}.before.{n}.json") for n in numbers]
             several = zip(files, numbers, strict=True)

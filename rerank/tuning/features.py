@@ -38,6 +38,7 @@ from rerank.tuning.pool import TuningSet
 from rerank.tuning.tuners.ascent import Bounds
 
 FOLDS = 10
+_SURE = 0.5  # standard errors
 BESIDE = 1.0  # weight of the best system beside what the systems agree on
 _SAMPLE = 20_000  # candidates, about, that start weights are fitted to
 _FITS = 20
@@ -164,7 +165,8 @@ def start_of_systems(
 ) -> TunedFeatures:
     """The features with the start weights that held-out documents favour.
 
-    The last way of agreement is taken unless another start is better by more than a standard error.
+    The last way of agreement is taken unless another is better by more than half a standard error,
+    or the system alone by more than one.
     The values of all systems, and the held-out ones of all starts, are announced. O(M (n + D))
     time for M systems and D documents.
     """
@@ -183,7 +185,9 @@ def start_of_systems(
     best = _best_on_others(objective, sums[-1])
     found, without = jackknife(objective, sums[:, best, np.arange(len(best))])
     held, safe = dict(zip(starts, found.tolist(), strict=True)), max(len(starts) - 2, 0)
-    surely = found - found[safe] > [standard_error(one - without[safe]) for one in without]
+    errors = np.array([standard_error(one - without[safe]) for one in without])
+    errors[:safe] *= _SURE  # of another way of agreement; the system was chosen on few documents
+    surely = found - found[safe] > errors
     chosen = int(np.where(surely, found, -np.inf).argmax()) if surely.any() else safe
     called, source = [*starts][chosen], f"the system {names[ranked[0]]}"
     start = starts[called][ranked[0]]

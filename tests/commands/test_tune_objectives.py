@@ -193,8 +193,9 @@ DEFAULTS = [  # and names of objectives
     ("--select cv --length-ratio free", "corpus BLEU"),
     (
         "--select cv --objective bleu --objective chrf",
-        "1 corpus BLEU at the start's length + 1 corpus chrF2",
+        "1 corpus BLEU at the start's length + 1 corpus chrF2 at the start's length",
     ),
+    ("--select cv --objective chrf", "corpus chrF2 at the start's length"),
     ("--select cv --shrink 3", "corpus BLEU at the start's length − 3 (1 − cosine with the start)"),
     ("--select none --objective m --metric m=dev.m", "corpus m"),
     ("--select none --features TM0", "corpus BLEU"),
