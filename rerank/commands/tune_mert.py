@@ -75,8 +75,9 @@ def tune_mert(options: TuneMertOptions) -> None:
     r"""Tune the feature weights by minimum error rate training, on whole documents.
 
     Without --start, tuning starts from weights that give the totals of the lists or, where they
-    have none, the order; for --systems from the best system or the consensus. Where the first
-    candidates are better on held-out documents than any weights, they are kept, by weights of 0.
+    have none, the order; for --systems from what the systems agree on, or the best one. Where the
+    first candidates are better on held-out documents than any weights, they are kept, by weights
+    of 0.
 
     Example:
       rerank tune-mert --kbest dev.nbest.gz --docs dev.docids --ref dev.en \

@@ -89,6 +89,27 @@ def test_an_init_of_zeros_is_no_start(extracted: World) -> None:
     assert found[0] == found[1]
 
 
+def test_weights_below_the_first_hypotheses_ask_for_those_that_made_the_lists(
+    extracted: World,
+) -> None:
+    """The first hypotheses are the references, features are noise; the order counts from --init."""
+    rng, features, scores = np.random.default_rng(1), list[str](), list[str]()
+    for t in range(20):
+        features += [f"FEATURES_TXT_BEGIN_0 {t} 3 2 LM0_0 TM0_0"]
+        features += [" ".join(f"{v:.3f}" for v in rng.normal(size=2)) for _ in range(3)]
+        features += ["FEATURES_TXT_END_0"]
+        scores += [f"SCORES_TXT_BEGIN_0 {t} 3 9 BLEU", "8 8 7 7 6 6 5 5 8"]
+        scores += ["6 8 4 7 2 6 1 5 8"] * 2 + ["SCORES_TXT_END_0"]
+    extracted.write("features.dat", features)
+    extracted.write("scores.dat", scores)
+    found = extracted.ok(PLAIN)
+    assert (
+        "than their first hypotheses; give the weights that made the lists with --init" in found.err
+    )
+    extracted.write("init.opt", "1 1\n0 0\n1 1\n")
+    assert "first hypotheses; give" not in extracted.ok(f"{MOSES} --init init.opt").err
+
+
 STARTS = ["", "--init init.opt", "--start start.json", "--start moses.ini"]
 
 
