@@ -29,7 +29,7 @@ from click.shell_completion import CompletionItem
 from rerank.errors import ArgumentError, UsageError
 from rerank.files.encoding import Encoding
 from rerank.files.paths import refuse_long
-from rerank.registry import Registry
+from rerank.registry import PROGRAM, Registry
 from rerank.text import LARGEST, NUMBER, shown
 
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
@@ -438,6 +438,10 @@ class Kind(MemberName):
         kind, colon, rest = value.partition(":")
         super().convert(kind, param, ctx)
         left, given = split(f",{rest}" if colon else "", self.keys)
+        program = re.search(rf",([a-z-]+)=({PROGRAM}:.*)", left, re.DOTALL)
+        if program and program[1] in self.keys:  # which has options of its own behind it
+            left, before = split(left[: program.start()], self.keys)
+            given = {**before, program[1]: program[2].replace("\\,", ","), **given}
         if left or (colon and not given):
             key = left.lstrip(",").partition("=")[0]
             near = difflib.get_close_matches(key, self.keys, 1)

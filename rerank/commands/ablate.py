@@ -108,6 +108,7 @@ def ablate(options: AblateOptions) -> None:
                 options.run.as_tuned(model.weights),
                 documents=documents,
                 announce=messages.announce,
+                asked=search.programs(),
             )
         )
         if not have_contexts(run.scorers):

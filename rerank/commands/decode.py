@@ -224,7 +224,7 @@ def _opened(
     lists = given.inputs()
     if not weighted:
         given, lists = _without_weights(given, lists, search, announce)
-    with ListRun.open(lists, notices, given, announce=announce) as run:
+    with ListRun.open(lists, notices, given, announce=announce, asked=search.programs()) as run:
         if not (weighted or search.uniform) and run.has_scores():
             raise UsageError(
                 f"Missing option '--weights': {run.name} has scores, which only --search mbr, smc "

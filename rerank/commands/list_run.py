@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import BinaryIO
 
 import numpy as np
@@ -43,6 +42,7 @@ from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, has_scores
+from rerank.scorers.command import Estimator
 from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
@@ -89,7 +89,7 @@ class ListRun(Run):
         options: RunOptions,
         documents: Documents | None,
         copies: InputCopies,
-        needed: Mapping[str, str],
+        asked: Sequence[Estimator],
     ) -> None:
         watch, given = Stopwatch(), options.scorers
         added = [(name, "") for name in (AGREEMENT, VOTES, *CONSENSUS) if given.agreement]
@@ -104,7 +104,7 @@ class ListRun(Run):
         with watch.lap("models"):
             self.models = open_models(given.lm, cache, **options.machine.of_models)
             self.plugins = [open_scorer(name, entry, cache) for name, entry in given.scorer]
-        self.lists = lists = _with_needed(lists, self.models, self.plugins, copies, needed)
+        self.lists = lists = _with_needed(lists, self.models, self.plugins, copies, asked)
         side = {kind: copies.copied(path) for kind, path in lists.side.items()}
         scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
         file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
@@ -128,6 +128,9 @@ class ListRun(Run):
         )
         self.options, self.cache, self.copies = options, cache, copies
         self._held: list[NamedLists] = []
+        self.asked = asked
+        for one in asked:
+            one.keep_in(self.opened_cache())
 
     def _open_score_files(
         self, given: ScorerOptions, notices: Notices, copies: InputCopies
@@ -213,18 +216,18 @@ class ListRun(Run):
         *,
         documents: Documents | None = None,
         announce: Printer = lambda line: None,
-        needed: Mapping[str, str] = MappingProxyType({}),
+        asked: Sequence[Estimator] = (),
     ) -> Iterator[ListRun]:
         """A run; standard input is copied for as long as it is open.
 
         lists: of the options, or what became of them; without options there are no scorers.
-        What models choose by the first lists is announced. needed: side information that others
-        than scorers need, with the option of each. When the run is stopped, scores that
+        What models choose by the first lists is announced. asked: programs beside
+        the scorers, whose answers are cached, too. When the run is stopped, scores that
         were computed go to the cache (`StoppedEarly`).
         """
         with InputCopies() as copies:
             given = options or settings_of(RunOptions)
-            run = cls(lists, notices, given, documents, copies, needed)
+            run = cls(lists, notices, given, documents, copies, asked)
             if lists.missing == AS_ERROR:
                 with run.watch.lap("lists"):  # before anything is scored
                     deque(run.read_unreported(), maxlen=0)
@@ -250,6 +253,12 @@ class ListRun(Run):
                 raise StoppedEarly(
                     "stopped, finished work kept in the cache: the same command goes on from there"
                 ) from None
+
+    def report(self, announce: Printer, details: Printer) -> None:
+        """As of a run, and what programs beside the scorers have answered."""
+        for one in self.asked:
+            announce(f"{one.option}: {one.report()}")
+        super().report(announce, details)
 
     def opened_cache(self) -> Cache | None:
         """The cache, also for runs without a model; None where there must be none."""
@@ -457,10 +466,10 @@ def _with_needed(
     models: Sequence[FeatureSource],
     plugins: Sequence[FeatureSource],
     copies: InputCopies,
-    others: Mapping[str, str],
+    asked: Sequence[Estimator],
 ) -> Lists:
     """The lists with the side information that scorers and others need; UsageError without it."""
-    needed = dict(others)
+    needed = {kind: one.option for one in asked for kind in one.side_information}
     needed |= {kind: f"--scorer {one.name}" for one in plugins for kind in one.side_information}
     needed |= {kind: f"--lm {one.name}" for one in models for kind in one.side_information}
     needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}

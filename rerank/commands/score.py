@@ -87,7 +87,9 @@ def score(options: ScoreOptions) -> None:
                 f"candidates are scored after the {context} of their document's earlier sentences"
             )
         given = options.run.as_tuned(model.weights) if model else options.run
-        with ListRun.open(given.inputs(), notices, given, announce=messages.announce) as run:
+        with ListRun.open(
+            given.inputs(), notices, given, announce=messages.announce, asked=search.programs()
+        ) as run:
             for scorer in run.scorers:
                 if scorer.given_later:
                     messages.announce(

@@ -11,7 +11,7 @@ import click
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
 from rerank.options import option, record
-from rerank.registry import DECODERS, UTILITIES
+from rerank.registry import DECODERS, PROGRAM, UTILITIES
 from rerank.values import SCALE, Kind, Member, MemberName, Whole, keys_of
 from rerank.values import SEED as SEEDS
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rerank.corpus.kbest import KBest
     from rerank.formats.weights import Weights
     from rerank.metrics.consensus import ExpectedUtility
+    from rerank.scorers.command import Estimator
     from rerank.scorers.features import DocumentFeatures
 
 UTILITY = "bleu"
@@ -36,14 +37,16 @@ _BOTH_DIRECTIONS = (
 )
 _NOT_CAUSAL = ", which search models that are given the next sentence, too; or leave these out"
 FILE_UTILITY = "file:"  # before the file of utilities that another tool has computed
+PROGRAM_UTILITY = f"{PROGRAM}:"  # before a program that computes them
 
 
 class UtilityName(MemberName):
-    """The name of a utility, or `file:FILE.npz`."""
+    """The name of a utility, or `file:FILE.npz`, or `command:PROGRAM`."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, or the file as it is."""
-        return value if value.startswith(FILE_UTILITY) else super().convert(value, param, ctx)
+        other = value.startswith((FILE_UTILITY, PROGRAM_UTILITY))
+        return value if other else super().convert(value, param, ctx)
 
 
 SEARCH = Kind(DECODERS, "auto", keys=keys_of(Options, utility=UtilityName(UTILITIES)))
@@ -69,7 +72,8 @@ class SearchOptions:
     utility: str | None = option(
         "What mbr maximises against the other candidates, as mbr:utility=NAME; file:U.npz has "
         "utilities of another tool, for line i of the source (from 0) an array `i` (K, K) of each "
-        "candidate where each other one is right [default: bleu].",
+        "candidate where each other one is right; command:PROGRAM is asked for them, with --source "
+        "unless source=no is behind it [default: bleu].",
         type=UtilityName(UTILITIES),
         default=None,
         rare=True,
@@ -121,6 +125,20 @@ class Search:
 
     method: str = "auto"
     options: Options = field(default_factory=Options)
+    _programs: dict[str, Estimator] = field(default_factory=dict, compare=False, repr=False)
+
+    def programs(self) -> list[Estimator]:
+        """The program that computes the utility, if one does; started at the first call."""
+        name = self.options.utility or ""
+        if self.method != "mbr" or not name.startswith(PROGRAM_UTILITY):
+            return []
+        if name not in self._programs:
+            from rerank.scorers.command import WITHOUT_WINDOW, Estimator
+
+            argument = name.removeprefix(PROGRAM_UTILITY)
+            option = f"--search mbr:utility={PROGRAM}"
+            self._programs[name] = Estimator(option, argument, WITHOUT_WINDOW)
+        return [self._programs[name]]
 
     def at(self, weights: Weights) -> Search:
         """A copy with the scale of weights, for decoders that need one, or with mbr's spread."""
@@ -171,6 +189,8 @@ class Search:
         elif "alpha" not in given:
             values["spread"] = SPREAD
         values |= given
+        for program in self.programs():
+            values["utility"] = program.signature
 
         def used(name: str) -> bool:
             effective = name not in EVERYWHERE or any(row.scaled(given) for row in rows)
@@ -266,6 +286,10 @@ def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility
         from rerank.metrics.consensus import FileUtility
 
         return [FileUtility(kbest, name.removeprefix(FILE_UTILITY)) for kbest in lists]
+    for program in search.programs():
+        from rerank.scorers.command import ProgramUtility
+
+        return [ProgramUtility(kbest, program) for kbest in lists]
     if name not in UTILITIES:
         raise UsageError(f"utility={name}: there are {', '.join(UTILITIES)}")
     return [UTILITIES[name](kbest) for kbest in lists]

@@ -123,6 +123,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
             options.run.as_tuned(given),
             documents=documents,
             announce=messages.announce,
+            asked=search.programs(),
         ) as run:
             if _tuned_on(given, lists.kbest):
                 notices.add(_SEEN, source=source)
@@ -143,9 +144,11 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         choice = choose_spread(sums, metric)
         listed = ", ".join(f"{name}: {score:.2f}" for name, score in choice.by_spread().items())
         messages.announce(f"{metric.name} by spread: {listed}")
+        programs = [one.facts | {"digest": one.digest} for one in search.programs()]
         made = {
             "rerank": __version__,
             "utility": search.options.utility or UTILITY,
+            **({"programs": programs} if programs else {}),
             "word_reward": search.options.word_reward or 0.0,
             "objective": f"corpus {metric.name}",
             "metric": metric.signature(len(lines[0]) if lines else 0),

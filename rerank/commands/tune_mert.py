@@ -89,7 +89,6 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.commands.tuning_set import (
         ByProgram,
         PerHypothesis,
-        needed_by,
         tune_documents,
         tuning_search,
     )
@@ -124,7 +123,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             options.run.with_agreement() if lists.made and start is None else options.run,
             documents=documents,
             announce=announce,
-            needed=needed_by(programs),
+            asked=[one.estimator for one in programs.values()],
         ) as run:
             saved = SavedSearches(run.opened_cache())
             features = _features(options.weights, start, run, plan)
@@ -137,9 +136,8 @@ def tune_mert(options: TuneMertOptions) -> None:
             metrics = plan.objective.load_metrics(
                 bleu,
                 lambda name, _: (
-                    programs[name].cached_in(run.opened_cache())
-                    if name in programs
-                    else PerHypothesis(
+                    programs.get(name)
+                    or PerHypothesis(
                         name, run.metric_file(name, plan.objective.files), run.info, notices
                     )
                 ),
@@ -325,15 +323,12 @@ def _scores(
     """
     import numpy as np
 
-    from rerank.commands.tuning_set import ByProgram
     from rerank.tuning.objective import length_of
 
     ends, shown = np.cumsum([metric.width for metric in metrics]), list[str]()
     entries: list[dict[str, object]] = []
     for metric, own in zip(metrics, np.split(sums.sum(axis=0), ends[:-1]), strict=True):
         score = metric.shown(float(metric.scores(own)))
-        if isinstance(metric, ByProgram):
-            announce(f"{metric.name}: {metric.estimator.report()}")
         signature = metric.signature(n_references)
         shown.append(f"{metric.name} {score:.2f} ({signature})")
         entries.append({"score": score, "signature": signature})

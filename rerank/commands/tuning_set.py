@@ -6,7 +6,7 @@ from a program (`ByProgram`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,13 @@ from rerank.commands.search import Search, search_documents
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
-from rerank.files.cache import Cache
 from rerank.files.paths import FilePath, base_name
 from rerank.formats import tokens
-from rerank.formats.translations import SOURCE
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
 from rerank.registry import PROGRAM
-from rerank.scorers.command import Estimator, request, shard_of
+from rerank.scorers.command import WITHOUT_WINDOW, Estimator, request, shard_of
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.signature import LENGTH, signature
@@ -200,30 +198,20 @@ class PerHypothesis(MeanScore, Metric):
 
 
 class ByProgram(MeanScore, Metric):
-    """A metric that a program computes (`rerank.scorers.command`); rows as of `PerHypothesis`.
-
-    needs_source: whether requests have the source sentence.
-    """
+    """A metric that a program computes (`rerank.scorers.command`); rows as of `PerHypothesis`."""
 
     width = 2
 
     def __init__(self, name: str, argument: str) -> None:
         self.name = name
-        keys = ("source", "timeout", "batch")
-        self.estimator = Estimator(f"--metric {name}={PROGRAM}", argument, keys)
-        self.needs_source: bool = self.estimator.settings.get("source", True)
-
-    def cached_in(self, cache: Cache | None) -> ByProgram:
-        """The metric, whose answers are cached from now on."""
-        self.estimator.keep_in(cache)
-        return self
+        self.estimator = Estimator(f"--metric {name}={PROGRAM}", argument, WITHOUT_WINDOW)
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
         """Statistics of a document's candidates, for which the program has all references."""
         wanted = []
         for t in range(len(kbest)):
             parts: dict[str, object] = {"references": [line.decode() for line in references[t]]}
-            if self.needs_source:
+            if self.estimator.side_information:
                 parts["source"] = kbest.side["source"][t].decode()
             texts = (kbest.text(row).decode() for row in kbest.rows(t))
             wanted += [request(**parts, candidate=text) for text in texts]
@@ -235,11 +223,5 @@ class ByProgram(MeanScore, Metric):
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|program:Unbabel/wmt22-comet-da COMET 2.2.7=ab12cd34|…`."""
-        program = f"{self.estimator.program_and_version}={self.estimator.digest[:LENGTH]}"
+        program = self.estimator.signature
         return signature({"metric": self.name, "program": program, "nrefs": n_references})
-
-
-def needed_by(programs: Mapping[str, ByProgram]) -> dict[str, str]:
-    """The side information that programs need, with the option of one of them."""
-    names = [name for name, one in programs.items() if one.needs_source]
-    return {SOURCE: f"--metric {names[0]}"} if names else {}

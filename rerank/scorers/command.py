@@ -19,15 +19,18 @@ from typing import TypeAlias
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from decoders.problem import Answer, Array, DocumentProblem, Indices
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError, UsageError
 from rerank.files.cache import Cache
 from rerank.files.program import Program, ProgramError
+from rerank.metrics.consensus import ExpectedUtility
 from rerank.registry import PROGRAM
 from rerank.scorers.cached_scores import KEY_BYTES, digest
 from rerank.scorers.features import FeatureSource, ScoredDocument
+from rerank.signature import LENGTH
 from rerank.values import Key, Real, Whole, settings, split
 
 KEYS = {
@@ -36,6 +39,7 @@ KEYS = {
     "timeout": Key("timeout", Real(0, 1e6, above=True), "most seconds without an answer"),
     "batch": Key("batch", Whole(1), "most requests at once"),
 }
+WITHOUT_WINDOW = ("source", "timeout", "batch")  # the keys of metrics and utilities
 _SAVED_EVERY = 5.0  # seconds
 _REMEMBERED = 1 << 20  # answers, about 150 MB
 Choices: TypeAlias = tuple[int, ...]
@@ -82,6 +86,16 @@ class Estimator:
     def program_and_version(self) -> str:
         """Both as the program states them: `kiwi 2.2`."""
         return " ".join(filter(None, [self.program.name, self.program.version]))
+
+    @property
+    def side_information(self) -> tuple[str, ...]:
+        """What requests have of the side information: the source, unless options say not."""
+        return ("source",) if self.settings.get("source", True) else ()
+
+    @property
+    def signature(self) -> str:
+        """Program, version and digest: `kiwi 2.2=ab12cd34`."""
+        return f"{self.program_and_version}={self.digest[:LENGTH]}"
 
     @property
     def facts(self) -> dict[str, object]:
@@ -297,10 +311,9 @@ class CommandScorer(FeatureSource):
 
     def __init__(self, name: str, argument: str, cache: Cache | None) -> None:
         self._estimator = Estimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
-        given = self._estimator.settings
-        self.window: int = given.get("window", 1)
+        self.window: int = self._estimator.settings.get("window", 1)
         super().__init__(name, order=self.window - 1)
-        self.side_information = ("source",) if given.get("source", True) else ()
+        self.side_information = self._estimator.side_information
         identity = repr((self._estimator.digest, self.window, self.side_information))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
         self.chosen = {**self._estimator.facts, "window": self.window}
@@ -361,3 +374,41 @@ class CommandScorer(FeatureSource):
     def report(self) -> str:
         """`qe: 1,200 answers of kiwi 2.2 in 31.5 s, 300 from the cache`."""
         return f"{self.name}: {self._estimator.report()}"
+
+
+class ProgramUtility(ExpectedUtility):
+    """The utility of a candidate where another is the reference, as a program scores it."""
+
+    def __init__(self, kbest: KBest, estimator: Estimator) -> None:
+        super().__init__(kbest)
+        if estimator.side_information and "source" not in kbest.side:
+            raise UsageError(
+                f"{estimator.option}: it needs the source sentences; give them, or add ,source=no"
+            )
+        self._estimator, self._answers = estimator, estimator.answers(shard_of(kbest))
+
+    def expected(self, t: int, marginals: Array) -> Array:
+        """Expected utility, as of `ExpectedUtility`; only references that are possible are asked.
+
+        O(K R) answers, with R of these.
+        """
+        sentence = int(self._present[t])
+        texts = [self.kbest.text(row).decode() for row in self.kbest.rows(sentence)]
+        parts: dict[str, object] = {}
+        if self._estimator.side_information:
+            parts["source"] = self.kbest.side["source"][sentence].decode()
+        possible = np.flatnonzero(marginals.reshape(-1, len(texts)).any(axis=0))
+        wanted = [
+            request(**parts, candidate=text, reference=texts[other])
+            for text in texts
+            for other in possible.tolist()
+        ]
+        place = f"source line {self.kbest.first + sentence + 1}"
+        utilities = self._answers.of(wanted, place).reshape(len(texts), len(possible))
+        if t == len(self._present) - 1:
+            self._answers.save()
+        return np.asarray(marginals[..., possible] @ utilities.T)
+
+    def gains(self, blob: NDArray[np.uint8], spans: NDArray[np.int64], marginals: Array) -> Array:
+        """Not from bytes: `expected` asks the program."""
+        raise NotImplementedError

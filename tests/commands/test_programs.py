@@ -9,7 +9,9 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from support.programs import ESTIMATOR, NAMED
 from support.world import DECODE, TUNE, World
@@ -168,7 +170,7 @@ def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> 
     m = QE.replace("qe.py", "m.py")
     command = f"{TUNE} --select none --objective m"
     found = world.ok(f"{command} --metric m={m} --source dev.src")
-    assert "m: 9 answers of toy 1 in" in found.err
+    assert "--metric m=command: 9 answers of toy 1 in" in found.err
     requests = asked(world)
     assert {
         "references": ["the lamp is lit"],
@@ -192,3 +194,36 @@ def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> 
     assert json.loads(world.text("tuned.json"))["weights"] == weights
     world.ok(f"{command} --metric m={m},source=no")
     assert "source" not in asked(world)[0]
+
+
+def test_a_utility_that_a_program_computes_is_that_of_the_same_numbers_in_a_file(
+    world: World,
+) -> None:
+    utility = "abs(len(item['candidate']) - len(item['reference'])) + len(item.get('source', ''))"
+    code = ESTIMATOR.replace('len(item.get("source", "")) - len({*words}) ** 2', f"3 - {utility}")
+    log = "        print(line, end='', file=open('asked', 'a'))\n        item ="
+    world.write("u.py", code.replace("        item =", log))
+    program = f"command:{sys.executable} -IS u.py"
+    lists: dict[str, list[str]] = {}
+    for number, text, *_ in (line.split(" ||| ") for line in world.lines("dev.kbest")):
+        lists.setdefault(number, []).append(text)
+    arrays: dict[str, Any] = {t: np.array([[3.0 - abs(len(a) - len(b)) for b in own] for a in own])
+              for t, own in lists.items()}  # fmt: skip
+    np.savez(world.folder / "given.npz", **arrays)
+    by_file = world.ok([*DECODE.split(), "--search", "mbr:spread=0.5,utility=file:given.npz"])
+    for more, files in ((",source=no", []), ("", ["--source", "dev.src"])):
+        search = f"mbr:spread=0.5,utility={program}{more},word-reward=0"
+        found = world.ok([*DECODE.split(), "--search", search, *files])
+        requests = asked(world)
+        assert (found.out, len(requests)) == (by_file.out, 4 + 9 + 4 + 4)
+        assert ("source" in requests[0]) == bool(files)
+        pair = {"candidate": "a lamp burns", "reference": "the lamp is lit"}
+        assert {**pair, **({"source": "la lampe"} if files else {})} in requests
+        assert re.search(r"\|utility:toy 1=[0-9a-f]{8}\|", found.err)
+        again = world.ok([*DECODE.split(), "--search", search, *files])
+        assert "--search mbr:utility=command: 0 answers of toy 1 in 0.0 s, 21 from the" in again.err
+        assert (again.out, asked(world)) == (found.out, [])
+    world.ok(["tune-mbr", *DECODE.split()[1:-2], "--ref", "dev.ref", "--search",
+              f"mbr:utility={program},source=no", "--out", "mbr.json"])  # fmt: skip
+    (stated,) = json.loads(world.text("mbr.json"))["provenance"]["mbr"]["programs"]
+    assert (stated["program"], stated["version"]) == ("toy", "1")

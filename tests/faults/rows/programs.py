@@ -42,11 +42,19 @@ FAULTS = [
     )
 ]  # fmt: skip
 METRIC = f"{TUNE} --objective m --select none --metric m=command:{RUN}"
+UTILITY = f"{DECODE} --search mbr:utility=command:{RUN}"
 FAULTS += [
     Fault("76-program-of-a-metric-dies", f"{METRIC} --source dev.src", "--metric m=command, the document of source line 1: toy: ended with exit code 0",
           {"qe.py": toy("")}, 1, ({"qe.py": ESTIMATOR}, f"{METRIC} --source dev.src")),
-    Fault("50-program-of-a-metric-without-source", METRIC, "--source: --metric m needs the source sentences; give --source FILE",
+    Fault("50-program-of-a-metric-without-source", METRIC, "--source: --metric m=command needs the source sentences; give --source FILE",
           {"qe.py": ESTIMATOR}, 2, f"{METRIC},source=no"),
+    Fault("76-program-of-a-utility-dies", f"{UTILITY},source=no", "--search mbr:utility=command, source line 1: toy: ended with exit code 0",
+          {"qe.py": toy("")}, 1, ({"qe.py": ESTIMATOR}, f"{UTILITY},source=no")),
+    Fault("50-program-of-a-utility-without-source", UTILITY, "--source: --search mbr:utility=command needs the source sentences; give --source FILE",
+          {"qe.py": ESTIMATOR}, 2, f"{UTILITY} --source dev.src"),
+    Fault("--config-program-of-a-utility", f"{DECODE} --config c.toml", r"c\.toml: search = mbr:utility=command:… runs a program; if it may, add",
+          {"c.toml": f"search = {{kind = 'mbr', utility = \"command:{RUN[1:-1]}\"}}\nsource = 'dev.src'", "qe.py": ESTIMATOR}, 2,
+          f"{DECODE} --config c.toml --trust-config"),
     Fault("02-program-of-a-metric-twice", f"{METRIC},source=no --metric m=dev.qe", "--metric.* m", {"qe.py": ESTIMATOR}, 2, f"{METRIC},source=no"),
     Fault("02-program-missing", f"{WITH}no-such-tool", "no file or directory|no such file or directory; give a program of .PATH", {}, 2, ({"qe.py": ESTIMATOR}, IN_LIMIT)),
     Fault("02-program-of-python", f"{WITH}qe.py", "cannot be started: permission denied; a script has its interpreter before it: python qe.py",
