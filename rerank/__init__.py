@@ -1,6 +1,6 @@
 """Document-level reranking of k-best lists from machine translation.
 
->>> from rerank import Document, Reranker, evaluate, read, tune
+>>> from rerank import Document, Reranker, choose, evaluate, read, tune
 
 The names are loaded when they are used.
 """
@@ -11,6 +11,7 @@ from rerank.signature import __version__ as __version__
 
 if TYPE_CHECKING:
     from rerank.api import Reranker as Reranker
+    from rerank.api import choose as choose
     from rerank.api import evaluate as evaluate
     from rerank.api import read as read
     from rerank.api import tune as tune
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from rerank.errors import RerankError as RerankError
     from rerank.notices import RerankWarning as RerankWarning
 
-__all__ = ["Document", "RerankError", "RerankWarning", "Reranker", "evaluate", "read", "tune"]
+__all__ = [
+    *("Document", "RerankError", "RerankWarning", "Reranker"),
+    *("choose", "evaluate", "read", "tune"),
+]
 _MODULES = {
     "Document": "rerank.corpus.kbest",
     "RerankError": "rerank.errors",

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
@@ -24,35 +25,46 @@ import numpy as np
 
 from rerank.commands.document_run import LinearModel, Run
 from rerank.commands.lists import KBestFile, Lists, with_own_sources
-from rerank.commands.results import DocumentResult, Trace
+from rerank.commands.results import DocumentResult, DocumentResults, Trace
 from rerank.commands.run import ListFiles, ScoringMachine
 from rerank.commands.search import SEARCH, SearchOptions
 from rerank.commands.systems import made_lists
-from rerank.corpus.columns import Label
+from rerank.corpus.columns import Label, column_names
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, NamedLists, items
 from rerank.corpus.reading import AS_SOURCE
-from rerank.errors import ArgumentError, InputError
-from rerank.files.lines import RereadFile
+from rerank.errors import ArgumentError, InputError, UsageError
+from rerank.files.lines import RereadFile, scratch_file
+from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.formats.translations import check_document
-from rerank.formats.weight_files import read_weights
+from rerank.formats.weight_files import read_weights, to_json
 from rerank.formats.weights import Weights
 from rerank.notices import Notices, PythonWarnings, log
 from rerank.options import no_option, settings_of
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import PlainScorer, Scorer
+from rerank.scorers.agreement import (
+    AGREEMENT,
+    CONSENSUS,
+    Agreement,
+    has_scores,
+    one_output_each,
+    starts,
+)
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.models import LM, SCORER, LanguageModelOption, check_names, open_models
 from rerank.scorers.plugin import PluginScorer
 from rerank.values import FILE, SEED, TEXT, Member, Whole, check_value
 
 if TYPE_CHECKING:
+    from rerank.metrics.agreement import SystemAgreement
     from rerank.tuning.plan import Plan
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
+References = Sequence[Sequence[str | Sequence[str]] | Document]
 _DOCUMENTS = "documents, as [Document('talk-1', sentences)]"
 _TEXT = "a text of one line, in Unicode"
 
@@ -61,8 +73,9 @@ class Reranker:
     """Weights, scorers and a search, which choose a candidate for every sentence of documents.
 
     weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; {} for
-    searches by votes alone, as `search="mbr"`; scorers:
-    functions or objects that score candidates (`rerank.scorers.Scorer`), by feature name; lm:
+    the choice by agreement of documents without scores, or by votes alone (`search="mbr"`), as
+    the shell chooses without `--weights`; scorers: functions or objects that score candidates
+    (`rerank.scorers.Scorer`), by feature name; lm:
     folders of language models, by feature name, with their keys as in the shell, or
     `rerank.scorers.models.LanguageModelOption`; sparse: weights of features that a candidate may
     lack. `TypeError` for an option that `rerank decode` does not have.
@@ -81,30 +94,114 @@ class Reranker:
         given, notices = _Options(search, options), PythonWarnings()
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
-        if given.search.uniform and not (found.dense or found.sparse):
-            name, given.default_weight = "", given.default_weight or 0.0  # as the shell without any
-        self.model = LinearModel(found, name, given.default_weight)
+        default = given.default_weight
+        if not (found.dense or found.sparse):  # as the shell without a weights file
+            alone = not (given.search.uniform or scorers or lm) and default is None
+            found = replace(found, dense={AGREEMENT: (1.0,)}) if alone else found
+            if alone or given.search.uniform:
+                name, default = "", default or 0.0
+        self._without_weights = not name
+        self.model = LinearModel(found, name, default)
         self.search = given.search.at(found)
         self.scorers = given.open(scorers or {}, lm or {}, notices, found.provenance)
 
-    def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:
+    def decode(self, documents: Iterable[Document]) -> DocumentResults:
         """The result for each document, in order; documents are read as they are needed.
 
         Several are scored and searched together; neither that nor their order changes a result.
+        Where weights name the feature `agreement` and the documents do not have it, it is added.
         """
-        source = MemoryRun(documents, self.scorers, self.model.weights.sparse)
+        source, results = self._opened(documents), DocumentResults()
         search = source.choose_search(self.search, log.info)
-        results = []
         for batch in self.model.batches(source, search):
             for name, kbest, document, result in batch.documents:
                 if document is not None:
-                    trace = Trace.of(kbest, document, batch.weights, result, self.scorers)
+                    trace = Trace.of(kbest, document, batch.weights, result, source.scorers)
                     result = trace.result
                 texts = tuple(text.decode() for text in kbest.chosen(result.choices))
-                results.append(DocumentResult.of(name, kbest, result, texts))
+                found = DocumentResult.of(name, kbest, result, texts, source.systems)
+                results.append(found)
         source.warn()
         source.report(log.info, log.debug)
         return results
+
+    def trace(self, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
+        """A record of each sentence that has candidates, as of `rerank decode --trace`."""
+        source = self._opened(documents)
+        search = source.choose_search(self.search, log.info)
+        for batch in self.model.batches(source, search):
+            for _, kbest, document, result in batch.documents:
+                if document is not None:
+                    trace = Trace.of(kbest, document, batch.weights, result, source.scorers)
+                    yield from trace.with_totals_alone(source.scorers).records(source.systems)
+
+    def report(
+        self,
+        documents: Iterable[Document],
+        references: References,
+        *,
+        baseline: Reranker | None = None,
+        **options: Any,
+    ) -> Report:
+        """The page of `rerank report` about a decoding: whether it helped, where, and why.
+
+        references: as of `tune`; baseline: what is compared with it [default: first candidates];
+        options: those of `rerank report` that are not about files, as `title="Talks"`.
+        """
+        from rerank.commands.report import ReportOptions, run_report
+        from rerank.formats.run_records import to_line
+        from rerank.report.page import render
+
+        run = MemoryRun(documents, ())
+        documents, sizes = run.documents(), {name: len(kbest) for name, kbest in run.read()}
+        targets = _texts("references", references, ids=[*sizes] if _ids_of(references) else None)
+        if [*map(len, targets)] != [*sizes.values()]:
+            raise ArgumentError("references: expected one of each sentence of the documents")
+        if len({len(own) for document in targets for own in document}) > 1:
+            raise ArgumentError("references: expected as many of each sentence as of the first")
+        by_reference: list[tuple[bytes, ...]] = [*zip(*chain(*targets), strict=True)]
+        lines: dict[str, Iterable[bytes]] = {
+            "docs": chain(*([_line("document", one)] * size for one, size in sizes.items())),
+            "decoding_weights": [to_json(self.model.weights)],
+            "trace": map(to_line, self.trace(documents)),
+            **{f"reference {i}": lines for i, lines in enumerate(by_reference, 1)},
+        }
+        if baseline is not None:
+            lines["baseline"] = map(to_line, baseline.trace(documents))
+        with ExitStack() as scratch:
+            files = {name: scratch.enter_context(scratch_file(f"<{name}>")) for name in lines}
+            for name, own in lines.items():
+                files[name].write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for line in own))
+            given = {name: str(path) for name, path in files.items()}
+            named = tuple(given.pop(name) for name in files if name.startswith("reference "))
+            given["docs_format"] = "docids"
+            found = settings_of(ReportOptions, references=named, **given, **options)
+            result = run_report(found, PythonWarnings())
+        return Report(render(result), result.to_dict())
+
+    def _opened(self, documents: Iterable[Document]) -> MemoryRun:
+        """The run of documents; UsageError for scores that nothing but weights can use."""
+        weights = self.model.weights
+        run = MemoryRun(documents, self.scorers, weights.sparse)
+        if AGREEMENT in weights.dense:
+            run.add_agreement()
+        if self._without_weights and not self.search.uniform and run.has_scores():
+            raise UsageError(
+                'documents have scores, which only search="mbr", "smc" and "ffbs" do without; give '
+                "weights, or one of these searches"
+            )
+        return run
+
+
+def choose(
+    documents: Iterable[Document], *, search: str = "auto", **options: Any
+) -> DocumentResults:
+    """The choice by agreement with the other candidates, as `rerank decode` without weights.
+
+    Documents without scores: samples, or outputs of systems (`rerank.read(systems=…)`), which the
+    results name. Of equal candidates the first is chosen. search, options: as of `Reranker`.
+    """
+    return Reranker({}, search=search, **options).decode(documents)
 
 
 def read(
@@ -133,8 +230,9 @@ def read(
 
 def tune(
     documents: Iterable[Document],
-    references: Sequence[Sequence[str | Sequence[str]]],
+    references: References,
     *,
+    objective: str | Mapping[str, float] | None = None,
     start: WeightsLike | None = None,
     features: Sequence[str] = (),
     plan: Plan | None = None,
@@ -145,9 +243,12 @@ def tune(
 ) -> Weights:
     """Weights for `Reranker`, tuned on documents whose references are at hand.
 
-    references: one or several of each sentence of each document; start: weights to start from,
-    and of sparse features; features: names of those tuned, default all; plan: what is maximised
-    and how (`rerank.tuning.plan.Plan`); the other arguments are those of `Reranker`.
+    references: one or several of each sentence of each document, or documents of them, which are
+    matched by id; objective: what is maximised, a metric or several with their weights, in place of
+    what the plan says; start: weights to start from, and of sparse features [default for outputs of
+    systems: the best system or their agreement]; features: names of those tuned, default all; plan:
+    what is maximised and how (`rerank.tuning.plan.Plan`); the other arguments are those of
+    `Reranker`.
     """
     from rerank.commands.tuning_set import tune_documents, tuning_search
     from rerank.tuning.features import TunedFeatures
@@ -159,12 +260,26 @@ def tune(
     if not isinstance(plan, Plan):
         raise ArgumentError.of("plan", "a rerank.tuning.plan.Plan", plan)
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
+    if objective is not None:
+        named = {objective: 1.0} if isinstance(objective, str) else objective
+        named = _by_name("objective", "a metric, or the weights of metrics", named)
+        metrics = tuple((one, _numbers(f"weight of {one!r}", w, 1)[0]) for one, w in named.items())
+        plan = replace(plan, objective=replace(plan.objective, metrics=metrics))
     plan.check(start=start is not None)
     given = None if start is None else _weights(start, {}, notices)
     for name in items("features", "a list of names", features):
         check_value("features", TEXT, name)
-    tuned, targets = TunedFeatures(features, given), _texts("references", references)
-    source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), tuned.sparse)
+    sparse = {} if given is None else given.sparse
+    source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), sparse)
+    of_systems: dict[str, Any] = {}
+    if given is None and source.of_systems:
+        source.add_agreement()
+        only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]
+        of_systems = {"systems": source.systems, "consensus": starts(only_chrf=only_chrf)}
+    elif given is not None and AGREEMENT in given.dense:
+        source.add_agreement()
+    tuned = TunedFeatures(features, given, **of_systems)
+    targets = _texts("references", references, ids=source.ids() if _ids_of(references) else None)
     chosen = tuning_search(asked.search, plan)
     result = tune_documents(
         source,
@@ -175,22 +290,23 @@ def tune(
         plan=plan,
     )
     made: dict[str, object] = {"BLEU": bleu_of(result.statistics)}
-    models = dict(zip(lm or {}, source.scorers, strict=False))  # they come first
+    models = {one.name: one for one in source.scorers if one.name in (lm or {})}
     if chosen_of := {name: dict(one.chosen) for name, one in models.items() if one.chosen}:
         made["models"] = chosen_of
     return result.written(made)
 
 
 def evaluate(
-    systems: Mapping[str, Sequence[Sequence[str]]],
-    references: Sequence[Sequence[str | Sequence[str]]],
+    systems: Mapping[str, Sequence[Sequence[str] | DocumentResult]],
+    references: References,
     *,
     tokenize: str = "none",
     seed: int = 1,
 ) -> Evaluation:
     """Scores of systems, the first of them the baseline: texts of each document's sentences.
 
-    references: one or several of each sentence of each document. `to_text()` is the table of
+    references: one or several of each sentence of each document. Results of `Reranker` stand for
+    their texts; these and documents of references are matched by id. `to_text()` is the table of
     `rerank evaluate`.
     """
     from rerank.corpus.preparation import note_differences
@@ -203,10 +319,11 @@ def evaluate(
         raise ArgumentError("systems: expected the texts of at least one system, found none")
     check_value("seed", SEED, seed)
     measures = settings_of(MeasureOptions, tokenize=tokenize)
-    targets, judged = _texts("references", references), []
+    ids = next(filter(None, map(_ids_of, [references, *systems.values()])), None)
+    targets, judged = _texts("references", references, ids=ids), []
     sizes = [len(document) for document in targets]
     for name, own in systems.items():
-        found = _texts(f"system {name!r}", own, several=False)
+        found = _texts(f"system {name!r}", own, several=False, ids=ids)
         if [len(document) for document in found] != sizes:
             raise ValueError(f"system {name!r}: expected a text for each sentence with references")
         judged.append(SystemText(name, [line for document in found for (line,) in document]))
@@ -224,9 +341,34 @@ def evaluate(
     )
 
 
-def _texts(what: str, given: object, *, several: bool = True) -> list[list[list[bytes]]]:
+@dataclass(frozen=True)
+class Report:
+    """The page of a decoding, and its numbers, as `rerank report --format json` has them."""
+
+    page: str = field(repr=False)
+    numbers: Mapping[str, Any] = field(repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page, a file that any browser opens."""
+        with atomic(path) as file:
+            file.write(self.page.encode())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, whose script cannot reach the notebook."""
+        frame = '<iframe sandbox="allow-scripts" style="width: 100%; height: 40em" srcdoc="'
+        return f'{frame}{escape(self.page)}"></iframe>'
+
+
+def _texts(
+    what: str,
+    given: object,
+    *,
+    several: bool = True,
+    ids: Sequence[str] | None = None,
+) -> list[list[list[bytes]]]:
     """Texts of each sentence of each document; ArgumentError for something else.
 
+    Documents in place of lists of texts are put in the order of ids, where these are known.
     several: whether a sentence may have a list of texts in place of one.
     """
 
@@ -236,13 +378,28 @@ def _texts(what: str, given: object, *, several: bool = True) -> list[list[list[
             raise ArgumentError.of(place, "at least one text", one)
         return [_line(place, text) for text in texts]
 
+    documents = [*items(what, "a list of documents", given)]
+    if own := _ids_of(documents):
+        named = dict(zip(own, (one.texts for one in documents), strict=True))
+        known = own if ids is None else ids
+        if lacking := [name for name in known if name not in named]:
+            raise ArgumentError(f"{what}: expected those of document {lacking[0]!r}, found none")
+        documents = [named[name] for name in known]
     return [
         [
             of_sentence(f"{what}, document {d}, sentence {t}", one)
             for t, one in enumerate(items(f"{what}, document {d}", "a list of texts", document))
         ]
-        for d, document in enumerate(items(what, "a list of documents", given))
+        for d, document in enumerate(documents)
     ]
+
+
+def _ids_of(documents: Any) -> list[str] | None:
+    """Ids of documents, or of results; None for texts without any."""
+    if not isinstance(documents, Sequence) or not documents:
+        return None
+    known = all(isinstance(one, Document | DocumentResult) for one in documents)
+    return [one.id for one in documents] if known else None
 
 
 def _line(what: str, text: object) -> bytes:
@@ -353,6 +510,53 @@ class MemoryRun(Run):
         origins = {scorer.name: f"scorer {scorer.name!r}" for scorer in scorers}
         super().__init__((), scorers, PythonWarnings(), name="documents", origins=origins)
         self._given, self._sparse = items("documents", _DOCUMENTS, documents), sparse
+        self.systems: dict[str, str] = {}  # of the documents that were read
+
+    def _held(self) -> Iterator[NamedLists]:
+        """Each document in order; they can be read again."""
+        if isinstance(self._given, Iterator):
+            self._given = list(self._given)
+        return self.read()
+
+    def documents(self) -> Iterable[Document]:
+        """The documents, which can be read again."""
+        self._held()
+        return self._given
+
+    def ids(self) -> list[str]:
+        """Ids of the documents."""
+        return [name for name, _ in self._held()]
+
+    @property
+    def of_systems(self) -> bool:
+        """Whether the first document is made of the outputs of systems."""
+        next(self._held(), None)
+        return bool(self.systems)
+
+    def has_scores(self) -> bool:
+        """Whether the documents' own numbers, but votes, tell candidates apart."""
+        return any(
+            has_scores(kbest, {*self.systems, *CONSENSUS} if self.systems else ())
+            for _, kbest in self._held()
+        )
+
+    def add_agreement(self) -> None:
+        """Add the feature `agreement`, unless the documents have it; they are read once more."""
+        counted: SystemAgreement | None = None
+        lists = [kbest for _, kbest in self._held() if kbest.n]
+        if lists and AGREEMENT in column_names(lists[0].labels):
+            return
+        if self.systems and all(one_output_each(kbest, [*self.systems]) for kbest in lists):
+            from rerank.metrics.agreement import SystemAgreement  # numba
+
+            counted = SystemAgreement([*self.systems])
+            for kbest in lists:
+                counted.add(kbest)
+        added = Agreement(self.systems, counted)
+        if line := added.choose(lists):
+            log.info(line)
+        self.scorers = [added, *self.scorers]
+        self.origins = {**self.origins, AGREEMENT: AGREEMENT}
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with the features of the first one that has candidates."""
@@ -364,6 +568,7 @@ class MemoryRun(Run):
             if kbest is None:
                 kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
                 kbest = replace(kbest, side=_side_information(document))
+            self.systems |= document.systems
             for scorer in self.scorers:
                 _check_needed(scorer, kbest, document.id)
             if kbest.n:
@@ -373,8 +578,7 @@ class MemoryRun(Run):
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence; all documents are read."""
-        if isinstance(self._given, Iterator):
-            self._given = list(self._given)
+        self._held()
         return super().mean_k()
 
 
@@ -382,13 +586,14 @@ class DocumentReader:
     """Documents of k-best lists, read again whenever they are iterated, one at a time.
 
     Lists made of the outputs of systems are in a temporary file for as long as the object lives.
+    systems: as of `Document`.
     """
 
     def __init__(self, lists: Lists) -> None:
         self._notices = PythonWarnings()
         copies = ExitStack()
         finalize(self, copies.close)
-        lists, documents, *_ = made_lists(lists, self._notices, copies)
+        lists, documents, self.systems, _ = made_lists(lists, self._notices, copies)
         lists = with_own_sources(lists, copies) if lists.missing == AS_SOURCE else lists
         side = {kind: RereadFile(path) for kind, path in lists.side.items()}
         self._file = KBestFile(RereadFile(lists.kbest), lists, side)
@@ -399,7 +604,7 @@ class DocumentReader:
 
     def __iter__(self) -> Iterator[Document]:
         for name, kbest in self._file.read(self._documents, self._notices):
-            yield Document.of(name, kbest)
+            yield Document.of(name, kbest, self.systems)
 
 
 def _check_kinds(side: Mapping[str, Any]) -> None:

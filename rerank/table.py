@@ -21,6 +21,8 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Any, TypeAlias
 
+from rerank.text import visible
+
 Form: TypeAlias = str | Callable[[Any], str]
 """How a value is shown: a specification of `format`, or a function; "" for text."""
 
@@ -108,6 +110,11 @@ class Table:
         rows = [[one.flat for one in self.columns], *self.cells()]
         headings, *cells = [[one_line(text).replace("|", r"\|") for text in row] for row in rows]
         return self._tabulated("github", headings, cells)
+
+    def to_html(self) -> str:
+        """The table for HTML, escaped, with invisible characters made visible."""
+        cells = [[visible(cell) for cell in row] for row in self.cells()]
+        return self._tabulated("html", [visible(one.flat) for one in self.columns], cells)
 
     def to_tsv(self) -> str:
         """A line of headings and one for each row, with TABs; numbers with all digits."""

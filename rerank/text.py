@@ -9,6 +9,11 @@ import re
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 LARGEST = 1e100  # size of a number that is read: products of three, and their sums, stay finite
+# controls but TAB, zero-width and bidirectional characters, separators of lines, soft hyphen
+_INVISIBLE = re.compile(
+    "[\0-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff]"
+)
 _SHOWN = 60  # bytes of a token in a message
 
 
@@ -17,6 +22,11 @@ def printable(line: str) -> str:
     if line.isprintable():
         return line
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+
+
+def visible(text: str) -> str:
+    """Text of a page with each invisible character as `‹U+202E›`."""
+    return _INVISIBLE.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
 
 
 def shown(data: bytes) -> str:

@@ -10,12 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import ListFiles, Messages, ReferenceFiles, form_option, print_result
+from rerank.commands.run import (
+    ListFiles,
+    Messages,
+    ReferenceFiles,
+    RunOptions,
+    form_option,
+    print_result,
+)
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.files.terminal import progress_shown
 from rerank.notices import is_allowed
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, part, record, settings_of
 from rerank.values import FILE, FOLDER, Pair
 
 if TYPE_CHECKING:
@@ -250,7 +257,7 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     from rerank.commands.tuning_set import tune_documents, tuning_search
     from rerank.formats.weight_files import read_weights
     from rerank.notices import Notices
-    from rerank.scorers.agreement import DOCUMENT_BLEU
+    from rerank.scorers.agreement import starts
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import ObjectiveOptions, Plan
@@ -258,7 +265,9 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     plan, unheard = Plan(objective=ObjectiveOptions(tokenize=summary.tokenize)), Notices()
     documents, lines = read_targets(lists, others.references.references, unheard, lambda line: None)
     start = None if others.weights is None else read_weights(others.weights, unheard)
-    with ListRun.open(lists, unheard, documents=documents) as run:
+    given = settings_of(RunOptions)
+    given = given.with_agreement() if lists.made and start is None else given
+    with ListRun.open(lists, unheard, given, documents=documents) as run:
         search = tuning_search(SearchOptions().chosen(), plan)
         source, systems = others.weights or "", {} if start else run.systems
         found = tune_documents(
@@ -267,7 +276,7 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
             plan.objective.load_metrics(),
             run.choose_search(search, lambda line: None),
             features=TunedFeatures(
-                (), start, source, systems=systems, consensus={DOCUMENT_BLEU: "consensus"}
+                (), start, source, systems=systems, consensus=starts(only_chrf=False)
             ),
             plan=plan,
             announce=lambda line: None,

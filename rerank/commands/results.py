@@ -50,7 +50,7 @@ from rerank.scorers.features import (
     without_context,
     without_null,
 )
-from rerank.table import tsv_line
+from rerank.table import Column, Table, tsv_line
 
 Array = NDArray[np.float64]
 NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
@@ -65,6 +65,7 @@ _DIRECTIONS = {
 class DocumentResult:
     """Result of a search in one document, and where its candidates stand in the lists.
 
+    systems: of each sentence, names of those whose output was chosen; empty of other lists.
     search: of the sentences that have candidates; ranks: of each path found, best first, the index
     in the input's list of every sentence's candidate, None where a sentence has none; texts: of the
     chosen candidates, only of documents in memory; engines: of lists of systems, how many choices
@@ -76,6 +77,7 @@ class DocumentResult:
     ranks: tuple[tuple[int | None, ...], ...]
     texts: tuple[str, ...] = ()
     engines: Mapping[str, int] = field(default_factory=dict)
+    systems: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(
@@ -96,15 +98,9 @@ class DocumentResult:
             chosen = iter(path.choices)
             own = (None if row is None else int(kbest.ranks[row[next(chosen)]]) for row in rows)
             ranks.append(tuple(own))
-        filled = [row for row in rows if row is not None]
-        chosen_rows = [row[c] for row, c in zip(filled, search.choices, strict=True)]
-        columns = zip(column_names(kbest.labels), kbest.dense.T, strict=True)
-        engines = {
-            systems[label]: int(np.count_nonzero(values[chosen_rows]))
-            for label, values in columns
-            if label in systems
-        }
-        return cls(name, search, tuple(ranks), texts, engines)
+        found = _systems_of(kbest, search.choices, systems)
+        engines = {one: sum(one in own for own in found) for one in systems.values()}
+        return cls(name, search, tuple(ranks), texts, engines, found)
 
     @property
     def choices(self) -> tuple[int | None, ...]:
@@ -151,6 +147,23 @@ class DocumentResult:
         known = iter(self.search.clearest_margins or ())
         return tuple(None if choice is None else next(known, None) for choice in self.choices)
 
+    def table(self) -> Table:
+        """A row for each sentence."""
+        columns: list[tuple[Column, Sequence[Any]]] = [
+            (Column("document"), [self.id] * len(self.choices)),
+            (Column("sentence", "d"), range(len(self.choices))),
+            (Column("choice", "d"), self.choices),
+            (Column("margin", ".4g"), self.margins),
+        ]
+        if self.systems:
+            columns.append((Column("systems"), [", ".join(own) for own in self.systems]))
+        columns.append((Column("text"), self.texts or [""] * len(self.choices)))
+        return Table.by_columns(columns)
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        return self.table().to_html()
+
     def to_dict(self) -> dict[str, object]:
         """The document in a `--summary`."""
         search, (first, *further) = self.search, self.ranks
@@ -173,6 +186,17 @@ class DocumentResult:
                 for path, choices in zip(search.paths[1:], further, strict=True)
             ],
         }
+
+
+class DocumentResults(list[DocumentResult]):
+    """The results of documents, which show themselves in notebooks."""
+
+    def _repr_html_(self) -> str:
+        """One table of all sentences."""
+        if not self:
+            return "no documents"
+        tables = [result.table() for result in self]
+        return Table(tables[0].columns, [row for table in tables for row in table.rows]).to_html()
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +424,23 @@ class ModelUse:
             self._models.values(), self._weights.tolist(), self._counts.tolist(), strict=True
         )
         return idle(list(figures), self._sentences)
+
+
+def _systems_of(
+    kbest: KBest, choices: Sequence[int], systems: Mapping[str, str]
+) -> tuple[tuple[str, ...], ...]:
+    """Names of the systems whose output each sentence's choice is; empty without systems.
+
+    choices: of the sentences that have candidates; systems: by the label of their feature.
+    """
+    names, chosen = column_names(kbest.labels), iter(choices)
+    columns = [(name, names.index(label)) for label, name in systems.items() if label in names]
+    rows = [kbest.rows(t)[next(chosen)] if n else None for t, n in enumerate(kbest.counts.tolist())]
+    found = (
+        () if row is None else tuple(name for name, f in columns if kbest.dense[row, f])
+        for row in rows
+    )
+    return tuple(found) if systems else ()
 
 
 def _margins(lists: Sequence[Array], choices: tuple[int, ...]) -> tuple[float, ...]:

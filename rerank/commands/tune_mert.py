@@ -181,7 +181,7 @@ def _features(
     weights: MertWeights, start: Weights | None, run: ListRun, plan: Plan
 ) -> TunedFeatures:
     """The tuned features; one of the systems, or their consensus, is a start without weights."""
-    from rerank.scorers.agreement import AGREEMENT, DOCUMENT_BLEU, SENTENCE_CHRF
+    from rerank.scorers.agreement import starts
     from rerank.tuning.features import TunedFeatures
 
     only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]
@@ -191,10 +191,7 @@ def _features(
         display(weights.files.start or ""),
         dict(weights.files.ranges),
         systems={} if start else run.systems,
-        consensus={
-            SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU: "consensus",
-            AGREEMENT: AGREEMENT,
-        },
+        consensus=starts(only_chrf=only_chrf),
     )
 
 

@@ -370,7 +370,8 @@ class Document:
 
     A candidate that is a string has no features; a sentence that is a string is its only candidate.
     side: side information for language models that need it, such as `{"source": [...]}`: a text
-    for each sentence, as in a line of the file of `rerank decode --source`.
+    for each sentence, as in a line of the file of `rerank decode --source`. systems: name of each
+    system by its feature, which is 1 of the system's outputs and 0 of others, as of `rerank.read`.
 
     >>> Document("talk-1", [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})], []]).texts
     [['the cat', 'a cat'], []]
@@ -381,6 +382,7 @@ class Document:
     kbest: KBest | None = field(default=None, repr=False)
     """The lists as they were read from a file."""
     side: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
+    systems: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __init__(
         self,
@@ -389,6 +391,7 @@ class Document:
         kbest: KBest | None = None,
         *,
         side: Mapping[str, Sequence[str]] | None = None,
+        systems: Mapping[str, str] | None = None,
     ) -> None:
         if not isinstance(id, str):
             raise ArgumentError.of("document", "an id that is a text", id)
@@ -401,9 +404,10 @@ class Document:
             found.append([_candidate(place, one) for one in each])
         # a frozen record refuses assignments
         self.__dict__.update(id=id, sentences=found, kbest=kbest, side=side or {})
+        self.__dict__["systems"] = systems or {}
 
     @classmethod
-    def of(cls, name: str, kbest: KBest) -> Document:
+    def of(cls, name: str, kbest: KBest, systems: Mapping[str, str] | None = None) -> Document:
         """The lists of a file; texts are decoded now, features are read when they are used."""
         return cls(
             name,
@@ -413,6 +417,7 @@ class Document:
             ],
             kbest,
             side={kind: [line.decode() for line in own] for kind, own in kbest.side.items()},
+            systems=systems,
         )
 
     @cached_property

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,12 @@ class Weights:
     def keep_first(self) -> bool:
         """Whether a tuning has kept the first candidates, which all-zero weights choose."""
         return self.provenance.get("kept") == FIRST
+
+    def save(self, path: str | Path) -> None:
+        """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini."""
+        from rerank.formats.weight_files import write_weights
+
+        write_weights(path, self)
 
     def refuse_all_zero(self, cure: str, *, source: str) -> None:
         """InputError if every weight is 0, so that all candidates score the same."""

@@ -198,6 +198,10 @@ class Evaluation:
         """A row for each system, numbers unrounded."""
         return Table.of([_numbers(system) for system in self.systems])
 
+    def _repr_html_(self) -> str:
+        """The table of BLEU and documents, for notebooks; `to_text` has the others."""
+        return Table.by_columns(_bleu_columns(self.systems)).to_html()
+
     def to_text(self, width: int | None = None, *, tests: bool = False) -> str:
         """BLEU and documents; below, other metrics; then a legend.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
 from collections.abc import Sequence
 from functools import partial
 from importlib.resources import files
@@ -20,18 +19,9 @@ from rerank.report.evaluation import NAMES
 from rerank.report.explanation import word_runs
 from rerank.report.run_report import RunReport
 from rerank.table import p_value
+from rerank.text import visible
 
-# controls but TAB, zero-width and bidirectional characters, separators of lines, soft hyphen
-_INVISIBLE = re.compile(
-    "[\0-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff]"
-)
 LEFT, WIDTH, HEIGHT = 70.0, 1000.0, 240.0  # labels stand left of LEFT
-
-
-def visible(text: str) -> str:
-    """Text with each invisible character as `‹U+202E›`."""
-    return _INVISIBLE.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
 
 
 def render(report: RunReport) -> str:

@@ -40,6 +40,15 @@ _OWN = (VOTES, *CONSENSUS)
 _VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
 
 
+def starts(*, only_chrf: bool) -> dict[str, str]:
+    """Features that tuning may start from where lists are made of systems, by what it calls them.
+
+    only_chrf: whether nothing but chrF is maximised.
+    """
+    consensus = SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU
+    return {consensus: "consensus", AGREEMENT: AGREEMENT}
+
+
 class Agreement(FeatureSource):
     """The feature `agreement`, and `votes` and consensus features where the lists have none.
 
@@ -180,6 +189,13 @@ class MeanAgreement:
             f"agreement: chosen candidates have a mean chrF of {found['chosen']:.1f} against the "
             f"others of their sentence, all candidates {found['all']:.1f}"
         )
+
+
+def one_output_each(kbest: KBest, labels: Sequence[str]) -> bool:
+    """Whether each system of these features has one candidate of a sentence at most."""
+    names, starts = column_names(kbest.labels), np.unique(kbest.offsets)[:-1]
+    outputs = kbest.dense[:, [names.index(label) for label in labels]]
+    return not len(starts) or bool(np.add.reduceat(outputs, starts).max(initial=0.0) <= 1.0)
 
 
 def votes_of(kbest: KBest) -> Floats:

@@ -109,6 +109,11 @@ def test_the_gain_of_tuning_is_that_of_tune_mert_on_held_out_documents(world: Wo
     selection = json.loads(world.text("w.json"))["provenance"]["selection"]
     assert found["bleu"] == selection["held_out_bleu"]
     assert "tuned, on held-out documents" in world.ok(command).out
+    systems = "--systems a=base.txt --systems b=hyp.txt --systems c=dev.src --docs dev.docs"
+    world.ok(f"tune-mert {systems} --ref dev.ref --out w.json")
+    found = checked(world, f"check {systems} --ref dev.ref --tune")["summary"]["bleu"]["tuned"]
+    selection = json.loads(world.text("w.json"))["provenance"]["selection"]
+    assert found["bleu"] == selection["held_out_bleu"]
 
 
 # Two texts that should be alike

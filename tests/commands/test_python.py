@@ -1,6 +1,7 @@
 """The Python interface: as the README shows it, and with the same results as the shell."""
 
 import inspect
+import json
 import math
 import re
 import subprocess
@@ -20,9 +21,12 @@ from support.models import save_models
 from support.world import WORDS, World
 
 import rerank
+import rerank.api
 from decoders.arrays import Pairwise
 from rerank import Document, Reranker, RerankError, RerankWarning
 from rerank.commands.results import DocumentResult
+from rerank.errors import UsageError
+from rerank.formats.weights import Weights
 from rerank.tuning.plan import Plan
 
 Sentences = list[list[tuple[str, Mapping[str, float]]]]
@@ -33,6 +37,12 @@ TALK = Document(
         [("it sleeps", {"tm": -2.0}), ("he sleeps", {"tm": -1.9})],
     ],
 )
+
+
+OWNERS: Mapping[str, Any] = {
+    **dict.fromkeys(("Reranker", "reranker"), Reranker),
+    **{"rerank": rerank, "weights": Weights, "page": rerank.api.Report},
+}
 
 
 def short(document: Document) -> list[list[int]]:
@@ -184,8 +194,119 @@ def test_the_page_about_the_interface_names_what_there_is() -> None:
     names = [one for one in re.findall(r"`(\w+)`", results)]
     assert len(names) > 9
     assert all(hasattr(DocumentResult, name) for name in names)
+    for owner, name in re.findall(rf"\b({'|'.join(OWNERS)})\.(\w+)\(", page):
+        assert hasattr(OWNERS[owner], name), f"{owner}.{name}"
     for call in re.findall(r"`(Reranker\(weights, search.*?\))`", page):
         eval(call, {"Reranker": Reranker, "weights": {"tm": 1.0}})
+
+
+# Outputs of systems, samples, pages: as in the shell
+
+OUTPUTS = {
+    "A": ["the lamp is lit", "it gives light", "the café is closed", "nobody comes"],
+    "B-2": ["a lamp burns", "it gives light", "the café closed", "no one is coming"],
+    "C": ["the lamp burns", "she gives a light", "the café is shut", "no one is coming"],
+}
+SYSTEMS = "--systems A=A --systems B-2=B-2 --systems C=C --docs dev.docs"
+
+
+@pytest.fixture
+def outputs(world: World) -> rerank.api.DocumentReader:
+    systems = {name: world.write(name, lines) for name, lines in OUTPUTS.items()}
+    return rerank.read(systems=systems, docs="dev.docs")
+
+
+def test_the_choice_without_weights_is_that_of_the_shell_and_names_the_systems(
+    world: World, outputs: rerank.api.DocumentReader
+) -> None:
+    shell = world.ok(f"decode {SYSTEMS} --summary s --trace t --kbest-out k").lines
+    for found in (rerank.choose(outputs), Reranker({}).decode(document for document in outputs)):
+        assert [text for result in found for text in result.texts] == shell
+        assert [result.to_dict() for result in found] == world.json("s")["documents"]
+        named = [own for result in found for own in result.systems]
+        assert named == [
+            tuple(name for name, own in OUTPUTS.items() if own[t] == text)
+            for t, text in enumerate(shell)
+        ]
+    traced = [json.loads(line) for line in world.lines("t")]
+    assert [*Reranker({}).trace(outputs)] == traced
+    world.weights("w.json", {"agreement": 1.0, "sysA": 0.5})
+    tuned = world.ok(f"decode {SYSTEMS} --weights w.json --default-weight 0 -q --summary s").lines
+    (both,) = [Reranker("w.json", default_weight=0).decode(outputs)]
+    assert [text for result in both for text in result.texts] == tuned
+    assert [result.to_dict() for result in both] == world.json("s")["documents"]
+    (evening, _) = rerank.read("k", "dev.docs")  # which has the feature already
+    assert "agreement" in evening.sentences[0][0][1]
+    written = Reranker({"agreement": 1.0}, default_weight=0).decode(rerank.read("k", "dev.docs"))
+    assert [text for result in written for text in result.texts] == shell
+
+
+def test_samples_are_chosen_by_agreement_and_scores_need_weights() -> None:
+    samples = Document("d", [["a b c d", "a b c e", "a b c d"], [], ["z"]])
+    (result,) = rerank.choose([samples])
+    assert (result.texts, result.systems) == (("a b c d", "", "z"), ())
+    with pytest.raises(UsageError, match='documents have scores, which only search="mbr", '):
+        rerank.choose([TALK])
+    assert rerank.choose([TALK], search="mbr")[0].texts
+    marked = [[("a", {"sysX": 0.0, "sysY": 1.0}), ("b", {"sysX": 1.0, "sysY": 0.0})]]
+    named = Document("d", marked, systems={"sysX": "X", "sysY": "Y"})
+    assert rerank.choose([named])[0].systems in ((("X",),), (("Y",),))
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
+@pytest.mark.parametrize("objective", ["bleu", "chrf"])
+def test_tuning_on_outputs_of_systems_starts_as_tune_mert_does(
+    world: World, outputs: rerank.api.DocumentReader, objective: str
+) -> None:
+    world.ok(f"tune-mert {SYSTEMS} --ref dev.ref --objective {objective} --out w.json")
+    lines = (world.folder / "dev.ref").read_text().splitlines()
+    references = [Document("town", lines[2:]), Document("evening", lines[:2])]
+    weights = rerank.tune(outputs, references, objective=objective)
+    weights.save("p.json")
+    assert world.json("p.json")["weights"] == world.json("w.json")["weights"]
+    assert world.ok(f"decode {SYSTEMS} --weights p.json -q").lines == [
+        text for result in Reranker(weights).decode(outputs) for text in result.texts
+    ]
+    with pytest.raises(TypeError, match="references: expected those of document 'town', found no"):
+        rerank.tune(outputs, references[1:])
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
+def test_the_page_of_documents_in_memory_has_the_numbers_of_the_shell(world: World) -> None:
+    world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.ini --trace t")
+    texts = "--docs dev.docs --ref dev.ref --weights w.ini --title X"
+    numbers = world.ok(f"report --trace t {texts} --format json").json
+    lines = (world.folder / "dev.ref").read_text().splitlines()
+    page = Reranker("w.ini").report(
+        rerank.read("dev.kbest", "dev.docs"), [lines[:2], lines[2:]], title="X"
+    )
+    found = json.loads(json.dumps(page.numbers))
+    assert {**found, "inputs": 0} == {**numbers, "inputs": 0}
+    page.save("page.html")
+    assert "<title>X</title>" in (world.folder / "page.html").read_text()
+    with pytest.raises(TypeError, match="references: expected one of each sentence"):
+        Reranker("w.ini").report(rerank.read("dev.kbest", "dev.docs"), [lines])
+
+
+ATTACK = "<script>alert(1)</script>&\u202e\u2066\"'\u200b</td></iframe>"
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
+def test_what_notebooks_show_is_escaped(outputs: rerank.api.DocumentReader) -> None:
+    documents = [Document(f"{ATTACK}{d}", [[ATTACK, "a b"], [ATTACK]]) for d in range(2)]
+    results = rerank.choose(documents)
+    references = [Document(one.id, [ATTACK, "b"]) for one in documents]
+    evaluation = rerank.evaluate({ATTACK: results, "\udc00": results}, references)
+    half = rerank.choose([Document("\ud800<b>", [["a", "b"]])])
+    page = Reranker({}).report(documents, references, title=ATTACK)
+    for one in (results, results[0], evaluation, half, rerank.choose(outputs), page):
+        html = one._repr_html_()
+        assert not {*"\u202e\u2066\u200b\ud800\udc00"} & {*html}
+        tags = {*re.findall(r"</?(\w+)", html)}
+        assert tags in ({"table", "thead", "tbody", "tr", "th", "td"}, {"iframe"})
+        html.encode()
+    assert "‹U+202E›" in results._repr_html_()
+    assert rerank.choose([])._repr_html_() == "no documents"
 
 
 # Reading
