@@ -216,6 +216,7 @@ def outputs(world: World) -> rerank.api.DocumentReader:
     return rerank.read(systems=systems, docs="dev.docs")
 
 
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
 def test_the_choice_without_weights_is_that_of_the_shell_and_names_the_systems(
     world: World, outputs: rerank.api.DocumentReader
 ) -> None:
