@@ -99,7 +99,7 @@ class DocumentResult:
             own = (None if row is None else int(kbest.ranks[row[next(chosen)]]) for row in rows)
             ranks.append(tuple(own))
         found = _systems_of(kbest, search.choices, systems)
-        engines = {one: sum(one in own for own in found) for one in systems.values()}
+        engines = {one: sum(one in own for own in found) for one in systems.values() if kbest.n}
         return cls(name, search, tuple(ranks), texts, engines, found)
 
     @property
