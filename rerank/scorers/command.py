@@ -136,7 +136,7 @@ class CachedAnswers:
             return
         raw = keys.tobytes()
         names = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
-        self._cached |= {*names} - self._own.keys()
+        self._cached |= {*names} - self._own.keys() - self._estimator.memory.keys()
         self._own |= dict(zip(names, numbers.tolist(), strict=True))
 
     def has(self, requests: Sequence[bytes]) -> bool:
