@@ -5,21 +5,31 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, ReferenceFiles, form_option, print_result
+from rerank.commands.run import (
+    Messages,
+    ReferenceFiles,
+    SystemValue,
+    form_option,
+    print_result,
+)
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import results, say, show
+from rerank.formats.unsegmented import UnsegmentedText
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import DEFAULT_METRICS, MeasureOptions
-from rerank.values import FILE, SEED, TEXT, WEIGHT, Pair, Whole
+from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
     from rerank.corpus.kbest import KBest
+    from rerank.files.paths import FilePath
     from rerank.metrics import TextMetric
     from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
@@ -59,11 +69,17 @@ class EvaluatedFiles:
         type=FILE,
         default=None,
     )
+    align: bool = option(
+        "HYP and --baseline are texts of whole documents, as of LLMs, whose lines are no segments: "
+        "they are parted into the segments of the references by edit distance, as mwerSegmenter "
+        "does; each may be a folder with a file for each document, named by its id.",
+        default=False,
+    )
     rivals: tuple[tuple[str, str], ...] = option(
         "Outputs of single systems that stand beside each HYP, as of decode; the best of them is "
         "the baseline; repeatable.",
         "--systems",
-        type=Pair("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
+        type=SystemValue("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
         default=(),
         metavar="[NAME=]FILE",
     )
@@ -250,7 +266,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     score_files = measures.score_files([*systems, *dict(files.rivals)])
     read = [
         *files_of(references, "reference"),
-        *files_of([*systems, *(path for _, path in files.rivals)], "system"),
+        *files_of([*systems, *(SystemValue.path(file) for _, file in files.rivals)], "system"),
         *files_of([docs] if docs else [], "documents"),
         *(path for path in (options.oracle.kbest, files.truecase) if path is not None),
         *(path for paths in score_files.values() for path in dict.fromkeys(paths)),
@@ -266,11 +282,12 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         docs, no_docs, references, notices, drop=files.references.drop_unreferenced
     )
     model = display(docs or references[0])
+    reading = read_translation if not files.align else partial(_aligned, references=targets)
     outputs = [
-        SystemText(display(path), read_translation(path, documents, notices, model=model))
+        SystemText(display(path), reading(path, documents, notices, model=model))
         for path in systems
     ]
-    outputs += _rivals(files.rivals, documents, notices, model)
+    outputs += _rivals(files.rivals, documents, notices, model, targets)
     texts = EvaluatedTexts(targets, outputs)
     if options.oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
@@ -322,20 +339,48 @@ def _best_first(
 
 
 def _rivals(
-    given: Sequence[tuple[str, str]], documents: Documents, notices: Notices, model: str
+    given: Sequence[tuple[str, str]],
+    documents: Documents,
+    notices: Notices,
+    model: str,
+    references: Sequence[Sequence[bytes]],
 ) -> list[SystemText]:
-    """The texts of `--systems`; those without a name are all systems of a file."""
+    """The texts of `--systems`; those without a name are all systems of a file.
+
+    references: [segment][reference], with which texts of whole documents are aligned.
+    """
+    from rerank.files.paths import base_name
     from rerank.formats.translations import read_systems, read_translation
     from rerank.report.comparison import SystemText
 
     found = []
-    for name, path in given:
-        if name == ALL_SYSTEMS:
+    for name, file in given:
+        path = SystemValue.path(file)
+        if isinstance(path, UnsegmentedText):
+            name = base_name(path) if name == ALL_SYSTEMS else name
+            lines = _aligned(path, documents, notices, references=references, model=model)
+            found.append(SystemText(name, lines))
+        elif name == ALL_SYSTEMS:
             for one, text in read_systems(path, documents, notices)[1].items():
                 found.append(SystemText(one, [line or b"" for line in text.lines]))
         else:
             found.append(SystemText(name, read_translation(path, documents, notices, model=model)))
     return found
+
+
+def _aligned(
+    path: FilePath,
+    documents: Documents,
+    notices: Notices,
+    *,
+    references: Sequence[Sequence[bytes]],
+    model: str,
+) -> list[bytes]:
+    """The segments of texts of whole documents, as of the references: [segment][reference]."""
+    from rerank.formats.unsegmented import segments_of
+
+    parts = segments_of(path, documents, documents.split(references), notices)
+    return [*chain.from_iterable(parts)]
 
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:

@@ -42,6 +42,7 @@ from rerank.formats.translations import (
     read_reference_texts,
     read_with_documents,
 )
+from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, Printer, log
 
 NamedSystem: TypeAlias = tuple[str, FilePath]
@@ -76,6 +77,16 @@ class Lists(ReadingOptions):
     side: Files = field(default_factory=dict)
 
     @property
+    def segmented(self) -> list[NamedSystem]:
+        """The systems whose outputs have segments."""
+        return [pair for pair in self.systems if not isinstance(pair[1], UnsegmentedText)]
+
+    @property
+    def unsegmented(self) -> list[NamedSystem]:
+        """The systems whose outputs are texts of whole documents."""
+        return [pair for pair in self.systems if isinstance(pair[1], UnsegmentedText)]
+
+    @property
     def files(self) -> list[FilePath]:
         """All files that are read."""
         beside = [path for path in (self.docs, self.kbest_scores) if path is not None]
@@ -99,6 +110,12 @@ class Lists(ReadingOptions):
         if not (self.kbest or self.made):
             raise UsageError(
                 "expected --kbest FILE or --systems NAME=FILE, found neither; give one of them"
+            )
+        if self.systems and not self.segmented:
+            raise UsageError(
+                "--systems: expected a system with a line per segment, with which those of "
+                "align=yes are aligned, found none; add one, or, to choose among whole documents, "
+                "give files with a document on each line, and --no-docs each"
             )
         of_a_list = {
             "--kbest-format": self.kbest_format,
@@ -132,7 +149,7 @@ def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
     """
     if SOURCE in lists.side:
         return lists
-    texts = (file_of(path) for _, path in lists.systems)
+    texts = (file_of(path) for _, path in lists.segmented)
     stating = (Path(path) for path in texts if documents_in(path, Notices()))
     if (own := next(stating, None)) is not None:
         return replace(lists, side={**lists.side, SOURCE: own})
@@ -157,7 +174,7 @@ def own_documents(lists: Lists) -> Documents | None:
     """Documents that the list itself has; None if it has none, or options name others."""
     if lists.docs is not None or lists.no_docs is not None:
         return None
-    if (found := documents_of_systems(lists.systems, Notices())) is not None:
+    if (found := documents_of_systems(lists.segmented, Notices())) is not None:
         return found
     for path in [path for _, path in lists.merged] or [lists.kbest] * bool(lists.kbest):
         ids = None if is_pipe(path) else annotations_of(path, lists)[0]

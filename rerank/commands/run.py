@@ -9,19 +9,33 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import progress_shown, say, show, shows_progress
+from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, vain
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.models import LanguageModelOption, LanguageModelValue
 from rerank.torchrun import process_number
-from rerank.values import FILE, FOLDER, TEXT, WEIGHT, MemorySize, Pair, ShardName, Whole
+from rerank.values import (
+    FILE,
+    FOLDER,
+    TEXT,
+    WEIGHT,
+    Key,
+    MemorySize,
+    Pair,
+    ShardName,
+    Whole,
+    settings,
+    split,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from rerank.commands.lists import Lists
@@ -61,6 +75,26 @@ _LOG_SECONDS = 60  # between two lines about the progress of work
 SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
 
+class SystemValue(Pair):
+    """[NAME=]FILE[,align=yes]; in TOML also a table with name, path and align."""
+
+    text_of = staticmethod(text_of)
+    keys: ClassVar = {"align": Key("align", click.BOOL, "texts of whole documents")}
+
+    def parsed(self, value: str) -> tuple[str, str]:
+        """The name and the text behind it."""
+        name, file = super().parsed(value)
+        self.path(file)
+        return name, file
+
+    @classmethod
+    def path(cls, file: FilePath) -> FilePath:
+        """The path of the text behind NAME: an `UnsegmentedText` if it has align=yes."""
+        path, given = split(str(file), cls.keys)
+        aligned = settings(given, cls.keys, None, None).get("align", False)
+        return UnsegmentedText(path) if aligned else Path(path if given else file)
+
+
 @record
 class ListFiles:
     """K-best lists, in files or made of the outputs of systems, and their documents."""
@@ -71,11 +105,13 @@ class ListFiles:
     systems: tuple[tuple[str, str], ...] = option(
         "In place of --kbest, or beside it, outputs of systems, of which lists are made: a line "
         "per source sentence, or FILE.xml#SYSTEM; FILE of WMT XML without NAME gives all its "
-        "systems; repeatable. Features: sysNAME of each system, votes, consensusbleu, "
+        "systems; repeatable. NAME=FILE,align=yes: texts of whole documents, as of LLMs, are "
+        "parted into the segments of the other systems by edit distance; FILE may be a folder with "
+        "a file for each document. Features: sysNAME of each system, votes, consensusbleu, "
         "consensuschrf, consensusdocbleu.",
-        type=Pair("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
+        type=SystemValue("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
         default=(),
-        metavar="[NAME=]FILE",
+        metavar="[NAME=]FILE[,align=yes]",
     )
     documents: DocumentOptions = part(DocumentOptions)
     reading: ReadingOptions = part(ReadingOptions)
@@ -85,7 +121,7 @@ class ListFiles:
         from rerank.commands.lists import Lists, named_list
 
         docs, no_docs = self.documents.file, self.documents.no_docs
-        systems = tuple((name, Path(file)) for name, file in self.systems)
+        systems = tuple((name, SystemValue.path(file)) for name, file in self.systems)
         found = [named_list(file) for file in self.files_of_lists]
         one = len(found) == 1 and not systems
         kbest, merged = (str(found[0][1]), ()) if one else ("", tuple(found))

@@ -48,11 +48,12 @@ from rerank.corpus.reading import AS_EMPTY
 from rerank.corpus.spelling import nfc
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import scratch_file, spool
-from rerank.files.paths import FilePath, display, file_and_name
+from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.formats.document_files import chosen_documents, text_lines
 from rerank.formats.table import lines_of
 from rerank.formats.tokens import plain_name
 from rerank.formats.translations import Translation, documents_in, read_systems, read_texts_of
+from rerank.formats.unsegmented import UnsegmentedText, segments_of
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS
@@ -91,7 +92,7 @@ def made_lists(
         return lists, documents, {}, None
     systems = [  # files are read several times
         (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
-        for name, path in lists.systems
+        for name, path in lists.segmented
     ]
     plain = replace(lists, systems=(), merged=(), missing=AS_EMPTY, side={})
     merged = {
@@ -111,7 +112,13 @@ def made_lists(
     outputs: dict[str, OutputText] = {}
     if systems:
         model = display(docs or lists.systems[0][1])
-        outputs = open_outputs(systems, documents if own is None else own, notices, model)
+        outputs = open_outputs(
+            [*systems, *lists.unsegmented],
+            documents if own is None else own,
+            notices,
+            model,
+            copies,
+        )
     _check_names([*outputs, *(name for name, _ in lists.merged)])
     if lists.by_name:
         outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
@@ -327,17 +334,30 @@ def read_outputs(
 
 
 def open_outputs(
-    systems: Sequence[NamedSystem], documents: Documents, notices: Notices, model: str
+    systems: Sequence[NamedSystem],
+    documents: Documents,
+    notices: Notices,
+    model: str,
+    copies: ExitStack,
 ) -> dict[str, OutputText]:
     """The text of each system by name, of (NAME, file) or, for all of WMT XML, (`ALL`, file).
 
-    Files are read several times; missing segments are counted. model: what has the documents, in
+    Files are read several times; missing segments are counted. Texts of whole documents are
+    aligned with the systems before them, in temporary files. model: what has the documents, in
     messages. UsageError for two systems of one name; InputError for a text with another number of
     lines, or without any output for a document.
     """
     found: dict[str, OutputText] = {}
+    segmented: list[OutputText] = []
+    named: list[tuple[str, OutputText]]
     for given, path in systems:
-        for name, text in _texts(given, path, documents, notices, model):
+        if isinstance(path, UnsegmentedText):
+            name = base_name(path) if given == ALL else given
+            named = [(name, _aligned(path, segmented, documents, copies, notices))]
+        else:
+            named = [*_texts(given, path, documents, notices, model)]
+            segmented += [text for _, text in named]
+        for name, text in named:
             if name in found:
                 raise UsageError(
                     f"--systems: two systems are named {name!r}; give one of them as "
@@ -347,6 +367,25 @@ def open_outputs(
             if isinstance(text, Translation):
                 _check(text, documents, notices)
     return found
+
+
+def _aligned(
+    path: UnsegmentedText,
+    outputs: Sequence[OutputText],
+    documents: Documents,
+    copies: ExitStack,
+    notices: Notices,
+) -> Path:
+    """A temporary file with the segments of a text of whole documents, aligned with outputs."""
+    lines = (
+        [[one for one in sentence if one] or [b""] for sentence in sentences]
+        for sentences in read_outputs(outputs, documents, Notices())
+    )
+    copy = copies.enter_context(scratch_file(f"<segments of {display(path)}>"))
+    with copy.open("wb") as file:
+        for segments in segments_of(path, documents, lines, notices):
+            file.writelines(segment + b"\n" for segment in segments)
+    return copy
 
 
 def _check_names(names: Sequence[str]) -> None:
