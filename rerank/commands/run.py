@@ -111,7 +111,7 @@ class ListFiles:
         "consensuschrf, consensusdocbleu.",
         type=SystemValue("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
         default=(),
-        metavar="[NAME=]FILE[,align=yes]",
+        metavar="[NAME=]FILE",
     )
     documents: DocumentOptions = part(DocumentOptions)
     reading: ReadingOptions = part(ReadingOptions)

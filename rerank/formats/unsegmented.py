@@ -2,8 +2,9 @@
 
 They are JSON lines with a text for each document, or another format whose segments have documents;
 a folder with a file for each document, named by its id; or a plain text. A plain text has a
-document between blank lines, or between lines of `=`, or on each line, if there are so many;
-otherwise all of it is aligned with all documents in order. Its words are parted into segments by
+document between blank lines, or between lines of `=`, or on each line, if there are so many, or
+those of its segments if it has a line for each segment; otherwise all of it is aligned with all
+documents in order. Its words are parted into segments by
 `rerank.corpus.segmentation`. Memory: the texts of a file, and O(words) of the largest document.
 """
 
@@ -16,7 +17,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from rerank.corpus.documents import Documents, shown_id
-from rerank.errors import InputError
+from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_files import read_texts, text_lines
 from rerank.formats.document_ids import BlankLines, EqualsLines
@@ -83,7 +84,9 @@ def _texts(path: FilePath, documents: Documents, notices: Notices) -> list[str]:
     (lines, *others) = found.text("system", name).values()
     if others:
         names = ", ".join(f"{display(file)}#{one}" for one in found.texts["system"])
-        raise InputError(f"expected one system, found {1 + len(others)}; give {names}")
+        raise UsageError(
+            f"{display(file)}: expected one system, found {1 + len(others)}; give {names}"
+        )
     own = dict(zip(found.documents.ids, found.documents.split(lines), strict=True))
     for document in documents.ids:
         if not any(own.get(document, ())):
@@ -113,9 +116,6 @@ def _plain(path: FilePath, documents: Documents, notices: Notices) -> list[str]:
     lines, n = [*text_lines(path, notices, "system")], len(documents)
     if n == 1:
         return [b"\n".join(lines).decode()]
-    if len(lines) == documents.n_file_lines:
-        parts = [[*own] for own in documents.split(documents.in_order(lines))]
-        return [b"\n".join(own).decode() for own in parts]
     for separator in (BlankLines.separator, EqualsLines.separator):
         runs = groupby(lines, key=lambda line: separator.fullmatch(line) is None)
         parts = [[*own] for is_text, own in runs if is_text]
@@ -124,6 +124,9 @@ def _plain(path: FilePath, documents: Documents, notices: Notices) -> list[str]:
     filled = [line for line in lines if line.strip()]
     if len(filled) == n:
         return [line.decode() for line in filled]
+    if len(lines) == documents.n_file_lines:
+        parts = [[*own] for own in documents.split(documents.in_order(lines))]
+        return [b"\n".join(own).decode() for own in parts]
     notices.add(_AS_ONE, source=display(path))
     return [b"\n".join(lines).decode()]
 
