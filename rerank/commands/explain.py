@@ -21,9 +21,10 @@ class ExplainOptions:
 def explain(options: ExplainOptions) -> None:
     """Say what a decoding changed and why, of the file of decode --trace.
 
-    Without DOC the whole run: the features that moved most sentences, and the commonest changes
-    of words. With DOC, a document id, also each of its changed sentences; with DOC:SENT one
-    sentence, counted from 0 in its document.
+    Without DOC the whole run: the features that moved most sentences, the commonest changes of
+    words and, of lists of --systems, the segments of each engine by document. With DOC, a document
+    id, also each of its changed sentences; with DOC:SENT one sentence, counted from 0 in its
+    document.
 
     Example:
       rerank explain test.trace talk-7:12

@@ -52,13 +52,17 @@ def verdict(gains: Sequence[Gain], longer: float = 0.0, others: Sequence[Gain] =
     elif not (better or worse):
         line = "no significant difference"
     elif better and worse:
-        line = f"{_listed(better)} better, {_listed(worse)} worse"
-        if abs(longer) >= _OTHER_LENGTH:
-            line += f": {'longer' if longer > 0 else 'shorter'} output"
+        line = f"{_listed(better)} better, {_listed(worse)} worse{_length(longer)}"
     elif tested:
-        rest = [gain.metric for gain in gains if not gain.significant]
-        line = f"{'better' if better else 'worse'}, significant in {_listed(better or worse)}"
-        line += f", not in {_listed(rest)}" if rest else ""
+        word, other = ("better", "worse") if better else ("worse", "better")
+        sign = 1 if better else -1
+        rest = [gain for gain in gains if not gain.significant]
+        against = [gain.metric for gain in rest if gain.difference * sign < 0]
+        alike = [gain.metric for gain in rest if gain.metric not in against]
+        line = f"{word}, significant in {_listed(better or worse)}"
+        line += f", not in {_listed(alike)}" if alike else ""
+        if against:
+            line += f"; {_listed(against)} {other}, not significant{_length(longer)}"
     else:
         line = f"{_listed(better or worse)} {'better' if better else 'worse'}"
     for gain in others:
@@ -81,6 +85,13 @@ def idle(models: Sequence[tuple[str, float, int]], sentences: int) -> str:
         if changed < _IDLE * sentences
     ]
     return "; ".join(found)
+
+
+def _length(longer: float) -> str:
+    """What may explain that metrics differ: another length of the output."""
+    if abs(longer) < _OTHER_LENGTH:
+        return ""
+    return f": {'longer' if longer > 0 else 'shorter'} output"
 
 
 def _listed(names: Sequence[str]) -> str:

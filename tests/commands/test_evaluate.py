@@ -263,31 +263,35 @@ def test_names_of_systems_may_hold_colons_tabs_and_bars(world: World) -> None:
 
 LONG = ["lamplighters burning windows tonight", "shoemakers carrying lanterns downtown"]
 NEAR = ["lamplightery burninq windowz tonighz", "shoemakerz carryinq lanternz downtowm"]
-OURS_OF = {  # of which words each text consists
-    "the same": (NEAR, NEAR, 12, "no difference"),
-    "all": (NEAR, LONG, 12, "better, significant in BLEU, chrF and TER"),
-    "all, worse": (LONG, NEAR, 12, "worse, significant in BLEU, chrF and TER"),
-    "few": (NEAR, LONG, 3, "BLEU, chrF and TER better; not tested: fewer than 10 documents"),
-    "shorter": (
-        NEAR,
-        [" ".join(x.split()[:2]) for x in LONG],
-        12,
-        "BLEU and TER better, chrF worse: shorter output",
+SHORT = [" ".join(text.split()[:2]) for text in LONG]
+ALL_OF_THEM = "significant in BLEU, chrF and TER"
+OURS_OF = {  # texts of 12 documents of the baseline, and of ours, some of them of another kind
+    "the same": (NEAR, NEAR, [], "no difference"),
+    "all": (NEAR, LONG, [], f"better, {ALL_OF_THEM}"),
+    "all, worse": (LONG, NEAR, [], f"worse, {ALL_OF_THEM}"),
+    "shorter": (NEAR, SHORT, [], "BLEU and TER better, chrF worse: shorter output"),
+    "not all": (NEAR, SHORT, [LONG] * 4, "better, significant in BLEU and TER, not in chrF"),
+    "unsure": (
+        *(NEAR, SHORT, [LONG]),
+        "better, significant in BLEU and TER; chrF worse, not significant: shorter output",
     ),
 }
+FEW = "BLEU, chrF and TER better; not tested: fewer than 10 documents"
 
 
 @pytest.mark.parametrize("case", OURS_OF)
 def test_a_verdict_says_in_words_what_the_tests_say(case: str, world: World) -> None:
-    base, ours, n, expected = OURS_OF[case]
-    for name, text in {"ref": LONG, "base": base, "ours": ours}.items():
-        world.write(name, [" ".join(text)] * n)
+    base, ours, more, expected = OURS_OF[case]
+    texts = [*([ours] * (12 - len(more))), *more]
+    for name, own in {"ref": [LONG] * 12, "base": [base] * 12, "ours": texts}.items():
+        world.write(name, map(" ".join, own))
     command = "evaluate --no-docs each --ref ref --baseline base ours"
     assert world.ok(command).lines[-1] == f"verdict: ours against base: {expected}"
-    assert [one["verdict"] for one in world.ok(f"{command} --format json").json["systems"]] == [
-        None,
-        expected,
-    ]
+    found = [one["verdict"] for one in world.ok(f"{command} --format json").json["systems"]]
+    assert found == [None, expected]
+    if case == "all":
+        one = world.ok("evaluate --no-docs one --ref ref --baseline base ours")
+        assert one.lines[-1] == f"verdict: ours against base: {FEW}"
 
 
 def test_a_small_gain_is_no_significant_difference(world: World) -> None:
