@@ -43,9 +43,10 @@ from rerank.corpus.alignment import note_alignment
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
-from rerank.corpus.preparation import TextProfile, note_preparation
+from rerank.corpus.preparation import note_preparation
 from rerank.corpus.reading import AS_EMPTY
 from rerank.corpus.spelling import nfc
+from rerank.corpus.text_profile import TextProfile
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import scratch_file, spool
 from rerank.files.paths import FilePath, base_name, display, file_and_name

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
+from statistics import fmean
 
 from rerank.notices import Notices
 from rerank.text import shown
@@ -41,61 +43,80 @@ def note_alignment(
     texts: what messages call the two texts, such as hypotheses and references; of_list: whether the
     first is of a k-best list. O(lines × bytes of a line) time for at most 1000 lines.
     """
+    _note_repeated(texts, notices, source)
     (name, lines), (other_name, others) = texts.items()
     n = min(len(lines), len(others))
-    _note_repeated(texts, notices, source)
-    step = -(-n // _MOST_LINES)
-    if n < _FEWEST or 2 * len({*others[:n:step]}) < n // step:  # lines that are alike
-        return
+    step = -(-n // _MOST_LINES) or 1
     places = [i for i in range(0, n, step) if lines[i] and others[i]]
-    own = [_trigrams(lines[i]) for i in places]
-
-    def similarities(move: int) -> list[float]:
-        moved = (_trigrams(others[(i + move) % n]) for i in places)
-        return [_similarity(*pair) for pair in zip(own, moved, strict=True)]
-
-    here = similarities(0)
-    elsewhere = _elsewhere(own, [_trigrams(others[i]) for i in places], here)
-    distances = Counter((j - i) * step for i, j in elsewhere.items())
-    usual, count = distances.most_common(1)[0] if distances else (0, 0)
-    if len(elsewhere) >= max(_FEWEST_MOVED, _FEWEST_ELSEWHERE * len(places)):
-        if count < _MOVED_TOGETHER * len(elsewhere):
-            i, j = next(iter(elsewhere.items()))
-            notices.add(
-                f"{name} fit {other_name} of other lines, as line {places[i] + 1} that of line "
-                f"{places[j] + 1}; put both files in the same order",
-                source=source,
-                count=len(elsewhere),
-            )
-            return
+    if n < _FEWEST or not places or 2 * len({*others[:n:step]}) < n // step:  # lines are alike
+        return
+    pair = _Pair(places, [_trigrams(lines[i]) for i in places], others[:n])
+    elsewhere = pair.elsewhere()
+    (usual, together), *_ = Counter(j - i for i, j in elsewhere.items()).most_common(1) or [(0, 0)]
+    moves = _MOVES if usual in (0, *_MOVES) else (usual, *_MOVES)
+    if together < _MOVED_TOGETHER * len(elsewhere):
+        i, j = next(iter(elsewhere.items()))
+        kind = f"{name} fit {other_name} of other lines, as line {i + 1} that of line {j + 1}"
+        kind, count = f"{kind}; put both files in the same order", len(elsewhere)
+    elif moved := next(filter(None, map(pair.moved, moves)), None):
+        move, first, last = moved
+        cure = "is a line missing or too many before these? align both files"
+        edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}
+        if step == 1 and last >= n - 3 and not of_list and move in edits:
+            cure += f", as {name} by: sed '{edits[move]}'"
+        where = f"{abs(move)} line{'s' * (abs(move) > 1)} {'later' if move > 0 else 'earlier'}"
+        kind = f"{name} of lines {first + 1} to {last + 1} fit {other_name} {where}; {cure}"
+        count = last - first + 1
+    elif fmean(pair.similarities(0)) - fmean(pair.similarities(n // 2)) < _LEAST_EXCESS:
+        kind, count = f"{name} are no more like the {other_name} of their lines than like others", n
+        kind += "; are both files in the same order and language?"
     else:
-        usual = 0
-    for move in dict.fromkeys((*((usual,) * bool(usual)), *_MOVES)):
-        gains = [there - own for own, there in zip(here, similarities(move), strict=True)]
-        gain, start, stop = _largest_sum(gains)
+        return
+    notices.add(kind, source=source, count=count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two texts: trigrams of the lines at some places of the first, and all lines of the other."""
+
+    places: Sequence[int]
+    own: Sequence[set[str]]
+    others: Sequence[bytes]
+
+    def similarities(self, move: int) -> list[float]:
+        """Those of each line with the other text's so many lines later."""
+        n = len(self.others)
+        moved = (_trigrams(self.others[(i + move) % n]) for i in self.places)
+        return [_similarity(*pair) for pair in zip(self.own, moved, strict=True)]
+
+    def moved(self, move: int) -> tuple[int, int, int] | None:
+        """The move, and the first and last of the lines in a row that fit there much better."""
+        pairs = zip(self.similarities(move), self.similarities(0), strict=True)
+        gain, start, stop = _largest_sum([there - here for there, here in pairs])
         if stop - start >= _FEWEST_MOVED and gain >= _MEAN_GAIN * (stop - start):
-            first, last = places[start], places[stop - 1]
-            cure = "is a line missing or too many before these? align both files"
-            if step == 1 and last >= n - 3 and not of_list:
-                edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}.get(
-                    move, ""
-                )
-                cure += f", as {name} by: sed '{edits}'" if edits else ""
-            notices.add(
-                f"{name} of lines {first + 1} to {last + 1} fit {other_name} {abs(move)} line"
-                f"{'s' * (abs(move) > 1)} {'later' if move > 0 else 'earlier'}; {cure}",
-                source=source,
-                count=last - first + 1,
-            )
-            return
-    any_two = sum(similarities(n // 2)) / max(1, len(here))
-    if sum(here) / max(1, len(here)) - any_two < _LEAST_EXCESS:
-        notices.add(
-            f"{name} are no more like the {other_name} of their lines than like others; are both "
-            "files in the same order and language?",
-            source=source,
-            count=n,
-        )
+            return move, self.places[start], self.places[stop - 1]
+        return None
+
+    def elsewhere(self) -> dict[int, int]:
+        """For lines that are much more like another one: its place; none if they are few.
+
+        Short lines may be alike by chance. Lines that share rare trigrams are compared.
+        """
+        others = {i: _trigrams(self.others[i]) for i in self.places}
+        where: dict[str, list[int]] = {}
+        for j, other in others.items():
+            for trigram in other:
+                where.setdefault(trigram, []).append(j)
+        found: dict[int, int] = {}
+        for i, text in zip(self.places, self.own, strict=True):
+            rare = (places for t in text if len(places := where.get(t, [])) <= _RARE)
+            shared = Counter(j for places in rare for j in places if j != i)
+            if len(text) >= _FEWEST_TRIGRAMS and shared:
+                j = max(shared, key=lambda j: (shared[j], -j))
+                if _similarity(text, others[j]) > _similarity(text, others[i]) + _MUCH_MORE:
+                    found[i] = j
+        enough = len(found) >= max(_FEWEST_MOVED, _FEWEST_ELSEWHERE * len(self.places))
+        return found if enough else {}
 
 
 def _note_repeated(texts: Mapping[str, Sequence[bytes]], notices: Notices, source: str) -> None:
@@ -115,28 +136,6 @@ def _note_repeated(texts: Mapping[str, Sequence[bytes]], notices: Notices, sourc
                 source=source,
                 count=len(found),
             )
-
-
-def _elsewhere(
-    own: Sequence[set[str]], others: Sequence[set[str]], here: Sequence[float]
-) -> dict[int, int]:
-    """For texts much more like another one than like that at their place: where that one is.
-
-    Short texts may be alike by chance. Texts that share rare trigrams are compared.
-    """
-    where: dict[str, list[int]] = {}
-    for j, other in enumerate(others):
-        for trigram in other:
-            where.setdefault(trigram, []).append(j)
-    found: dict[int, int] = {}
-    for i, text in enumerate(own):
-        rare = (places for t in text if len(places := where.get(t, [])) <= _RARE)
-        shared = Counter(j for places in rare for j in places if j != i)
-        if len(text) >= _FEWEST_TRIGRAMS and shared:
-            j = shared.most_common(1)[0][0]
-            if _similarity(text, others[j]) > here[i] + _MUCH_MORE:
-                found[i] = j
-    return found
 
 
 def _similarity(one: set[str], other: set[str]) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal, TypeAlias
 
-from rerank.corpus.preparation import MOST_LINES, TextProfile
+from rerank.corpus.text_profile import MOST_LINES, TextProfile
 from rerank.errors import InputError
 from rerank.files.paths import FilePath, display
 from rerank.formats.document_files import text_lines

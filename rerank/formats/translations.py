@@ -28,8 +28,9 @@ from rerank.corpus.documents import (
     shown_id,
     shown_name,
 )
-from rerank.corpus.preparation import note_preparation, profile_of
+from rerank.corpus.preparation import note_preparation
 from rerank.corpus.spelling import escapes_in, unescaping
+from rerank.corpus.text_profile import profile_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name, file_of
