@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -201,6 +201,36 @@ def _document(row: Mapping[str, Any]) -> Any:
     return row.get(first_key(row, DOCUMENT) or "")
 
 
+class _Id(NamedTuple):
+    """An id: its document, its text, and the number at its end with what is before; None for none.
+
+    A number that is no text has no prefix at all, which is None.
+    """
+
+    document: Any
+    text: str
+    prefix: str | None
+    number: int | None
+
+
+def _id(row: Mapping[str, Any], key: str) -> _Id | str:
+    """The id of a row at a key, or what is wrong with it."""
+    value = row.get(key)
+    if key not in row and type(row.get("id")) is int:  # as a sentence without candidates has
+        value = row["id"]
+    if isinstance(value, float) and value.is_integer():  # as pandas writes them
+        value = int(value)
+    if type(value) is int and 0 <= value <= MAX_ID:
+        return _Id(_document(row), str(value), None, value)
+    if isinstance(value, str):
+        found = _NUMBERED.fullmatch(value)
+        prefix, number = (found[1], int(found[2])) if found else (None, None)
+        return _Id(_document(row), value, prefix, number)
+    if value is None and key not in row:
+        return f"expected an id at {key!r} as other objects have, found none; add it"
+    return f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}"
+
+
 def _numbers(
     rows: Sequence[Mapping[str, Any] | None], key: str | None
 ) -> tuple[list[int | str], list[tuple[Any, range]], bool]:
@@ -210,57 +240,41 @@ def _numbers(
     ]
     if key is None:
         return found, [], False
-    ids: dict[int, tuple[Group, int]] = {}  # by row
-    names: dict[tuple[Any, str], int] = {}  # of all texts, in the order of the file
-    named = dict[int, int]()
-    whole = set[int]()  # rows whose id is a number
+    ids: dict[int, _Id] = {}  # by row
     for n, row in enumerate(rows):
-        if row is None:
-            continue
-        value = row.get(key)
-        if key not in row and type(row.get("id")) is int:  # as a sentence without candidates has
-            value = row["id"]
-        number: Sequence[Any] | None = None
-        if isinstance(value, float) and value.is_integer():  # as pandas writes them
-            value = int(value)
-        if isinstance(value, str):
-            text = _NUMBERED.fullmatch(value)
-            number = text and text.groups()
-        elif type(value) is int and 0 <= value <= MAX_ID:
-            number = "", value
-            whole.add(n)
-        else:
-            found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}"
-            if value is None and key not in row:
-                found[n] = f"expected an id at {key!r} as other objects have, found none; add it"
-            continue
-        document = _document(row)
-        named[n] = names.setdefault((document, str(value)), len(names))
-        if number is not None:
-            ids[n] = (document, number[0]), int(number[1])
-    numeric = len(ids) == len(named)
-    if any(prefix for (_, prefix), _ in ids.values()):
-        for n in whole:  # beside texts, numbers count through the file
-            found[n] = ids.pop(n)[1]
-    groups: dict[Group, list[int]] = {}
-    for group, value in ids.values():
-        groups.setdefault(group, []).append(value)
+        if row is not None:
+            if isinstance(one := _id(row, key), str):
+                found[n] = one
+            else:
+                ids[n] = one
+    several = any(one.prefix for one in ids.values())
+    groups: dict[Group, dict[int, int]] = {}  # numbers by row
+    for n, one in ids.items():
+        if one.prefix is None and several and one.number is not None:
+            found[n] = one.number  # beside texts, numbers count through the file
+        elif one.number is not None:
+            groups.setdefault((one.document, one.prefix or ""), {})[n] = one.number
+    names = {pair: n for n, pair in enumerate(dict.fromkeys(one[:2] for one in ids.values()))}
     one_each = len(groups) == len({document for document, _ in groups})
-    if not numeric or not (one_each or 2 * len(groups) <= len(names)):
-        return [named.get(n, one) for n, one in enumerate(found)], [], True
-    starts, documents = dict.fromkeys(groups, 0), list[tuple[Any, range]]()
-    if sum(len(set(own)) for own in groups.values()) > len({n for _, n in ids.values()}):
-        base = min(n for _, n in ids.values())
-        ends = list(accumulate((max(own) - base + 1 for own in groups.values()), initial=0))
-        starts = {group: start - base for group, start in zip(groups, ends, strict=False)}
-        documents = [
-            (document, range(*span))
-            for (document, _), span in zip(groups, pairwise(ends), strict=True)
-        ]
-    for n, (group, value) in ids.items():
-        found[n] = starts[group] + value
-        if starts[group] + value > MAX_ID:
-            found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {value}"
+    if any(one.number is None for one in ids.values()) or not (
+        one_each or 2 * len(groups) <= len(names)
+    ):
+        for n, one in ids.items():
+            found[n] = names[one[:2]]
+        return found, [], True
+    sizes = [{*own.values()} for own in groups.values()]
+    documents, starts = list[tuple[Any, range]](), [0] * len(groups)
+    if sum(map(len, sizes)) > len(set().union(*sizes)):
+        base = min(map(min, sizes))
+        ends = list(accumulate((max(own) - base + 1 for own in sizes), initial=0))
+        spans = (range(*span) for span in pairwise(ends))
+        documents = [(name, span) for (name, _), span in zip(groups, spans, strict=True)]
+        starts = [start - base for start in ends[:-1]]
+    for start, own in zip(starts, groups.values(), strict=True):
+        for n, number in own.items():
+            found[n] = start + number
+            if start + number > MAX_ID:
+                found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {number}"
     return found, documents, False
 
 
