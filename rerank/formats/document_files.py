@@ -288,6 +288,8 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     languages = [path for path in paths if path.startswith(".translation.")]
     known += languages if role == "source" else languages[::-1]
     chosen = known[0] if known else max(paths, key=lambda path: len(paths[path]))
+    if role is None and not known:
+        chosen = _longest(first)
     program = f"{each}{chosen}" or "."
     if any(b"\\n" in line for line in lines):
         gaps = ' | gsub("\\n+"; " ")' if role else ', ""'  # a document has several sentences
@@ -304,17 +306,31 @@ def _json(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, st
     return f"JSON with {', '.join([*paths][:10]).strip() or 'texts in quotes'}", command
 
 
-def _texts_in(value: object, depth: int = 8) -> Iterator[tuple[str, str]]:
-    """The texts in a value of JSON, down to a depth, and where they are as jq names it."""
+def _longest(value: object) -> str:
+    """Where jq finds most of the text in a value of JSON: words in a list are joined to lines."""
+    found: dict[str, list[str]] = {}
+    for path, text in _texts_in(value, most=_HEAD_LINES):
+        found.setdefault(re.sub(r"\[[0-9]+\]", "[]", path), []).append(text)
+    path, texts = max(found.items(), key=lambda item: sum(map(len, item[1])))
+    path = f".{path}" if path.startswith("[") else path
+    words = path.endswith("[]") and len(texts) > 1 and not any(" " in text for text in texts)
+    return f'{path[:-2]} | join(" ")' if words else path
+
+
+def _texts_in(value: object, depth: int = 8, most: int = 3) -> Iterator[tuple[str, str]]:
+    """The texts in a value of JSON, down to a depth, and where they are as jq names it.
+
+    most: members of a list that are looked at.
+    """
     if isinstance(value, str):
         yield "", value
     pairs: Iterable[tuple[str, object]] = ()
     if isinstance(value, dict):
         pairs = ((f".{k}" if _WORD.fullmatch(k) else f'."{k}"', one) for k, one in value.items())
     elif isinstance(value, list):
-        pairs = ((f"[{n}]", one) for n, one in enumerate(value[:3]))
+        pairs = ((f"[{n}]", one) for n, one in enumerate(value[:most]))
     for key, one in pairs if depth else ():
-        yield from ((f"{key}{path}", text) for path, text in _texts_in(one, depth - 1))
+        yield from ((f"{key}{path}", text) for path, text in _texts_in(one, depth - 1, most))
 
 
 def _xml(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, str] | None:

@@ -314,38 +314,35 @@ class Unread:
         ordered: the command that writes a value of each sentence on a line, empty for none.
         """
         for kind, lines in self.keys.items():
-            program = ""
-            if kind == "id":
-                program = f".custom_id = .{json.dumps(next(iter(lines)))}"
-            elif kind == "sample":
-                program = f'.{json.dumps(next(iter(lines)))} |= sub("{self.sample}"; "")'
-            elif kind == "number" and self.path:
-                score = [f"{{{json.dumps(self.score)}: .{json.dumps(self.score)}}}"]
-                values = " + ".join(
-                    [*(score if self.score else []), *(self.values[one] for one in lines)]
-                )
-                program = f"{self.path} |= (.features += {values})"
-            elif kind == "numbers" and self.path.endswith("[]"):
-                at = {one: f"$s.{json.dumps(one)}[$k]" for one in (*lines, self.beside) if one}
-                values = ", ".join(f"{json.dumps(one)}: {value}" for one, value in at.items())
-                total = f" | .score = {at[self.beside]}" if self.beside else ""
-                program = (
-                    f". as $s | {self.path[:-2]} |= [to_entries[] | .key as $k | .value | if type "
-                    f'== "string" then {{text: .}} else . end{total} | .features += {{{values}}}]'
-                )
-            cure = (
-                f"; to have it read: `jq -c '{program}' {place.argument} > lists.jsonl`"
-                if program
-                else ""
-            )
+            names, cure = [*lines], ""
             if kind == "reference":
-                value = f".{json.dumps(next(iter(lines)))}{'[0]' if self.several else ''}"
-                command = ordered(f'({value} // "") | gsub("\\n"; " ")')
-                also = " of the first ones, with [1] of the second ones" if self.several else ""
-                cure = "; give --ref a file of references" + (
-                    f", as `{command} {place.argument} > references` writes it{also}"
-                    * bool(command)
-                )
-            place.notices.add(
-                _KINDS[kind] + cure, source=place.source, line=min(lines.values()), names=[*lines]
+                value = f".{json.dumps(names[0])}{'[0]' if self.several else ''}"
+                cure = "; give --ref a file of references"
+                if command := ordered(f'({value} // "") | gsub("\\n"; " ")'):
+                    cure += f", as `{command} {place.argument} > references` writes it"
+                    cure += " of the first ones, with [1] of the second ones" * self.several
+            elif program := self._program(kind, names):
+                cure = f"; to have it read: `jq -c '{program}' {place.argument} > lists.jsonl`"
+            first = min(lines.values())
+            place.notices.add(_KINDS[kind] + cure, source=place.source, line=first, names=names)
+
+    def _program(self, kind: str, names: Sequence[str]) -> str:
+        """The program of jq that has these keys of a kind read; empty if none can."""
+        key = json.dumps(names[0])
+        if kind == "id":
+            return f".custom_id = .{key}"
+        if kind == "sample":
+            return f'.{key} |= sub("{self.sample}"; "")'
+        if kind == "number" and self.path:
+            own = json.dumps(self.score)
+            values = [f"{{{own}: .{own}}}"] * bool(self.score) + [self.values[n] for n in names]
+            return f"{self.path} |= (.features += {' + '.join(values)})"
+        if kind == "numbers" and self.path.endswith("[]"):
+            at = {one: f"$s.{json.dumps(one)}[$k]" for one in (*names, self.beside) if one}
+            features = ", ".join(f"{json.dumps(one)}: {value}" for one, value in at.items())
+            total = f" | .score = {at[self.beside]}" if self.beside else ""
+            return (
+                f". as $s | {self.path[:-2]} |= [to_entries[] | .key as $k | .value | if type == "
+                f'"string" then {{text: .}} else . end{total} | .features += {{{features}}}]'
             )
+        return ""
