@@ -59,6 +59,7 @@ from rerank.scorers.plugin import PluginScorer
 from rerank.values import FILE, SEED, TEXT, Member, Whole, check_value
 
 if TYPE_CHECKING:
+    from decoders.result import SearchResult
     from rerank.metrics.agreement import SystemAgreement
     from rerank.tuning.plan import Plan
 
@@ -112,15 +113,10 @@ class Reranker:
         Where weights name the feature `agreement` and the documents do not have it, it is added.
         """
         source, results = self._opened(documents), DocumentResults()
-        search = source.choose_search(self.search, log.info)
-        for batch in self.model.batches(source, search):
-            for name, kbest, document, result in batch.documents:
-                if document is not None:
-                    trace = Trace.of(kbest, document, batch.weights, result, source.scorers)
-                    result = trace.result
-                texts = tuple(text.decode() for text in kbest.chosen(result.choices))
-                found = DocumentResult.of(name, kbest, result, texts, source.systems)
-                results.append(found)
+        for name, kbest, result, trace in self._decoded(source):
+            own = result if trace is None else trace.result
+            texts = tuple(text.decode() for text in kbest.chosen(own.choices))
+            results.append(DocumentResult.of(name, kbest, own, texts, source.systems))
         source.warn()
         source.report(log.info, log.debug)
         return results
@@ -128,12 +124,21 @@ class Reranker:
     def trace(self, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
         """A record of each sentence that has candidates, as of `rerank decode --trace`."""
         source = self._opened(documents)
+        for *_, trace in self._decoded(source):
+            if trace is not None:
+                yield from trace.with_totals_alone(source.scorers).records(source.systems)
+
+    def _decoded(
+        self, source: MemoryRun
+    ) -> Iterator[tuple[str, KBest, SearchResult, Trace | None]]:
+        """Id, lists, result and trace of each document; no trace without candidates."""
         search = source.choose_search(self.search, log.info)
         for batch in self.model.batches(source, search):
-            for _, kbest, document, result in batch.documents:
+            for name, kbest, document, result in batch.documents:
+                trace = None
                 if document is not None:
                     trace = Trace.of(kbest, document, batch.weights, result, source.scorers)
-                    yield from trace.with_totals_alone(source.scorers).records(source.systems)
+                yield name, kbest, result, trace
 
     def report(
         self,
@@ -274,8 +279,8 @@ def tune(
     of_systems: dict[str, Any] = {}
     if given is None and source.of_systems:
         source.add_agreement()
-        only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]
-        of_systems = {"systems": source.systems, "consensus": starts(only_chrf=only_chrf)}
+        consensus = starts(dict(plan.objective.metrics))
+        of_systems = {"systems": source.systems, "consensus": consensus}
     elif given is not None and AGREEMENT in given.dense:
         source.add_agreement()
     tuned = TunedFeatures(features, given, **of_systems)

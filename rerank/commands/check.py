@@ -276,7 +276,7 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
             plan.objective.load_metrics(),
             run.choose_search(search, lambda line: None),
             features=TunedFeatures(
-                (), start, source, systems=systems, consensus=starts(only_chrf=False)
+                (), start, source, systems=systems, consensus=starts(dict(plan.objective.metrics))
             ),
             plan=plan,
             announce=lambda line: None,

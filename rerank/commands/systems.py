@@ -91,6 +91,8 @@ def made_lists(
     lists.check()
     if not lists.made:
         return lists, documents, {}, None
+    from rerank.metrics.agreement import SystemAgreement  # numba
+
     systems = [  # files are read several times
         (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
         for name, path in lists.segmented
@@ -125,10 +127,14 @@ def made_lists(
         outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
     labels, texts = labels_of([*outputs, *merged]), outputs.values()
     profiles, heads = [TextProfile() for _ in outputs], [list[bytes]() for _ in outputs]
-    counted = _counter(labels) if agreement and not merged else None
+    counted = SystemAgreement(labels) if agreement and not merged else None
     path = copies.enter_context(scratch_file(f"<outputs of {len(labels)} systems>"))
-    read = read_outputs(texts, documents, Notices())
-    every = (text or b"" for sentences in read for each in sentences for text in each)
+    every = (
+        text or b""
+        for sentences in read_outputs(texts, documents, Notices())
+        for each in sentences
+        for text in each
+    )
     known = "jsonl" if merged or any(b"|||" in text for text in every) else "moses"
     with path.open("wb") as file:
         form, first = FORMATS[known](), 0
@@ -166,13 +172,6 @@ def _docids(documents: Documents, copies: ExitStack) -> Path:
     ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
     path.write_text("".join(ids), encoding="utf-8")
     return path
-
-
-def _counter(labels: Sequence[str]) -> SystemAgreement:
-    """What the agreement of systems is counted with."""
-    from rerank.metrics.agreement import SystemAgreement  # numba
-
-    return SystemAgreement(labels)
 
 
 def _compare(

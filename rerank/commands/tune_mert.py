@@ -184,14 +184,13 @@ def _features(
     from rerank.scorers.agreement import starts
     from rerank.tuning.features import TunedFeatures
 
-    only_chrf = [name for name, _ in plan.objective.metrics] == ["chrf"]
     return TunedFeatures(
         weights.features or (),
         start,
         display(weights.files.start or ""),
         dict(weights.files.ranges),
         systems={} if start else run.systems,
-        consensus=starts(only_chrf=only_chrf),
+        consensus=starts(dict(plan.objective.metrics)),
     )
 
 

@@ -40,12 +40,12 @@ _OWN = (VOTES, *CONSENSUS)
 _VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
 
 
-def starts(*, only_chrf: bool) -> dict[str, str]:
-    """Features that tuning may start from where lists are made of systems, by what it calls them.
+def starts(metrics: Iterable[str]) -> dict[str, str]:
+    """Features that tuning may start from where lists are made of systems, and what it calls them.
 
-    only_chrf: whether nothing but chrF is maximised.
+    metrics: names of those that are maximised.
     """
-    consensus = SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU
+    consensus = SENTENCE_CHRF if {*metrics} == {"chrf"} else DOCUMENT_BLEU
     return {consensus: "consensus", AGREEMENT: AGREEMENT}
 
 
