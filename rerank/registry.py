@@ -221,11 +221,11 @@ SCORE_FILES = {  # by option, without its dashes
     ),
 }
 
-PROGRAM = "command"  # before a program that scores (`rerank.scorers.command`)
+PROGRAM = "command"  # before a program that scores (`rerank.scorers.programs`)
 SCORERS: Registry[Callable[..., Any]] = Registry(
     "scorer",
     {
-        PROGRAM: "rerank.scorers.command:CommandScorer",
+        PROGRAM: "rerank.scorers.programs:ProgramScorer",
         "consistency": "rerank.scorers.lexical_cohesion:Consistency",
         "document-cache": "rerank.scorers.lexical_cohesion:DocumentCache",
     },

@@ -7,8 +7,8 @@
 COMET 2.2 needs numpy below 2 and cannot live beside rerank. With `,window=2` two sentences stand
 behind each other, parted by `</s>`, as of Vernikos et al. 2022.
 
-Not run where this was written: neither COMET nor its models could be installed. The test runs it
-with a stand-in for the package `comet`. MetricX is left out: its code is in no package.
+Not run where this was written, which had neither COMET nor its models: the test runs it with a
+stand-in for the package `comet`. MetricX is left out: its code is in no package.
 """
 
 from __future__ import annotations

@@ -42,7 +42,6 @@ from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, has_scores
-from rerank.scorers.command import Estimator
 from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
@@ -52,6 +51,7 @@ from rerank.scorers.features import (
     without_null,
 )
 from rerank.scorers.models import check_names, open_models, open_scorer
+from rerank.scorers.programs import Estimator
 from rerank.scorers.score_files import FileScorer, ListInfo
 from rerank.scorers.system_scores import ScoreSource, SystemScores
 

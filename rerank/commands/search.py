@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rerank.corpus.kbest import KBest
     from rerank.formats.weights import Weights
     from rerank.metrics.consensus import ExpectedUtility
-    from rerank.scorers.command import Estimator
     from rerank.scorers.features import DocumentFeatures
+    from rerank.scorers.programs import Estimator
 
 UTILITY = "bleu"
 _NO_SCALE = (
@@ -133,7 +133,7 @@ class Search:
         if self.method != "mbr" or not name.startswith(PROGRAM_UTILITY):
             return []
         if name not in self._programs:
-            from rerank.scorers.command import WITHOUT_WINDOW, Estimator
+            from rerank.scorers.programs import WITHOUT_WINDOW, Estimator
 
             argument = name.removeprefix(PROGRAM_UTILITY)
             option = f"--search mbr:utility={PROGRAM}"
@@ -287,7 +287,7 @@ def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility
 
         return [FileUtility(kbest, name.removeprefix(FILE_UTILITY)) for kbest in lists]
     for program in search.programs():
-        from rerank.scorers.command import ProgramUtility
+        from rerank.scorers.programs import ProgramUtility
 
         return [ProgramUtility(kbest, program) for kbest in lists]
     if name not in UTILITIES:

@@ -22,8 +22,8 @@ from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
 from rerank.registry import PROGRAM
-from rerank.scorers.command import WITHOUT_WINDOW, Estimator, request, shard_of
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
+from rerank.scorers.programs import WITHOUT_WINDOW, Estimator, request, shard_of
 from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.signature import LENGTH, signature
 from rerank.tuning.features import TunedFeatures
@@ -198,7 +198,7 @@ class PerHypothesis(MeanScore, Metric):
 
 
 class ByProgram(MeanScore, Metric):
-    """A metric that a program computes (`rerank.scorers.command`); rows as of `PerHypothesis`."""
+    """A metric that a program computes (`rerank.scorers.programs`); rows as of `PerHypothesis`."""
 
     width = 2
 

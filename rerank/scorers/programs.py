@@ -306,7 +306,7 @@ class WindowProblem(DocumentProblem):
         self._answers.of(wanted, self._label)
 
 
-class CommandScorer(FeatureSource):
+class ProgramScorer(FeatureSource):
     """The feature of `--scorer NAME=command:PROGRAM[,window=N]`, of order N − 1."""
 
     def __init__(self, name: str, argument: str, cache: Cache | None) -> None:
@@ -359,7 +359,7 @@ class CommandScorer(FeatureSource):
             for t, k in enumerate(problem.lengths)
         )
 
-    def uncached_copy(self) -> CommandScorer:
+    def uncached_copy(self) -> ProgramScorer:
         """A copy for measuring time; what the program answers is of use to the run itself."""
         twin = copy(self)
         twin._estimator = copy(self._estimator)
