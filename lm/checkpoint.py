@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.composition import Zoo
-from lm.corpus import Corpus, in_reading_order, reversed_words
+from lm.corpus import Corpus, in_reading_order, intern, renumber, reversed_words, spelled
 from lm.model import Config, DocumentLM
 from lm.shards import (
     HEADER_BYTES,
@@ -80,7 +80,13 @@ class SavedModel:
 
     def encode_side(self, kind: str, text: bytes) -> SideText:
         """Side information as the model reads it, of LF-ended lines: a sentence each."""
-        return SideText(*self.side[kind].encode_lines(text))
+        vocabulary = self.side[kind]
+        if kind not in self.model.context.spells:
+            return SideText(*vocabulary.encode_lines(text))
+        # `equals` has a sentence in every line but those that close documents
+        interned = intern((b" " + line for line in text.split(b"\n")[:-1]), "equals")
+        words, corpus = spelled(*interned, vocabulary.ids)
+        return renumber(corpus, words, vocabulary)
 
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
         """The words of a sentence as the model reads them; or from that order to the usual one."""

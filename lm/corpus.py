@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeVar
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lm.sentences import Rows
 from lm.side_information import TARGET, SideText, SideTexts, rows_of
-from lm.vocabulary import UNKNOWN, Vocabulary, words_of
+from lm.vocabulary import SPECIAL, UNKNOWN, Vocabulary, words_of
 
 PARAGRAPH = b"<p>"
 Sentence = list[bytes] | None  # its words; None where a document ends
@@ -174,6 +174,25 @@ def renumber(text: Text, words: list[bytes], vocabulary: Vocabulary) -> Text:
     """An interned text in a vocabulary's ids."""
     ids = np.asarray(vocabulary.encode(words), dtype=np.int32)
     return replace(text, tokens=ids[text.tokens] if len(ids) else text.tokens)
+
+
+def spelled(words: list[bytes], text: Text, known: Container[bytes]) -> tuple[list[bytes], Text]:
+    """An interned text with the characters of unknown words in place of these, interned again."""
+    index: dict[bytes, int] = {}
+    pieces = [
+        [index.setdefault(piece, len(index)) for piece in _pieces(word, known)] for word in words
+    ]
+    joined = Corpus.of([pieces]).take(text.tokens.astype(np.int64))
+    offsets = joined.sentences[text.sentences]
+    return list(index), replace(text, tokens=joined.tokens, sentences=offsets)
+
+
+def _pieces(word: bytes, known: Container[bytes]) -> list[bytes]:
+    """A word that is known or special, or else its characters."""
+    if word in known or word in SPECIAL:
+        return [word]
+    how = "utf-8", "surrogateescape"
+    return [character.encode(*how) for character in word.decode(*how)]
 
 
 def build_vocabulary(

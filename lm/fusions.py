@@ -7,7 +7,7 @@ scoring follow from the facts that it states.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, cast
+from typing import ClassVar, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from lm.recurrences import Recurrence, Sizes, State
 from lm.sentences import Rows
 
 Value = Callable[[], Tensor]
+Share: TypeAlias = Tensor | Callable[[Tensor], Tensor] | None
 
 
 class Fusion(nn.Module):
@@ -24,8 +25,10 @@ class Fusion(nn.Module):
 
     hidden_depends_on_context: whether hidden states depend on the context; adds_to_logits:
     whether logits are additive in the context; uses_context: whether it enters at all.
-    needs_state: whether the context must carry a recurrent state. input_columns: columns that a
-    value adds to the inputs; output_columns: to the features. Constructors receive the width and
+    needs_state: whether the context must carry a recurrent state. asks: whether it asks a context
+    for the values of words itself, by states of the same position: its share is then a function
+    from such queries (N, H) to values (N, D). input_columns: columns that a value adds to the
+    inputs; output_columns: to the features. Constructors receive the width and
     a recurrence over the embeddings (K inputs), for its sizes: it may have no memory; and
     keywords, as those of `lm.contexts.Context`. ValueError for a recurrence that does not suit the
     fusion.
@@ -35,6 +38,7 @@ class Fusion(nn.Module):
     hidden_depends_on_context: ClassVar[bool] = False
     adds_to_logits: ClassVar[bool] = False
     needs_state: ClassVar[bool] = False
+    asks: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
     input_columns = 0
     output_columns = 0
@@ -50,15 +54,15 @@ class Fusion(nn.Module):
         """What `step` needs of values (B, D), with B rows, or None."""
         return None
 
-    def step(self, cells: Recurrence, words: Tensor, state: State, share: Tensor | None) -> State:
+    def step(self, cells: Recurrence, words: Tensor, state: State, share: Share) -> State:
         """States after one more word each, given the projections of the words."""
-        return cells.step(words if share is None else words + share, state)
+        return cells.step(words if share is None else words + cast(Tensor, share), state)
 
     def unroll(
-        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Tensor | None
+        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Share
     ) -> State:
         """States after every word of packed sentences; share: N rows in packed order."""
-        return cells.unroll(words if share is None else words + share, state, sizes)
+        return cells.unroll(words if share is None else words + cast(Tensor, share), state, sizes)
 
     def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
         """Hidden states (N, …) and values (N, D), or None, as the head receives them.
@@ -163,6 +167,47 @@ class InputMerge(Input):
         return self.merge.output(hidden, value, words)
 
 
+class BetweenLevels(Merge):
+    """A second level of the recurrence reads [h; c], and the head tanh(W_h h' + W_c c' + b).
+
+    h is the state of the level below at the same word, which asks for the value c; h' is that of
+    the second level, which asks for c'. No level waits for a value of the one above, so that
+    training unrolls each of them over all words. Both levels are of one kind and size.
+    Parameters: those of the recurrence over H + D inputs, and those of `Merge`.
+    """
+
+    hidden_depends_on_context = True
+    asks = True
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.upper = recurrence.like(recurrence.hidden + width)
+
+    def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
+        """Both levels before any word: the state of the first one, then that of the second."""
+        return super().initial(recurrence, context, contexts) + self.upper.start(len(contexts))
+
+    def step(self, cells: Recurrence, words: Tensor, state: State, share: Share) -> State:
+        """States of both levels after one more word each."""
+        half = len(state) // 2
+        below = cells.step(words, state[:half])
+        return below + self.upper.step(self._inputs(cells.output(below), share), state[half:])
+
+    def unroll(
+        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Share
+    ) -> State:
+        """States of both levels after every word, a level after the other."""
+        half = len(state) // 2
+        below = cells.unroll(words, state[:half], sizes)
+        inputs = self._inputs(cells.output(below), share)
+        return below + self.upper.unroll(inputs, state[half:], sizes)
+
+    def _inputs(self, hidden: Tensor, share: Share) -> Tensor:
+        """Share of hidden states (N, H) and the values for them in the second level's inputs."""
+        values = cast(Callable[[Tensor], Tensor], share)(hidden)
+        return self.upper.project(torch.cat([hidden, values], dim=1))
+
+
 class InputAndInitialState(Input, InitialState):
     """The value is concatenated to every input, and the sentence begins in the carried state.
 
@@ -216,7 +261,7 @@ class LateFusion(Fusion):
         projected = self.projection(value)
         return torch.cat([projected, self.gate(projected)], dim=1)
 
-    def step(self, cells: Recurrence, words: Tensor, state: State, share: Tensor | None) -> State:
+    def step(self, cells: Recurrence, words: Tensor, state: State, share: Share) -> State:
         """States after one more word each."""
         projected, gate = cast(Tensor, share).float().chunk(2, dim=1)
 
@@ -226,7 +271,7 @@ class LateFusion(Fusion):
         return cells.step(words, state, added)
 
     def unroll(
-        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Tensor | None
+        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Share
     ) -> State:
         """States after every word of packed sentences, step by step."""
         states: list[State] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from lm.batches import PackedBatch
 from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
 from lm.config import Config as Config
 from lm.contexts import Context, Prepared
-from lm.fusions import Fusion
+from lm.fusions import Fusion, Share
 from lm.heads import Head
 from lm.recurrences import Recurrence, select
 from lm.recurrences import State as RecurrentState
@@ -157,8 +158,11 @@ class DocumentLM(nn.Module):
 
     def step(self, state: State, words: Tensor, projected: Tensor) -> State:
         """States after one more word each; words: (B,) ids, projected: their `word_inputs()`."""
-        share, rows, prefix, value = state.share, state.rows, state.prefix, None
-        if state.contexts is not None:
+        rows, prefix, value = state.rows, state.prefix, None
+        share: Share = state.share
+        if self.fusion.asks:
+            share = self._answers(state.contexts, rows)
+        elif state.contexts is not None:
             if self.context.reads_prefix:
                 terms = self.context.word_terms(words)
                 query = prefix = terms if prefix is None else prefix + terms
@@ -171,10 +175,16 @@ class DocumentLM(nn.Module):
             else:
                 value = self.context.word_values(state.contexts, rows, query)
             share = self.fusion.share(self.recurrence, value)
-        elif share is not None and rows is not None:
+        elif isinstance(share, Tensor) and rows is not None:
             share = share[rows]
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
         return State(recurrent, state.share, state.contexts, rows, value, prefix)
+
+    def _answers(self, contexts: Prepared, rows: Tensor | None) -> Callable[[Tensor], Tensor]:
+        """Values of prepared contexts, each at its row, for a fusion that asks for them."""
+        if rows is None:
+            return partial(self.context.row_values, contexts)
+        return partial(self.context.word_values, contexts, rows)
 
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""
@@ -208,7 +218,8 @@ class DocumentLM(nn.Module):
         positions = batch.positions
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
         state, values = self.before(contexts.take(batch.order)), None
-        if self._value_enters_words and not self.context.reads_prefix:
+        asks = self.fusion.asks
+        if self._value_enters_words and not (asks or self.context.reads_prefix):
             steps = []  # a word's value depends on the state before
             both = (torch.split(rows, list(batch.sizes)) for rows in (batch.inputs, projected))
             for words, step in zip(*both, strict=True):
@@ -216,8 +227,10 @@ class DocumentLM(nn.Module):
                 steps.append(self.kept(state))
             states = PositionStates.cat(steps)
         else:
-            share = None if state.share is None else state.share[batch.rows]
-            if self._value_enters_words:
+            share: Share = None if state.share is None else state.share[batch.rows]
+            if asks:
+                share = self._answers(state.contexts, batch.rows)
+            elif self._value_enters_words:
                 values = self._prefix_values(positions, contexts)
                 share = self.fusion.share(self.recurrence, values)
             recurrent = self.fusion.unroll(
@@ -245,9 +258,9 @@ class DocumentLM(nn.Module):
                 return read.states.values
             if self.context.reads_prefix:
                 return self._prefix_values(positions, contexts)
-            query = positions.previous(
-                read.hidden if read.states.layers is None else read.states.layers
-            )
+            query = read.hidden if read.states.layers is None else read.states.layers
+            if not self.fusion.asks:
+                query = positions.previous(query)
             prepared = self.context.prepared(contexts)
             return self.context.word_values(prepared, positions.context, query)
 

@@ -165,15 +165,16 @@ def pairs(
         matrices: list[LogProbs] = []
         context = engine.model.context
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
-        encoded = None if side is None else context.encoded(side)
         for begin, part, forest in _tries(engine, lists):
-            sentences = engine.read(forest, start[0])
+            sentences = _read_for_contexts(engine, forest, start[0])
             summary = context.summary(sentences)
-            given = []
+            given, encoded = [], None
+            if side is not None:  # of these lists alone: states of source words are large
+                encoded = context.encoded(side.take(slice(begin, begin + len(part))))
             for t, ends in enumerate(np.split(forest.end, part.lists[1:-1])):
                 contexts, rows = start if first[begin + t] else last
                 if encoded is not None:
-                    of_list = encoded.take(slice(begin + t, begin + t + 1))
+                    of_list = encoded.take(slice(t, t + 1))
                     contexts = context.enter(contexts, of_list.repeat_interleave(len(contexts)))
                 given.append((contexts, rows if engine.model.order else rows[:1]))
                 own = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
@@ -190,6 +191,14 @@ def pairs(
     with engine.counts.timed(engine.backend):
         found = enumerate(engine.backend.with_fewer_tokens(attempt))
     return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
+
+
+def _read_for_contexts(engine: ScoringEngine, forest: Forest, contexts: Rows) -> ReadSentences:
+    """A forest's candidates, read if scores or contexts need hidden states of the start context."""
+    if engine.model.additive or engine.model.context.reads_states:
+        return engine.read(forest, contexts)
+    unread = PositionStates(engine.inputs.new_zeros(len(forest), 0))
+    return ReadSentences(forest.positions(engine.backend.device), unread)
 
 
 def after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:

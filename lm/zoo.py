@@ -3,10 +3,10 @@
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, S that of a table of
-hashed features, D that of a thought vector, T the number of topics, W that of source words, and R
-that of labels of relations or of given topics, the special words included; sentence encoders are
-convolutions, relations have a bilinear classifier. Addresses `module:attribute` keep the table free
-of torch.
+hashed features, D that of a thought vector, T the number of topics, C that of classes of words, W
+that of source words, and R that of labels of relations or of given topics, the special words
+included; sentence encoders are convolutions, relations have a bilinear classifier. Addresses
+`module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -151,6 +151,16 @@ _MODELS: Zoo = {
         f"H(H+K+1) + V(4H+K+1) + {_SOURCE} + (3KH+H) + H",
         "{}, §3.1, with the source context of eq. 7",
         order=1,
+    ),
+    "attention": _model(
+        "attention:SourceStates",
+        "12H(H+K+1) + 4H(3H+1) + 4H² + H + WK + V(H+K+1) + C(H+1)",
+        "{}, §3.1, with the dot product, between two levels of the recurrence and after them",
+        fusion="BetweenLevels",
+        paper="Luong et al. 2015, arXiv:1508.04025",
+        head="lm.heads.class_softmax:ClassSoftmax",
+        shape=("lstm", 1),
+        order=0,
     ),
     "clstm-prevsent": _topics("topics:PreviousTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=1),
     "clstm-sentseg": _topics(

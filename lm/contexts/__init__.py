@@ -37,7 +37,8 @@ class Context(nn.Module):
     is entered with them. end_to_end: whether the loss of the words
     reaches the auxiliary parameters, if there are any. averaged: whether training minimises the
     mean of `auxiliary_nll` over a sentence's words, instead of the sum. learns_with: package that
-    `fit` imports, None if it needs none. width: D, columns of a value.
+    `fit` imports, None if it needs none. spells: kinds of side information whose unknown words are
+    read as their characters (`lm.corpus.spelled`). width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
     and size, for their sizes, and keywords for the fields of `lm.model.Config` that `options`
@@ -58,6 +59,7 @@ class Context(nn.Module):
     averaged: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
     learns_with: ClassVar[str | None] = None
+    spells: ClassVar[tuple[str, ...]] = ()
     width = 0
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
@@ -126,7 +128,8 @@ class Context(nn.Module):
 
         prepared: `prepared(contexts)`; row: (N,) its context; query: (N, H) hidden state at the
         previous position, or (N, L · H) if `reads_layers`; zeros at the first position. If
-        `reads_prefix`: sums (N, C) of `word_terms` up to the position.
+        `reads_prefix`: sums (N, C) of `word_terms` up to the position. Of a fusion that asks for
+        values itself: a state of the same position.
         """
         raise TypeError("only a context with a value per word defines word_values")
 

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.contexts import Context
+from lm.backend import linear
+from lm.contexts import Context, GivenContext
 from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
 
@@ -239,3 +240,84 @@ class PreviousWords(Attention):
         """States after each word."""
         states, mask = sentences.hidden_states()
         return Rows.of(states * mask[:, :, None], mask)
+
+
+class SourceStates(GivenContext):
+    """States f_m of a bidirectional recurrence over the source sentence, weighted for each word.
+
+    With the query q: a_m = softmax_m(q · f_m), value Σ a_m f_m (the dot product of Luong et al.
+    2015, arXiv:1508.04025), where f_m = W [→f_m; ←f_m] has H columns. The recurrences are of the
+    word level's kind and size, over embeddings of source words. Without words the value is 0. A
+    context holds the states (B, M, H), zeros where padded, and a mask (B, M).
+    """
+
+    per_word = True
+    averages = False
+    side_information = ("source",)
+    spells = ("source",)
+    options = ("source_words",)
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, source_words: int
+    ) -> None:
+        super().__init__(embedding, recurrence)
+        columns, self.width = embedding.embedding_dim, recurrence.hidden
+        self.embedding = nn.Embedding(source_words, columns)
+        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
+        self.ahead, self.back = recurrence.like(columns), recurrence.like(columns)
+        self.join = nn.Linear(2 * self.width, self.width, bias=False)
+
+    def start(self, batch: int) -> Rows:
+        """No states."""
+        states = self.get_buffer("empty").new_zeros(batch, 0, self.width)
+        return Rows.of(states, states[:, :, 0].bool())
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """No states: those of a sentence are of no use to the next one."""
+        return self.start(len(contexts))
+
+    def encoded(self, side: Rows) -> Rows:
+        """States of source sentences; O(N (K + H) H) time for N words, none of them padding."""
+        lengths = (side.tensors[0] > 0).sum(dim=1)
+        order = torch.argsort(lengths, descending=True, stable=True)
+        words, lengths = side.tensors[0][order], lengths[order, None]
+        longest = int(lengths.max()) if len(lengths) else 0
+        time = torch.arange(longest, device=words.device)
+        present = time < lengths
+        mask = torch.zeros_like(present).index_copy(0, order, present)
+        states = self.get_buffer("empty").new_zeros(*mask.shape, self.width)
+        if not longest:
+            return Rows.of(states, mask)
+        sizes = present.sum(dim=0)
+        at, row = present.T.nonzero(as_tuple=True)  # packed by time steps
+        turned = lengths[row, 0] - 1 - at
+        start, alive = self.ahead.start(len(words)), tuple(sizes.tolist())
+
+        def read(reader: Recurrence, place: Tensor) -> Tensor:
+            inputs = reader.project(self.embedding(words[row, place] - 1))
+            return reader.output(reader.unroll(inputs, start, alive))
+
+        back = read(self.back, turned)[(sizes.cumsum(0) - sizes)[turned] + row]
+        both = torch.cat([read(self.ahead, at), back], dim=1)
+        joined = linear(both, self.join.weight).to(states.dtype)
+        return Rows.of(states.index_put((order[row], at), joined), mask)
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """The states of the sentence's source."""
+        return encoded
+
+    def word_values(self, prepared: Rows, row: Tensor, query: Tensor) -> Tensor:
+        """O(B C M H) time, with C the largest number of positions of a context."""
+        states, mask = prepared.tensors
+        if not states.shape[1] or not len(query):
+            return query.new_zeros(len(query), self.width)
+        counts = torch.bincount(row, minlength=len(states))
+        order, most = row.argsort(stable=True), int(counts.max())
+        rank = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row[order]]
+        place = torch.empty_like(row).index_copy(0, order, rank).add_(row * most)
+        with torch.autocast(query.device.type, enabled=False):
+            empty = states.new_zeros(len(states) * most, self.width)
+            queries = empty.index_copy(0, place, query.to(states.dtype)).view(-1, most, self.width)
+            energies = torch.bmm(queries, states.transpose(1, 2))
+            shares = torch.softmax(energies.masked_fill(~mask[:, None], _NEVER), dim=2)
+            return torch.bmm(shares, states).flatten(0, 1).index_select(0, place)

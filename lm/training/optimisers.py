@@ -8,7 +8,7 @@ the others are, else by AdaGrad.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -157,11 +157,12 @@ def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
 class Optimiser:
     """An optimiser, that of the sparse parameters beside it, and what both keep.
 
-    create: makes that of some parameters, of a learning rate, a weight decay and, if known, V, the
-    rows of a table of words. sparse: makes that of some parameters, of a learning rate and the
-    divisor of the summed loss of an update. sparse_rate: learning rate of the sparse parameters,
-    times that of the others. state: names of the tensors that are kept for each parameter, unless a
-    parameter group names its own: `step` is a number, others have the parameter's shape.
+    create: makes that of some parameters, of a learning rate, a weight decay and, if known, the
+    numbers of rows of tables of words. sparse: makes that of some parameters, of a learning rate
+    and the divisor of the summed loss of an update. sparse_rate: learning rate of the sparse
+    parameters, times that of the others. state: names of the tensors that are kept for each
+    parameter, unless a parameter group names its own: `step` is a number, others have the
+    parameter's shape.
     """
 
     create: Callable[..., Optimizer]
@@ -175,7 +176,9 @@ class Optimiser:
         return {name: torch.zeros(()) if name == "step" else parameter.data for name in names}
 
 
-def _adamw(parameters: Parameters, rate: float, decay: float, words: int = 0) -> AdamW:
+def _adamw(
+    parameters: Parameters, rate: float, decay: float, tables: Collection[int] = ()
+) -> AdamW:
     """AdamW that shrinks matrices, not vectors (Loshchilov & Hutter 2019)."""
     groups: list[dict[str, Any]] = [
         {"params": [p for p in parameters if p.ndim > 1]},
@@ -184,12 +187,14 @@ def _adamw(parameters: Parameters, rate: float, decay: float, words: int = 0) ->
     return AdamW(groups, lr=rate, weight_decay=decay, betas=(0.9, 0.99), fused=True)
 
 
-def _muon(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
+def _muon(
+    parameters: Parameters, rate: float, decay: float, tables: Collection[int] = ()
+) -> Optimizer:
     """Muon for matrices, AdamW for vectors and for tables with a row for each word."""
-    hidden = [p for p in parameters if p.ndim == 2 and len(p) != words]
+    hidden = [p for p in parameters if p.ndim == 2 and len(p) not in tables]
     chosen = {id(p) for p in hidden}
     others = [p for p in parameters if id(p) not in chosen]
-    return MuonWithAdamW(hidden, _adamw(others, rate, decay, words), rate=rate, decay=decay)
+    return MuonWithAdamW(hidden, _adamw(others, rate, decay), rate=rate, decay=decay)
 
 
 def _of_torch(
@@ -197,7 +202,7 @@ def _of_torch(
     parameters: Parameters,
     rate: float,
     decay: float,
-    words: int = 0,
+    tables: Collection[int] = (),
 ) -> Optimizer:
     """An optimiser of torch."""
     return kind(parameters, lr=rate, weight_decay=decay)

@@ -160,8 +160,9 @@ class Trainer:
         parameters = self.stages[stage].parameters
         dense = [p for p in parameters if id(p) not in self.sparse]
         sparse = [p for p in parameters if id(p) in self.sparse]
-        rate, words = settings.learning_rate, self.model.config.vocabulary
-        found = {"optimiser": row.create(dense, rate, settings.weight_decay, words)}
+        rate, config = settings.learning_rate, self.model.config
+        tables = {config.vocabulary, config.source_words}
+        found = {"optimiser": row.create(dense, rate, settings.weight_decay, tables)}
         if sparse:
             divisor = self.streams * settings.accumulate
             found["sparse"] = row.sparse(sparse, row.sparse_rate * rate, divisor)

@@ -5,7 +5,7 @@ Beside a text stands its side information, with as many sentences in as many doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -99,6 +99,12 @@ class TextOptions:
         default=None,
         rare=True,
     )
+    source_characters: bool = option(
+        "Read source sentences as their characters, however they are segmented; without it "
+        "attention reads words, and the characters of unknown ones. Only for --model attention.",
+        default=False,
+        rare=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +140,7 @@ def training_texts(
     notices: Notices,
     *,
     known: Mapping[str, Vocabulary],
+    spells: Collection[str],
     streams: int,
     backward: bool | None,
     reverse_documents: bool | None,
@@ -141,9 +148,10 @@ def training_texts(
     """The texts of a run in the order in which its model reads them.
 
     known: vocabularies of kinds of side information that are not made from the training text;
+    spells: kinds whose unknown words are read as their characters (`lm.contexts.Context`);
     streams: documents read in parallel. InputError for files that do not fit each other.
     """
-    from lm.corpus import build_vocabulary, in_reading_order, renumber
+    from lm.corpus import build_vocabulary, in_reading_order, renumber, spelled
     from lm.side_information import LABELS, NUMBERS
     from rerank.corpus.preparation import note_preparation
     from rerank.formats.running_text import RunningText
@@ -178,10 +186,13 @@ def training_texts(
             continue
         size = options.source_vocabulary or options.vocabulary or len(own)
         most = len(own) if kind in LABELS else size
+        if kind in spells:
+            whole = build_vocabulary(own, beside[kind], 0 if options.source_characters else most)
+            own, beside[kind] = spelled(own, beside[kind], whole.ids)
         vocabularies[kind] = known.get(kind) or build_vocabulary(own, beside[kind], most)
-        beside[kind] = renumber(beside[kind], own, vocabularies[kind])
+        beside[kind] = _numbered_words(own, beside[kind], vocabularies[kind], spells=kind in spells)
     corpus = replace(renumber(raw, words, vocabulary), side=beside)
-    held_out = _with_side(held_out, valid, vocabularies, documents, notices)
+    held_out = _with_side(held_out, valid, vocabularies, spells, documents, notices)
     if options.longest is not None:
         corpus = corpus.without_longer(options.longest)
         if not corpus.n_sentences:
@@ -369,22 +380,34 @@ def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> N
     )
 
 
+def _numbered_words(
+    words: list[bytes], text: SideText, vocabulary: Vocabulary, *, spells: bool
+) -> SideText:
+    """Interned side information in a vocabulary's ids, its unknown words spelled if asked for."""
+    from lm.corpus import renumber, spelled
+
+    if spells:
+        words, text = spelled(words, text, vocabulary.ids)
+    return renumber(text, words, vocabulary)
+
+
 def _with_side(
     corpus: Corpus,
     files: TextFiles,
     vocabularies: Mapping[str, Vocabulary],
+    spells: Collection[str],
     documents: str,
     notices: Notices,
 ) -> Corpus:
     """The corpus of a text with its side information, in the ids of vocabularies."""
-    from lm.corpus import renumber
-
     side: dict[str, SideText] = {}
     for kind, path in files.side.items():
         name = display(files.text)
         words, side[kind] = interned(path, kind, corpus, name, documents, notices)
         if kind in vocabularies:
-            side[kind] = renumber(side[kind], words, vocabularies[kind])
+            side[kind] = _numbered_words(
+                words, side[kind], vocabularies[kind], spells=kind in spells
+            )
     return replace(corpus, side=side)
 
 
@@ -407,4 +430,5 @@ def encoded_text(
     text = RunningText(files.text, "evaluation", documents)
     words, corpus = read_text(text, notices, across=across)
     corpus = renumber(corpus, words, saved.vocabulary)
-    return _with_side(corpus, files, saved.side, documents, notices)
+    spells = saved.model.context.spells
+    return _with_side(corpus, files, saved.side, spells, documents, notices)

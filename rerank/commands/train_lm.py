@@ -181,7 +181,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     and announces.
     Memory: 4 bytes a word of the training text, plus the model.
     """
-    from lm.composition import load
+    from lm.composition import fact, load
     from lm.side_information import information_of
     from lm.training.state import load_training
     from rerank.formats.translations import check_files
@@ -218,6 +218,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
             valid,
             notices,
             known={} if of_source is None else {"source": of_source.vocabulary},
+            spells=fact(context, "spells") or (),
             streams=values["streams"],
             backward=values.get("backward"),
             reverse_documents=values.get("reverse_documents"),
@@ -566,7 +567,10 @@ def _begin_with(model: DocumentLM, saved: SavedModel, folder: Path | None) -> No
     """
     level = model.context.source_level
     if level is None:
-        raise TypeError(f"{model.config.model} has no source level")
+        raise UsageError(
+            f"--source-lm {folder}: {model.config.model} has no recurrence over source sentences; "
+            "leave it out"
+        )
     given = saved.model.context.state_dict()
     expected = {name: tuple(tensor.shape) for name, tensor in level.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in given.items()}

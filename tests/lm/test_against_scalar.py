@@ -96,6 +96,10 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
         ("rnn", 1, False),
         {"encoder": "bag", "relation_labels": 6, "relation_classifier": "mlp"},
     ),
+    # Luong et al. 2015
+    ("attention", TIED, {"source_words": 8}),
+    ("attention", ("cifg", 2, False), {"source_words": 8}),
+    ("attention", ("gru", 1, True), {"source_words": 8, "head": "softmax"}),
     # Ghosh et al. 2016
     *(
         (name, ("peephole", 1 + n % 2, n % 2 == 0), {"topics_number": 5})

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from functools import partial
+from math import isqrt
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from lm.zoo import ZOO
 
 ORDERS = {  # None: unbounded; from the equations of the papers
     **dict.fromkeys(("rnnlm", "rlm", "rnnlm-lin", "dclm-bilingual", "dclm-right", "dclm-rst"), 0),
-    **dict.fromkeys(("clstm-sentseg", "clstm-given-topic"), 0),
+    **dict.fromkeys(("attention", "clstm-sentseg", "clstm-given-topic"), 0),
     **dict.fromkeys(("codclm", "dclm-decoupled", "dclm-bilingual-decoupled"), 1),
     **dict.fromkeys(("dclm-projection-decoupled", "clstm-prevsent", "clstm-prevsent-sentseg"), 1),
     "dclm-two-sentence": 2,
@@ -89,7 +90,7 @@ def test_models_have_as_many_parameters_as_their_formula_says(name: str) -> None
     python = ZOO[name].parameters.replace("²", "**2")
     python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", python)
     for V, K, H, A in ((3, 1, 1, 1), (40, 5, 7, 3)):
-        sizes = {"S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1, "R": V + 2}
+        sizes = {"C": isqrt(V - 1) + 1, "S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1, "R": V + 2}
         found = eval(python, {"V": V, "K": K, "H": H, "A": A, **sizes})
         assert counted(name, V, K, H, A) == found
 

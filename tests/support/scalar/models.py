@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
-from support.scalar import clstm, ji, lin, memo, wang_cho
+from support.scalar import clstm, ji, lin, luong, memo, wang_cho
 from support.scalar.cells import (
     Stack,
     cifg,
@@ -147,6 +147,27 @@ def parameters(model: DocumentLM) -> Parameters:
     return p | (_memo(model, of) if config.model.startswith("dclm") else {})
 
 
+def _luong(model: DocumentLM) -> Parameters:
+    """Parameters of `attention`: those of the softmax are logits times the projection, if tied."""
+    of, cell = tensors(model), model.config.recurrence
+    p: Parameters = {"classes": None, "b": of["head.bias"].tolist()}
+    parts = {"g": "recurrence.", "upper": "fusion.upper."}
+    for name, place in (parts | {"ahead": "context.ahead.", "back": "context.back."}).items():
+        p[name] = stack(part(of, place), cell)
+    for name, place in {
+        **{"X": "embedding.weight", "X_s": "context.embedding.weight"},
+        **{"W_f": "context.join.weight", "W_m": "fusion.of_hidden.weight"},
+        **{"b_m": "fusion.of_hidden.bias", "W_c": "fusion.of_value.weight"},
+    }.items():
+        p[name] = of[place].tolist()
+    p["W_o"] = output_matrix(of).tolist()
+    if "head.classes" in of:
+        projection = of.get("head.layer.projection.weight")
+        classes = of["head.classes"] if projection is None else of["head.classes"] @ projection
+        p |= {"classes": classes.tolist(), "b_classes": of["head.class_bias"].tolist()}
+    return p
+
+
 def _memo(model: DocumentLM, of: Tensors) -> Parameters:
     """Parameters of Eisenstein's memo that are not in `TENSORS`."""
     config = model.config
@@ -236,6 +257,8 @@ def scores(model: DocumentLM, document: Document) -> Scores:
     name, own = config.model, {kind: rows[:n] for kind, rows in SIDE.items()}
     if name.endswith(("-lin", "-lin-dual", "rnnslm")):
         return _scores_of_lin(model, document)
+    if name == "attention":
+        return luong.attention(_luong(model), document, own["source"])
     p = parameters(model)
     if config.head == "hashed":
         table: Any = model.head.get_submodule("hashes")
