@@ -82,6 +82,8 @@ class ScoringEngine:
     def read(self, forest: Forest, contexts: Rows) -> ReadSentences:
         """A forest's candidates, read once for each node; contexts: a row for each root."""
         model = self.model
+        self.counts.nodes += len(forest)
+        self.counts.tokens += int(np.searchsorted(forest.levels, forest.end, side="right").sum())
         positions = forest.positions(self.backend.device)
         state, above, states = model.before(contexts), None, []
         for start, stop in pairwise(forest.levels):
@@ -299,8 +301,6 @@ def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogPro
     begins = np.cumsum(sizes) - sizes  # of each copy's candidates among all of them
     rows = np.arange(len(roots)) + np.repeat(lists.lists[copies] - begins, sizes)
     forest = build(lists, rows, roots, len(copies))
-    engine.counts.nodes += len(forest)
-    engine.counts.tokens += int((np.diff(lists.offsets)[rows] + 1).sum())
     sentences = engine.read(forest, contexts)
     summary = engine.model.context.summary(sentences)
     features = engine.model.features(sentences, contexts)
@@ -320,7 +320,7 @@ def _batch_products(engine: ScoringEngine, requests: Requests) -> list[tuple[Log
     Neither hidden states nor summaries depend on the contexts: one trie serves all of them.
     """
     lists = Candidates.joined([lists for lists, _ in requests])
-    forest = _shared(engine, lists)
+    forest = _shared(lists)
     context = engine.model.context
     sentences = engine.read(forest, context.start(1))
     summary = context.summary(sentences)
@@ -333,13 +333,10 @@ def _batch_products(engine: ScoringEngine, requests: Requests) -> list[tuple[Log
     ]
 
 
-def _shared(engine: ScoringEngine, lists: Candidates) -> Forest:
+def _shared(lists: Candidates) -> Forest:
     """One trie of all lists."""
     n = len(lists.offsets) - 1
-    forest = build(lists, np.arange(n), np.zeros(n, dtype=np.int64), 1)
-    engine.counts.nodes += len(forest)
-    engine.counts.tokens += len(lists.tokens) + n
-    return forest
+    return build(lists, np.arange(n), np.zeros(n, dtype=np.int64), 1)
 
 
 def _tries(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, Candidates, Forest]]:
@@ -354,7 +351,7 @@ def _tries(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, Cand
         end = int(np.searchsorted(begins, begins[begin] + most, side="right")) - 1
         end = max(end, begin + 1)
         part = lists.part(begin, end)
-        yield begin, part, _shared(engine, part)
+        yield begin, part, _shared(part)
         begin = end
 
 

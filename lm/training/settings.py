@@ -49,6 +49,12 @@ class Settings:
         range=(0, _MOST),
         above=True,
     )
+    words: int | None = setting(
+        None,
+        "Number of words of the training text that each stage reads, </s> among them, in place of "
+        "--epochs; an annealed learning rate falls towards it. --resume may change it.",
+        range=(1, 10**12),
+    )
     seed: int = setting(1, "Random seed", range=(0, 2**31 - 1))
     streams: int = _number(
         64, "Batch size: documents, or independent segments, read in parallel", strong=32

@@ -22,6 +22,7 @@ from lm.training.settings import Settings
 from lm.training.trainer import Progress, Trainer
 
 _MOST = 1 << 40  # updates, predictions and the like of a run
+_BUDGETS = "minutes", "words"  # settings that a resumed run may change
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
@@ -103,7 +104,7 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     trainer.contexts = contexts.take(share).to(trainer.device)
     trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
     trainer.progress = progress
-    if trainer.settings.minutes != then.get("minutes"):
+    if any(getattr(trainer.settings, name) != then.get(name) for name in _BUDGETS):
         trainer.reopen()
 
 
@@ -141,12 +142,12 @@ def _run(trainer: Trainer) -> dict[str, object]:
 
 
 def _check_run(then: object, now: dict[str, object], path: Path) -> dict[str, object]:
-    """What the interrupted run was; ModelError unless it was this one, with any time limit.
+    """What the interrupted run was; ModelError unless it was this one, with any budget.
 
     A run of before a setting was made had its default.
     """
     old = {**asdict(Settings()), **then} if isinstance(then, dict) else {}
-    keys = [key for key in {**now, **old} if old.get(key) != now.get(key) and key != "minutes"]
+    keys = [key for key in {**now, **old} if old.get(key) != now.get(key) and key not in _BUDGETS]
     if old and not keys:
         return old
     odd = [f"{key} was {old.get(key)!s:.80}, is {now.get(key)}" for key in keys]

@@ -257,7 +257,10 @@ class Trainer:
 
     @property
     def _stage_updates(self) -> int:
-        return self.settings.epochs * self.updates_per_epoch
+        words, each = self.settings.words, self.updates_per_epoch
+        if words is None:
+            return self.settings.epochs * each
+        return max(1, round(words * each / (len(self.train.tokens) + self.train.n_sentences)))
 
     def _update(self, segments: Sequence[Segment]) -> None:
         """One update of the weights; contexts and progress move on."""

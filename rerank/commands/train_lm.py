@@ -253,7 +253,9 @@ def _note_few_updates(trainer: Trainer, out: Path, notices: Notices) -> None:
     share = (progress.update - progress.first_update) / trainer.updates_per_epoch
     if share < 1:
         cure = "a larger --patience"
-        if trainer.settings.minutes is not None:
+        if trainer.settings.words is not None:
+            cure = f"--words {len(trainer.train.tokens) + trainer.train.n_sentences} --resume"
+        elif trainer.settings.minutes is not None:
             more = math.ceil(1.1 * progress.seconds / share / 60)
             cure = f"--minutes {more} --resume for an epoch"
         notices.add(f"model barely trained, in {share:.2f} epochs; give {cure}", source=str(out))

@@ -159,6 +159,7 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "document-cache-and-pmi": (BEAM, [Lm("codclm", share=0.3, pmi=True)]),
     "n-grams": ("viterbi", [NGram()]),
     "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
+    "source-words": ("viterbi", [Lm("attention", side="source")]),
     "source-and-context": ("viterbi", [Lm("dclm-bilingual-decoupled", side="source", pmi=True)]),
     "topics": ("viterbi", [Lm("clstm-given-topic", side="topics")]),
     "relations": (BEAM, [Lm("dclm-projection", side="relations")]),

@@ -79,6 +79,8 @@ def write_colours(world: World) -> None:
     ("kind", "model"),
     [
         ("source", "dclm-bilingual-decoupled --encoder bag"),
+        ("source", "attention --hidden 32"),
+        ("source", "attention --hidden 32 --source-characters"),
         ("topics", "clstm-given-topic"),
     ],
 )

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lm.corpus
 from lm.contexts import Context
 from lm.corpus import (
     Corpus,
@@ -60,6 +61,20 @@ def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes], 
     counter = Counter(w for line in lines for w in line.split() if w != b"<unk>")
     expected = tuple(w for w, _ in counter.most_common(size))
     assert build_vocabulary(words, corpus, size).words == expected
+
+
+def test_unknown_words_are_spelled_and_others_are_left() -> None:
+    lines = [b"ab \xe6\x8a\xb1\xe6\xad\x89 a", b"", b"<unk> ab c\xff", b"c"]
+    words, corpus = intern(lines, "equals")
+    found = spelled(*lm.corpus.spelled(words, corpus, {b"ab", b"a"}))
+    assert found == [
+        [
+            [b"ab", b"\xe6\x8a\xb1", b"\xe6\xad\x89", b"a"],
+            [],
+            [b"<unk>", b"ab", b"c", b"\xff"],
+            [b"c"],
+        ]
+    ]
 
 
 def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:

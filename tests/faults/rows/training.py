@@ -188,6 +188,7 @@ DOCUMENTS += [
         ("unknown-words", FEW, 0, r"2 x unknown word .*\(<unk>, <UNK>\)", "a <unk>\n<UNK> b\n", None),
         ("bert", ONCE, 0, r"--unknown '\[UNK\]'", UNKNOWN, f"{ONCE} --unknown '[UNK]'"),
         ("other-valid", ONCE, 0, EVERY, TEXT.replace(" ", "@@ "), {"t": TEXT}),
+        ("few", f"{SOUND} --words 9", 0, r"barely .*\d+ epochs; give --words \d+ --res", TEXT, None),
         ("short", f"{SOUND} --minutes 1e-4", 0, r"barely .*\d+ epochs; give --minutes 1 --res", TEXT, None),
     )
 ]

@@ -7,8 +7,16 @@ the head reads tanh(W_m h' + W_c c' + b_m).
 
 from math import isqrt
 
-from support.scalar.algebra import Vector, dot, log_softmax, plus, product, softmax, tanh
-from support.scalar.algebra import weighted_sum
+from support.scalar.algebra import (
+    Vector,
+    dot,
+    log_softmax,
+    plus,
+    product,
+    softmax,
+    tanh,
+    weighted_sum,
+)
 from support.scalar.cells import Parameters, top
 from support.scalar.ji import Document, Scores
 
