@@ -25,7 +25,7 @@ from lm.vocabulary import END, START
 
 def attention(p: Parameters, document: Document, source: Document) -> Scores:
     """The source of each sentence is the only context; p["classes"] is None of a softmax."""
-    scores = []
+    scores: Scores = []
     for words, own in zip(document, source, strict=True):
         x = [p["X_s"][word] for word in own]
         ahead = [top(state) for state in p["ahead"].read(x)]
