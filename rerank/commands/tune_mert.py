@@ -22,7 +22,7 @@ from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import NameList
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -171,7 +171,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             )
             write_weights(weights.out, result.written(made), base=frame, notices=notices)
             saved.discard()
-    announce(f"{result.to_text()}\nverdict: {judged['verdict']}")
+    announce("\n".join(_last_lines(result, judged)))
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
@@ -245,6 +245,12 @@ def _verdict(run: ListRun, result: TuningResult) -> dict[str, object]:
         use.add(document, choices, full)
     found: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}
     return found | ({"beside_systems": asdict(beside_systems)} if beside_systems else {})
+
+
+def _last_lines(result: TuningResult, judged: Mapping[str, object]) -> list[str]:
+    """The result and its verdict, which is the last line where it is about systems."""
+    lines = [f"verdict: {judged['verdict']}", result.to_text()]
+    return lines[::-1] if "beside_systems" in judged else lines
 
 
 def surface(

@@ -159,7 +159,7 @@ def test_a_verdict_says_what_context_and_language_model_are_worth(
     tuned = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start w.json --out o.json"
     told = drawn.ok(f"{tuned} --lm lm={model_folders['codclm']} --features TM0").err.splitlines()
     made = drawn.json("o.json")["provenance"]["verdict"]
-    assert told[-1] == f"verdict: {made}"
+    assert f"verdict: {made}" in told
     assert made.startswith(f"{line}; ")
     drawn.ok(f"decode {LISTS} --lm lm={model_folders['codclm']} --weights o.json --trace t --out o")
     report = "report --trace t --docs dev.docs --ref dev.ref --weights o.json -m bleu"

@@ -222,7 +222,8 @@ def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
         found = here.ok(f"{own(order)} --search greedy {gap} --summary s.json").err
         total = here.json("s.json")
         assert (
-            f"3 documents, 6 sentences, {total['changed']} changed; model score "
+            f"3 documents, 6 sentences, {total['changed']} changed "
+            f"({total['changed'] / 6:.1%}); model score "
             f"{total['score']:.3f} (first candidates {total['baseline_score']:.3f}, {best} "
             f"{total['best_score']:.3f}, gap {total['gap']:.3f}); search greedy, not exact\n"
             f"{total['signature']}\n"
