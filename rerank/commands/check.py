@@ -23,6 +23,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.terminal import progress_shown
 from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record, settings_of
+from rerank.scorers.models import GlossaryName, glossary_value
 from rerank.values import FILE, FOLDER, Pair
 
 if TYPE_CHECKING:
@@ -43,12 +44,32 @@ class OtherFiles:
     weights: str | None = option(
         "Weights file, whose names must be those of the list.", type=FILE, default=None
     )
+    glossary: str | None = option(
+        "Glossary, as of decode, whose terms the source should have; needs --source.",
+        type=GlossaryName(),
+        default=None,
+        metavar="FILE[,KEY=yes]",
+        needs={"source": "its terms are looked for in the source; give --source FILE"},
+    )
     lm: tuple[tuple[str, Path], ...] = option(
         "Language model, whose unknown words are counted; repeatable.",
         type=Pair("NAME=DIR, for example codclm=models/codclm", FOLDER),
         default=(),
         metavar="NAME=DIR",
     )
+
+    @property
+    def read_once(self) -> list[str]:
+        """The files of weights and of terms."""
+        return [*filter(None, [self.weights, self.glossary and glossary_value(self.glossary)[0]])]
+
+    def check_terms(self, findings: Findings) -> None:
+        """Find faults of the glossary, and terms that the source does not have."""
+        from rerank.scorers.glossary import check_terms
+
+        if self.glossary and self.source:
+            with findings.counting():
+                check_terms(self.glossary, self.source, findings)
 
 
 @record
@@ -184,7 +205,7 @@ def check(options: CheckOptions) -> int:
         drop_unreferenced=others.references.drop_unreferenced,
     )
     lists.check()
-    files = [*lists.files, *references, *([others.weights] if others.weights else [])]
+    files = [*lists.files, *references, *others.read_once]
     inputs = InputFiles(files)
     targets = options.copies(lists)
     check_outputs(targets.values(), [*files, *(folder for _, folder in others.lm)])
@@ -197,6 +218,7 @@ def check(options: CheckOptions) -> int:
             for model in [open_model(folder, "cpu")]
         ]
         made, documents = None, None
+        others.check_terms(result.findings)
         with result.findings.counting():
             if lists.made and references and lists.drop_unreferenced:
                 documents, _ = read_targets(lists, references, Findings(), lambda line: None)
@@ -230,8 +252,12 @@ def check(options: CheckOptions) -> int:
                     lambda fault, source, kind: source != name or (fault, kind) not in known
                 )
             findings.merge(result.findings)
-            copies = _clean(lists, made, references, targets) if targets else None
-            result = replace(result, findings=findings, summary=summary, copies=copies)
+            result = replace(
+                result,
+                findings=findings,
+                summary=summary,
+                copies=_clean(lists, made, references, targets) if targets else None,
+            )
             _tune(lists if lists.made else made, options, result)
             inputs.check()
     print_result(result, options.form)

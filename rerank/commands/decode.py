@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, RunOptions, default_weight_option
+from rerank.commands.run import Messages, RunOptions, ScorerOptions, default_weight_option
 from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import say
@@ -15,7 +15,7 @@ from rerank.table import tsv_line
 from rerank.values import FILE, TEXT, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import BinaryIO
 
     import numpy as np
@@ -46,11 +46,10 @@ class WeightsFile:
     )
     default_weight: float | None = default_weight_option()
 
-    def model(self, search: Search, scorers: Collection[str], notices: Notices) -> LinearModel:
-        """The weights of the file; without one 1 for agreement, or 0 for every feature.
+    def model(self, search: Search, scorers: ScorerOptions, notices: Notices) -> LinearModel:
+        """The weights of the file; without one those beside agreement, or 0 for every feature.
 
-        scorers: options that add features, whose weights nothing but a file can give. UsageError
-        for these without a file.
+        UsageError without a file for scorers whose weights nothing else gives.
         """
         from rerank.commands.document_run import LinearModel
         from rerank.formats.weights import Weights
@@ -58,11 +57,16 @@ class WeightsFile:
 
         if self.weights is not None:
             return LinearModel.read(self.weights, self.default_weight, notices)
-        needing = [f"--{name}" for name in scorers]
+        weights = {} if search.uniform else {AGREEMENT: 1.0, **_beside_agreement(scorers)}
+        needing = [
+            f"--{option}"
+            for option, named in scorers.names.items()
+            if not weights.keys() >= {name for name, _ in named}
+        ]
         needing += ["--default-weight"] if self.default_weight is not None else []
         if needing:
             raise UsageError(f"{needing[0]}: it is of no use without weights; add --weights FILE")
-        return LinearModel(Weights({} if search.uniform else {AGREEMENT: (1.0,)}), "", 0.0)
+        return LinearModel(Weights({name: (one,) for name, one in weights.items()}), "", 0.0)
 
 
 @record
@@ -162,7 +166,7 @@ def decode(options: DecodeOptions) -> None:
         inputs = InputFiles(read)
         check_outputs(paths.values(), [*read, *options.run.scorers.folders])
         search = options.searching.chosen().listing(options.output.n_best)
-        model = weights.model(search, options.run.scorers.names, notices)
+        model = weights.model(search, options.run.scorers, notices)
         search = search.at(model.weights)
         run = opened.enter_context(_opened(options, model, search, notices))
         search = run.choose_search(search, messages.announce)
@@ -198,7 +202,9 @@ def decode(options: DecodeOptions) -> None:
                 run.warn()
             inputs.check()
             if run.sharded is None and "summary" in files:
-                files["summary"].write(to_json(result.to_dict() | writer.agreement.to_dict()))
+                files["summary"].write(
+                    to_json(result.to_dict() | writer.agreement.to_dict() | run.terms())
+                )
         run.report(messages.announce, messages.detail)
         if weights.weights is None and run.sharded is None and (line := writer.agreement.to_text()):
             messages.announce(line)
@@ -249,11 +255,21 @@ def _without_weights(
     if not search.uniform:
         given = replace(given, scorers=replace(given.scorers, agreement=True))
         way = f"chosen by agreement: {RULE}"
+        for name, weight in _beside_agreement(given.scorers).items():
+            way += f"; and {weight:g} times {name}"
     announce(f"without --weights, candidates are {way}")
     if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
         announce("without --docs, each sentence is a document")
         lists = replace(lists, no_docs="each")
     return given, replace(lists, by_name=True)
+
+
+def _beside_agreement(scorers: ScorerOptions) -> dict[str, float]:
+    """Weights, beside that of agreement, of the features that have one without a file."""
+    from rerank.scorers.glossary import WEIGHT
+    from rerank.scorers.models import GLOSSARY
+
+    return {GLOSSARY: WEIGHT} if scorers.glossary else {}
 
 
 def _explained(run: ListRun, place: str | None) -> tuple[str | None, int | None]:
@@ -338,6 +354,8 @@ class _Writer:
                 )
         if features is not None:
             self.agreement.add(kbest, features, result.choices)
+            if run.glossary is not None:
+                run.glossary.count(kbest, result.choices)
         # its marginals would make memory grow with the number of documents
         result = replace(result, posterior=None)
         self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
@@ -373,6 +391,7 @@ def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writ
             "lm": digests(models),
             "scores": digests(run.score_files),
             "scorers": digests(run.plugins),
+            "terms": run.glossary and run.glossary.digest[:LENGTH],
             "dtype": machine.dtype if models and machine.dtype != "float32" else None,
             "det": True if models and machine.deterministic else None,
             "w": run.agreement and run.agreement.name

@@ -226,8 +226,15 @@ def _scorers() -> Iterable[Row]:
         "option": "--scorer NAME=consistency[:IGNORED]",
         "description": "Lexical consistency: minus the number of translations that a candidate "
         "gives to source words with another translation in the document so far, by the alignments "
-        "or segmentations of the list; needs --source. IGNORED: a file of source words that do "
-        "not count.",
+        "or segmentations of the list or, without any, by words and phrases that candidates have "
+        "where the source has a repeated one; needs --source. IGNORED: "
+        "a file of source words that do not count.",
+    }
+    yield {
+        "name": "glossary",
+        "option": "--glossary FILE[,case=yes][,inflection=yes]",
+        "description": "Terms of the source sentence that a candidate misses: minus their number; "
+        "needs --source.",
     }
     yield {
         "name": "document-cache",

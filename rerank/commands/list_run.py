@@ -50,7 +50,8 @@ from rerank.scorers.features import (
     without_context,
     without_null,
 )
-from rerank.scorers.models import check_names, open_models, open_scorer
+from rerank.scorers.glossary import GlossaryScores
+from rerank.scorers.models import GLOSSARY, check_names, glossary_value, open_models, open_scorer
 from rerank.scorers.programs import Estimator
 from rerank.scorers.score_files import FileScorer, ListInfo
 from rerank.scorers.system_scores import ScoreSource, SystemScores
@@ -104,7 +105,12 @@ class ListRun(Run):
         with watch.lap("models"):
             self.models = open_models(given.lm, cache, **options.machine.of_models)
             self.plugins = [open_scorer(name, entry, cache) for name, entry in given.scorer]
-        self.lists = lists = _with_needed(lists, self.models, self.plugins, copies, asked)
+        self.glossary = None
+        if (terms := given.glossary) is not None:
+            self.glossary = GlossaryScores.read(glossary_value(terms)[0], terms, notices)
+        glossary = [] if self.glossary is None else [self.glossary]
+        lists = _with_needed(lists, self.models, [*self.plugins, *glossary], copies, asked)
+        self.lists = lists
         side = {kind: copies.copied(path) for kind, path in lists.side.items()}
         scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
         file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
@@ -119,7 +125,7 @@ class ListRun(Run):
         agreement = [] if self.agreement is None else [self.agreement]
         super().__init__(
             (),
-            [*agreement, *self.models, *self.score_files, *self.plugins],
+            [*agreement, *self.models, *self.score_files, *self.plugins, *glossary],
             notices,
             name=file.name,
             origins=given.origins,
@@ -368,6 +374,10 @@ class ListRun(Run):
         lists = self.read_unreported() if self.sizes[0] else ()
         return any(has_scores(kbest, made) for _, kbest in lists)
 
+    def terms(self) -> dict[str, object]:
+        """What was kept of the terms of a glossary, under its name; empty without one."""
+        return {} if self.glossary is None else {GLOSSARY: self.glossary.to_dict()}
+
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""
         return next((named for named in self.read_unreported() if named[1].n), None)
@@ -470,7 +480,11 @@ def _with_needed(
 ) -> Lists:
     """The lists with the side information that scorers and others need; UsageError without it."""
     needed = {kind: one.option for one in asked for kind in one.side_information}
-    needed |= {kind: f"--scorer {one.name}" for one in plugins for kind in one.side_information}
+    needed |= {
+        kind: "--glossary" if one.name == GLOSSARY else f"--scorer {one.name}"
+        for one in plugins
+        for kind in one.side_information
+    }
     needed |= {kind: f"--lm {one.name}" for one in models for kind in one.side_information}
     needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
     if SOURCE in needed:

@@ -20,7 +20,13 @@ from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, vain
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
-from rerank.scorers.models import LanguageModelOption, LanguageModelValue
+from rerank.scorers.models import (
+    GLOSSARY,
+    GlossaryName,
+    LanguageModelOption,
+    LanguageModelValue,
+    glossary_value,
+)
 from rerank.torchrun import process_number
 from rerank.values import (
     FILE,
@@ -211,9 +217,10 @@ class ScorerOptions:
     ngram: tuple[tuple[str, str], ...] = _score_file("ngram")
     scorer: tuple[tuple[str, str], ...] = option(
         "Scorer `document-cache`, `consistency` (source words with several translations in a "
-        "document; needs --source, and alignments in the list), command:PROGRAM, a program that "
-        "reads JSON lines and answers a number for each, or one of an installed package, as "
-        "feature NAME; repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to "
+        "document; needs --source; by the list's alignments or, without any, by what its "
+        "candidates have in common), command:PROGRAM, a program that reads JSON lines and answers "
+        "a number for each, or one of an installed package, as feature NAME; repeatable. `rerank "
+        "list scorers` shows the entries; the ARGUMENT goes to "
         "the scorer.",
         type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         default=(),
@@ -226,6 +233,16 @@ class ScorerOptions:
         "consensusdocbleu; those that the list has are not added.",
         default=False,
     )
+    glossary: str | None = option(
+        "Terms, as feature glossary: minus the number of those in a source sentence of which a "
+        "candidate has no translation; needs --source. Lines: source term, TAB, translations with "
+        "| between them. Without --weights each term counts 10 points of agreement. Capitals are "
+        "ignored unless case=yes stands behind the file, endings with inflection=yes only; Chinese "
+        "and other text without spaces is compared by characters, all else by words.",
+        type=GlossaryName(),
+        default=None,
+        metavar="FILE[,KEY=yes]",
+    )
     side: Given = part(side_files("source line", of_source=", and for --missing source"))
 
     @property
@@ -235,6 +252,7 @@ class ScorerOptions:
             "lm": [(one.name, one.value) for one in self.lm],
             **self.score_files,
             "scorer": self.scorer,
+            GLOSSARY: [(GLOSSARY, self.glossary)] if self.glossary else [],
         }
         return {option: named for option, named in found.items() if named}
 
@@ -255,7 +273,8 @@ class ScorerOptions:
         from rerank.scorers.system_scores import file_of_scores
 
         named = {**self.score_files, "scores": self.scores}
-        return [Path(file_of_scores(str(file))) for own in named.values() for _, file in own]
+        files = [Path(file_of_scores(str(file))) for own in named.values() for _, file in own]
+        return [*files, *([Path(glossary_value(self.glossary)[0])] if self.glossary else [])]
 
     def values_of(self, name: str) -> list[str]:
         """The values of `--scores NAME=…`, of one file or of one for each system."""

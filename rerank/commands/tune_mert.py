@@ -307,6 +307,9 @@ def _provenance(
             one.name: {"entry": entry, "digest": one.digest, **one.chosen}
             for one, (_, entry) in entries
         }
+    if run.glossary is not None:
+        terms = Path(run.glossary.source).name
+        made["glossary"] = {"file": terms, "digest": run.glossary.digest}
     if task.features.derived:
         made["start"] = task.features.source
     if task.features.systems:

@@ -13,7 +13,8 @@ the distinct translations of source word w in the document. After Ding, Utiyama 
 https://aclanthology.org/2014.amta-researchers.9, whose feature is the token-type ratio of the
 translations of source words; the number of types, unlike a ratio, is a sum over sentences.
 
-Alignments are those of the list. Moses writes word alignments (`0-0 1-2`, source position and
+Alignments are those of the list; without any, translations are found in the document itself
+(`found_translations`). Moses writes word alignments (`0-0 1-2`, source position and
 target position from 0) with `-print-alignment-info-in-n-best`, and segmentations (`0-1=0-2 2=3`,
 source and target ranges of phrases) with `-include-segmentation-in-n-best`; Marian writes
 alignments with `alignment: hard`.
@@ -25,7 +26,7 @@ import os
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,6 +37,8 @@ from numpy.typing import NDArray
 from decoders.problem import Array, DocumentProblem, Indices
 from rerank.corpus.kbest import Document, KBest, split_words
 from rerank.errors import InputError, UsageError
+from rerank.scorers.agreement import votes_of
+from rerank.scorers.glossary import tokens_of
 from rerank.text import NUMBER
 
 SHARE, VOCABULARY = 0.5, 10_000
@@ -44,6 +47,10 @@ Marks: TypeAlias = NDArray[Any]  # (N, M) what N histories have used
 
 _WORDS = re.compile(rb"\s*\d+-\d+(?:\s+\d+-\d+)*\s*")
 _PHRASES = re.compile(rb"\s*\d+(?:-\d+)?=\d+(?:-\d+)?(?:\s+\d+(?:-\d+)?=\d+(?:-\d+)?)*\s*")
+_SOURCE_RUN, _TARGET_RUN = 4, 3  # tokens of what is found to be repeated, and to translate it
+_PRECISION = 0.8  # of a translation: where it stands, its source does
+_COVERED = 0.5  # of the votes in sentences with a source item say something for it
+_DECIMALS = 9  # of coefficients that are told apart
 _FIRST = 2  # columns before are id and text
 
 
@@ -187,30 +194,49 @@ class Consistency:
                 ) from None
 
     def score(self, document: Document) -> ConsistencyProblem:
-        """Scores of a document's candidates after each history; InputError without alignments."""
-        kbest = document.kbest
-        if kbest is None or kbest.lines is None:
-            raise InputError(
-                "lexical consistency needs the alignments of a k-best list that was read from a "
-                "file, this document was made in memory; read it with rerank.read"
+        """Scores of a document's candidates after each history.
+
+        InputError where some sentences have alignments, and others have none.
+        """
+        lists = None if document.kbest is None else self._aligned(document.kbest, document.present)
+        if lists is None:
+            votes = [np.ones(len(own)) for own in document.sentences]
+            if document.kbest is not None:
+                votes = np.split(votes_of(document.kbest), document.kbest.offsets[1:-1])
+            sources, present = document.side["source"], document.present
+            lists = found_translations(
+                [sources[t] for t in present],
+                [document.texts[t] for t in present],
+                [votes[t] for t in present],
             )
-        lists: list[list[list[Pair]]] = []
-        for t in document.present:
+        return ConsistencyProblem(
+            [[[pair for pair in one if self._counts(pair[0])] for one in own] for own in lists]
+        )
+
+    def _counts(self, item: bytes) -> bool:
+        """Whether a source word or phrase, or its characters without spaces, is not ignored."""
+        return self.ignored.isdisjoint({item, item.replace(b" ", b"")})
+
+    def _aligned(self, kbest: KBest, present: Sequence[int]) -> list[list[list[Pair]]] | None:
+        """Pairs of each candidate by the alignments of the list; None if it has none."""
+        found, unaligned = list[list[list[Pair]]](), list[int | None]()
+        for t in present:
             source = split_words(kbest.side["source"][t])
             own = [translations(kbest, row, source) for row in kbest.rows(t)]
-            line = kbest.line_number(kbest.rows(t)[0])  # None of a source in place of hypotheses
-            if all(pairs is None for pairs in own) and source and line is not None:
-                raise InputError(
-                    "expected a column of alignments (0-0 1-2) or of phrase segmentation (0-1=0-2) "
-                    "after the total, found none; have Moses write it with "
-                    "-print-alignment-info-in-n-best",
-                    source=kbest.source,
-                    line=line,
-                )
-            lists.append(
-                [[pair for pair in pairs or () if pair[0] not in self.ignored] for pairs in own]
+            if source and all(pairs is None for pairs in own):
+                unaligned.append(kbest.line_number(kbest.rows(t)[0]))  # None of a source line
+            found.append([pairs or [] for pairs in own])
+        if not any(map(any, found)):
+            return None
+        if missing := [line for line in unaligned if line is not None]:
+            raise InputError(
+                "expected a column of alignments (0-0 1-2) or of phrase segmentation (0-1=0-2) "
+                "after the total, as other sentences have, found none; have Moses write it with "
+                "-print-alignment-info-in-n-best",
+                source=kbest.source,
+                line=missing[0],
             )
-        return ConsistencyProblem(lists)
+        return found
 
 
 class ConsistencyProblem(CohesionProblem):
@@ -254,6 +280,121 @@ class ConsistencyProblem(CohesionProblem):
         """Mark the items of one candidate of sentence t in each history."""
         for i, k in enumerate(choices.tolist()):
             states[i, self._items[t][k]] = True
+
+
+# Translations without alignments
+
+
+def found_translations(
+    sources: Sequence[str], lists: Sequence[Sequence[str]], votes: Sequence[NDArray[np.float64]]
+) -> list[list[list[Pair]]]:
+    """Repeated source words and phrases, and what each candidate of a document says for them.
+
+    sources: (S,) sentences; lists: texts of the K candidates of each; votes: (K,) of each.
+
+    Source items s are runs of up to 4 tokens (`rerank.scorers.glossary.tokens_of`; characters in
+    Chinese) with letters or digits, but no single characters, in N(s) sentences, two at least and
+    half of all at most; target items g are runs of up to 3 tokens in candidates of at least two
+    sentences that have s. With p(g) the sum over all sentences of the share of votes whose texts
+    have g, and p(s, g) that over the sentences with s, g is taken for a translation of s if
+    p(s, g) ≥ 0.8 p(g): it rarely stands elsewhere. Each g translates one s alone, that of the
+    greatest Dice coefficient 2 p(s, g) / (N(s) + p(g)), of equal ones the longest; and a candidate
+    gives s one translation, that of its items of the greatest coefficient. Of these, alternatives
+    count: translations that in two sentences at least stand beside others of s, given by other
+    candidates, if candidates with half of the votes have any. What one sentence alone has is not
+    found.
+
+    After competitive linking (Melamed 2000, https://aclanthology.org/J00-2004). O(tokens of all
+    candidates) time and memory, and a product of two sparse matrices: 0.1 s for a document of 100
+    sentences and 4 systems.
+    """
+    items = [_runs(tokens_of(source), _SOURCE_RUN) for source in sources]
+    texts = [[_runs(tokens_of(text), _TARGET_RUN) for text in own] for own in lists]
+    shares = [Counter[str]() for _ in texts]
+    for own, weights, of_sentence in zip(texts, votes, shares, strict=True):
+        for runs, weight in zip(own, (weights / weights.sum()).tolist(), strict=True):
+            for run in runs:
+                of_sentence[run] += weight
+    links = _links(items, shares)
+    found: list[list[list[Pair]]] = [
+        [_best(here, runs, links) for runs in own] for here, own in zip(items, texts, strict=True)
+    ]
+    # what are alternatives, in sentences of both
+    given, sentences = Counter[bytes](), Counter[Pair]()
+    for said_by, weights in zip(found, votes, strict=True):
+        said = set(chain(*said_by))
+        several = Counter(s for s, _ in said)
+        sentences.update(pair for pair in said if several[pair[0]] > 1)
+        for pairs, weight in zip(said_by, (weights / weights.sum()).tolist(), strict=True):
+            for s, _ in pairs:
+                given[s] += weight
+    counts = Counter(run.encode() for run in chain(*items))
+    kept = {
+        pair
+        for pair, n in sentences.items()
+        if n > 1 and given[pair[0]] >= _COVERED * counts[pair[0]]
+    }
+    return [[[pair for pair in pairs if pair in kept] for pairs in own] for own in found]
+
+
+def _best(
+    here: Collection[str], runs: Mapping[str, int], links: Mapping[str, tuple[float, str]]
+) -> list[Pair]:
+    """Pairs of the source items here, and their translations among the runs of a candidate."""
+    best: dict[str, tuple[float, int, str]] = {}
+    for run in runs.keys() & links.keys():
+        dice, item = links[run]
+        if item in here:
+            best[item] = max(best.get(item, (0.0, 0, "")), (dice, runs[run], run))
+    return [(s.encode(), one[-1].encode()) for s, one in sorted(best.items())]
+
+
+def _links(
+    items: Sequence[Mapping[str, int]], shares: Sequence[Mapping[str, float]]
+) -> dict[str, tuple[float, str]]:
+    """The item that each target run translates, behind their Dice coefficient.
+
+    items: of each sentence, with their numbers of tokens; shares: of its target runs.
+    """
+    from scipy.sparse import csr_array
+
+    most = max(2, len(items) // 2)
+    repeated = ({x for x, n in Counter(chain(*own)).items() if n > 1} for own in (items, shares))
+    ours, theirs = map(sorted, repeated)
+    places = [{x: i for i, x in enumerate(own)} for own in (ours, theirs)]
+    tables = []
+    for rows, columns in zip((items, shares), places, strict=True):
+        cells = [
+            (t, columns[x], v) for t, row in enumerate(rows) for x, v in row.items() if x in columns
+        ]
+        t, x, v = zip(*cells, strict=True) if cells else ((), (), ())
+        tables.append(csr_array((v, (t, x)), (len(rows), len(columns))))
+    a, b = tables[0].sign().astype(np.float64), tables[1].astype(np.float64)
+    n, p = a.sum(axis=0), b.sum(axis=0)
+    joint, together = (a.T @ b).tocsr(), (a.T @ b.sign()).tocsr()
+    joint.sort_indices()
+    together.sort_indices()
+    cells = joint.tocoo()
+    i, g = cells.row, cells.col
+    dice = 2.0 * cells.data / (n[i] + p[g])
+    kept = (together.data > 1) & (cells.data >= _PRECISION * p[g]) & (n[i] <= most)
+    links: dict[str, tuple[float, str]] = {}
+    sizes = dict(chain(*(own.items() for own in items)))
+    lengths = np.array([sizes[x] for x in ours])
+    order = np.lexsort((i, -lengths[i], -dice.round(_DECIMALS))) if len(i) else i
+    for cell in order[kept[order]].tolist():
+        links.setdefault(theirs[g[cell]], (float(dice[cell]), ours[i[cell]]))
+    return links
+
+
+def _runs(tokens: Sequence[str], longest: int) -> dict[str, int]:
+    """Runs of tokens with letters or digits, joined by spaces, and how many tokens each has."""
+    return {
+        " ".join(run): n
+        for n in range(1, longest + 1)
+        for run in zip(*(tokens[i:] for i in range(n)), strict=False)
+        if all(word[0].isalnum() for word in run) and (n > 1 or len(run[0]) > 1)
+    }
 
 
 # Alignments

@@ -18,7 +18,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.registry import MODELS, PROGRAM, SCORE_FILES, SCORERS, SIDE_INFORMATION
 from rerank.scorers import TOTAL
 from rerank.torchrun import local_number, local_processes
-from rerank.values import FOLDER, PART, TEXT, Key, Whole, split, text_of
+from rerank.values import FOLDER, PART, TEXT, FileName, Key, Whole, settings, split, text_of
 
 if TYPE_CHECKING:
     import torch
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 HUGGING_FACE = "hf:"  # before the folder of a causal language model
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
+GLOSSARY = "glossary"  # its option, and its feature
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
 _CONFIG_BYTES = 1 << 20  # more than any configuration of a model
@@ -205,6 +206,28 @@ class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not gene
                 ctx,
             )
         return _parsed(name, text)
+
+
+GLOSSARY_KEYS = {
+    "case": Key("case", click.BOOL, "whether capitals must be the same"),
+    "inflection": Key("inflection", click.BOOL, "whether words with other endings count, too"),
+}
+
+
+class GlossaryName(FileName):
+    """FILE[,case=yes][,inflection=yes] as it is given."""
+
+    def parsed(self, value: str) -> str:
+        """The value as it is given."""
+        path, _ = glossary_value(value)
+        super().parsed(path)
+        return value
+
+
+def glossary_value(value: str) -> tuple[str, dict[str, bool]]:
+    """The file of a value of `--glossary`, and its keys; BadParameter for what is no yes or no."""
+    path, given = split(value, GLOSSARY_KEYS)
+    return path, settings(given, GLOSSARY_KEYS, None, None)
 
 
 def check_names(

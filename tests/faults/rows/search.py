@@ -1,7 +1,7 @@
 """Faults of searches, and of scores of hypotheses and of pairs in files."""
 
 from support.faults import Fault, line, order, put, replaced
-from support.world import DECODE
+from support.world import CHECK, DECODE
 
 SCORED = f"{DECODE} --default-weight 0.5"
 SCALED = f"{DECODE} --alpha 1 --summary s.json"
@@ -21,6 +21,17 @@ BEYOND = (  # option, value that is refused, nearest one that is accepted, and a
 )
 MANY = "".join(f"{t} ||| {word} ||| LM0= 0 TM0= 0 0 WP0= 0 ||| 0\n" for t in range(20) for word in "ab")
 ALIGNED = replaced("\n", " ||| 0-0\n")
+PARTLY = lambda old: line(1, " ||| 0-0", "")(line(2, " ||| 0-0", "")(ALIGNED(old)))  # noqa: E731
+TERMS = "la lampe\tthe lamp|a lamp\n\npersonne\tnobody\n"
+TERMED = f"{SCORED} --source dev.src --glossary terms"
+WRONG_TERMS = (
+    ("without-a-tab", "le bar bar\n", "4: expected a source term, a TAB and its translations, .* found 1 columns; put a TAB", "le bar\tbar\n"),
+    ("with-a-third-column", "le bar\tbar\tpub\n", "4: expected .* found 3 columns; cut -f1,2 leaves two", "le bar\tbar\n"),
+    ("without-a-term", " \tbar\n", "4: expected a source term before the TAB, found none; leave out", ""),
+    ("without-a-translation", "bar\t\n", "4: expected translations of 'bar', .* found an empty one; leave out", ""),
+    ("with-an-empty-translation", "bar\tpub||bar\n", "4: expected translations of 'bar', .* found an empty one", "bar\tpub|bar\n"),
+    ("with-a-term-twice", "LA  Lampe\tlamp\n", "4: expected a term once, found 'LA  Lampe' again, as on line 1; put all its", ""),
+)
 CONSISTENT = f"{SCORED} --scorer same=consistency"
 
 
@@ -71,8 +82,30 @@ FAULTS = [
     # Scores of hypotheses, and lexical consistency
     Fault("46-consistency-without-a-source", CONSISTENT, "--source: --scorer same needs the source sentences", {"dev.kbest": ALIGNED}, exit=2,
         cure=f"{CONSISTENT} --source dev.src"),
-    Fault("46-consistency-without-alignments", f"{CONSISTENT} --source dev.src",
-        r"dev\.kbest:1: expected a column of alignments \(0-0 1-2\) or of phrase segmentation", cure={"dev.kbest": ALIGNED}),
+    Fault("46-consistency-with-some-alignments", f"{CONSISTENT} --source dev.src",
+        r"dev\.kbest:1: expected a column of alignments \(0-0 1-2\) or of phrase segmentation", {"dev.kbest": PARTLY},
+        cure={"dev.kbest": line(1, "-4.875", "-4.875 ||| 0-0")}),
+    # Glossaries
+    Fault("46-glossary-without-a-source", f"{SCORED} --glossary terms", "--source: --glossary needs the source sentences", {"terms": TERMS}, exit=2,
+        cure=TERMED),
+    *(
+        Fault(f"46-glossary-{name}", f"{CHECK} --glossary terms", rf"terms:{message}", {"terms": TERMS + wrong}, cure={"terms": TERMS + right},
+            also={TERMED: 3})
+        for name, wrong, message, right in WRONG_TERMS
+    ),
+    Fault("46-glossary-empty", TERMED, "terms: expected lines of a source term, a TAB and its translations, found none", {"terms": "\n"},
+        cure={"terms": TERMS}),
+    Fault("46-glossary-key", f"{TERMED},case=perhaps", "case: 'perhaps' is not a valid boolean", {"terms": TERMS}, exit=2,
+        cure=f"{TERMED},case=yes"),
+    Fault("46-glossary-twice-in-the-list", TERMED, "--glossary: dev.kbest already has the feature 'glossary'; leave the option out",
+        {"terms": TERMS, "dev.kbest": replaced("LM0=", "glossary= 0 LM0=")}, exit=2, cure=SCORED),
+    Fault("46-glossary-without-weights", "decode --kbest dev.kbest --docs dev.docs --search mbr --source dev.src --glossary terms --out -",
+        "--glossary: it is of no use without weights; add --weights FILE", {"terms": TERMS}, exit=2, cure=TERMED),
+    *(
+        Fault(f"46-glossary-unused-term-{command.split()[0]}", command, "term of the glossary that no source sentence has.*: 'lampes'",
+            {"terms": TERMS + "lampes\tlamps\n"}, exit=0, cure=f"{command},inflection=yes")
+        for command in (TERMED, f"{CHECK} --glossary terms")
+    ),
     Fault("46-alignment-outside-of-the-sentence", f"{CONSISTENT} --source dev.src",
         r"dev\.kbest:1: alignment '2-0': expected positions in a source sentence of 2 words",
         {"dev.kbest": lambda old: line(1, "0-0", "2-0")(ALIGNED(old))}, cure={"dev.kbest": line(1, "2-0", "1-0")}),

@@ -1,0 +1,327 @@
+"""Terms of a glossary as a feature: how many of the terms of its source a candidate misses.
+
+A file has a line for each term: the source term, a TAB, and its translations, with `|` between
+them. The score of a candidate is −(number of terms of the source sentence none of whose
+translations it has), so that a path sums to −(terms missed). It is of order 0: every search that is
+exact stays so. A term that a sentence has several times counts once there.
+
+Texts are compared as tokens, after NFKC and, unless `case=yes`, without regard to case. Tokens are
+runs of letters, marks and digits, and each other character alone; spaces are of no importance, so
+that tokenised text is compared as any other. A character of Chinese, Japanese, Korean, Thai, Lao,
+Khmer and Burmese is a token of its own: terms match parts of texts there, and whole words
+elsewhere. With `inflection=yes` a word of four letters or more matches, in source and target,
+whatever begins as it does up to the last two letters, at least the first four, and goes on with up
+to four letters: `city` in `cities`, `город` in `городами`, and `term` in `terminal`, too.
+
+In a source sentence the longest terms come first, of equally long ones the leftmost, and what a
+term covers is in no other: of `New York Times` and `York`, only the former.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+
+from decoders.arrays import Unary
+from decoders.problem import DocumentProblem
+from rerank.corpus.kbest import KBest
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath, display
+from rerank.formats.document_files import text_lines
+from rerank.notices import Notices
+from rerank.scorers.features import FeatureSource
+from rerank.scorers.models import GLOSSARY, glossary_value
+from rerank.table import Column, Table
+from rerank.text import printable
+
+WEIGHT = 10.0  # beside agreement, whose chrF is in points
+MOST_ROWS = 15  # of the printed table
+_UNSPACED = (  # scripts of words without spaces, and Korean, whose particles are part of words
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_STEM, _CUT, _ENDING = 4, 2, 4  # letters that stay, that may be cut off, that may follow
+_MOST_BYTES = 64 << 20
+_COLUMNS = (
+    *(Column("term"), Column("translations")),
+    *(Column("sentences", "d"), Column("kept", "d"), Column("possible", "d")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A source term and its translations, as a glossary has them."""
+
+    source: str
+    targets: tuple[str, ...]
+
+
+class Glossary:
+    """Terms, found in source sentences, and looked for in their translations.
+
+    case, inflection: as the module says.
+    """
+
+    def __init__(
+        self, terms: Sequence[Term], *, case: bool = False, inflection: bool = False
+    ) -> None:
+        self.terms, self._case, self._inflection = tuple(terms), case, inflection
+        self._sources = [self.tokens(term.source) for term in terms]
+        self._by_first: dict[str, list[int]] = {}
+        for i, words in enumerate(self._sources):
+            self._by_first.setdefault(self._stem(words[0]), []).append(i)
+        self._targets = [[*map(self._pattern, term.targets)] for term in terms]
+
+    @classmethod
+    def read(cls, path: FilePath, value: str, notices: Notices) -> Glossary:
+        """The glossary in a file; value: of `--glossary`, with its keys. InputError for a fault."""
+        found = cls((), **glossary_value(value)[1])
+        terms, places = list[Term](), dict[tuple[str, ...], int]()
+        source = display(path)
+        for number, line in enumerate(read_lines(path, notices, max_bytes=_MOST_BYTES), 1):
+            if not line.strip():
+                continue
+            own, fault = [part.strip() for part in line.decode().split("\t")], ""
+            targets = own[1].split("|") if len(own) == 2 else []
+            words = tuple(found.tokens(own[0]))
+            if len(own) != 2:
+                fault = (
+                    "expected a source term, a TAB and its translations, with | between these, "
+                    f"found {len(own)} columns; "
+                    + ("cut -f1,2 leaves two" if len(own) > 2 else "put a TAB between the two")
+                )
+            elif not words:
+                fault = "expected a source term before the TAB, found none; leave out the line"
+            elif not all(map(found.tokens, targets)):
+                fault = (
+                    f"expected translations of {_shown(own[0])}, with | between them, found an "
+                    "empty one; leave out the | beside it, or the line"
+                )
+            elif words in places:
+                fault = (
+                    f"expected a term once, found {_shown(own[0])} again, as on line "
+                    f"{places[words]}; put all its translations on that line, with | between them"
+                )
+            if fault:
+                notices.refuse(InputError(fault, source=source, line=number))
+                continue
+            places[words] = number
+            terms.append(Term(own[0], tuple(one.strip() for one in targets)))
+        if not terms:
+            raise InputError(
+                "expected lines of a source term, a TAB and its translations, found none",
+                source=source,
+            )
+        return cls(terms, case=found._case, inflection=found._inflection)
+
+    def tokens(self, text: str) -> list[str]:
+        """Tokens of a text, as they are compared."""
+        return tokens_of(text, case=self._case)
+
+    def found_in(self, source: str) -> list[int]:
+        """Terms of a source sentence, by number, in rising order."""
+        words, found = self.tokens(source), list[tuple[int, int, int]]()
+        for start, word in enumerate(words):
+            ends = range(_STEM, len(word) + 1) if self._inflection else ()
+            for first in dict.fromkeys([word, *(word[:end] for end in ends)]):
+                for i in self._by_first.get(first, ()):
+                    term = self._sources[i]
+                    own = words[start : start + len(term)]
+                    if len(own) == len(term) and all(map(self._same, term, own)):
+                        found.append((-len(term), start, i))
+        covered, terms = set[int](), set[int]()
+        for size, start, i in sorted(found):
+            if covered.isdisjoint(places := range(start, start - size)):
+                covered.update(places)
+                terms.add(i)
+        return sorted(terms)
+
+    def kept(self, terms: Sequence[int], text: str) -> list[bool]:
+        """Whether a text has any translation of each of some terms."""
+        joined = _joined(self.tokens(text))
+        return [any(one.search(joined) for one in self._targets[i]) for i in terms]
+
+    def _stem(self, word: str) -> str:
+        """What words of other endings begin with: the word itself where there are none."""
+        inflected = self._inflection and len(word) >= _STEM and word.isalpha()
+        return word[: max(_STEM, len(word) - _CUT)] if inflected else word
+
+    def _same(self, term: str, word: str) -> bool:
+        """Whether a word of a text is that of a term."""
+        return term == word or re.fullmatch(self._ending(term), word) is not None
+
+    def _ending(self, word: str) -> str:
+        stem = self._stem(word)
+        more = f"[^\\W\\d_]{{0,{_ENDING}}}" if self._inflection and len(word) >= _STEM else ""
+        return re.escape(stem) + (more if word.isalpha() else "")
+
+    def _pattern(self, target: str) -> re.Pattern[str]:
+        words = map(self._ending, self.tokens(target))
+        return re.compile(_joined(words))
+
+
+def _joined(words: Iterable[str]) -> str:
+    """Words with a TAB, which is in no token, before and behind each."""
+    return "\t".join(["", *words, ""])
+
+
+def tokens_of(text: str, *, case: bool = False) -> list[str]:
+    """Tokens of a text, as the module says; case: whether capitals are kept."""
+    text = unicodedata.normalize("NFKC", text)
+    if not case:
+        text = unicodedata.normalize("NFKC", text.casefold())
+    return _token().findall(text)
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    """A token: a character of some scripts, a run of letters, marks and digits, any other one."""
+    marks = [chr(i) for i in range(0x300, 0x11000) if unicodedata.category(chr(i))[0] == "M"]
+    word = rf"(?:(?![{_UNSPACED}])[\w{''.join(marks)}])+"
+    return re.compile(rf"[{_UNSPACED}]|{word}|[^\s]")
+
+
+def _shown(text: str) -> str:
+    return repr(printable(text[:60]))
+
+
+class GlossaryScores(FeatureSource):
+    """The feature `glossary` of candidates beside their source sentences.
+
+    O(characters) time a candidate of a sentence with terms; `count` adds up the terms that the
+    choices keep.
+    """
+
+    side_information = ("source",)
+
+    def __init__(self, glossary: Glossary, source: str, digest: str) -> None:
+        super().__init__(GLOSSARY)
+        self.glossary, self.source, self.digest = glossary, source, digest
+        self._seen, self._terms = set[int](), lru_cache(1 << 16)(glossary.found_in)
+        self._kept = lru_cache(1 << 16)(lambda terms, text: glossary.kept(terms, text))
+        self.sentences, self.kept, self.possible = Counter[int](), Counter[int](), Counter[int]()
+
+    @classmethod
+    def read(cls, path: FilePath, value: str, notices: Notices) -> GlossaryScores:
+        """The feature of a glossary in a file; value: of `--glossary`."""
+        glossary = Glossary.read(path, value, notices)
+        own = repr((glossary_value(value)[1], glossary.terms))
+        return cls(glossary, display(path), hashlib.sha256(own.encode()).hexdigest())
+
+    def choose(self, lists: Iterable[KBest]) -> str:
+        """UsageError if the lists have the feature already."""
+        for kbest in lists:
+            if any(label.name == GLOSSARY for label in kbest.labels):
+                raise UsageError(
+                    f"--{GLOSSARY}: {kbest.source} already has the feature {GLOSSARY!r}; leave the "
+                    "option out"
+                )
+            break
+        return ""
+
+    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
+        """Scores of a document."""
+        parts = [-(~own).sum(axis=1, dtype=np.float64) + 0.0 for _, own in self._found(kbest)]
+        return Unary(parts)
+
+    def count(self, kbest: KBest, choices: Sequence[int]) -> None:
+        """Add the terms of a document: in its sentences, in its choices, and in any candidates."""
+        for (terms, kept), choice in zip(self._found(kbest), choices, strict=True):
+            for i, own in zip(terms, kept.T.tolist(), strict=True):
+                self.sentences[i] += 1
+                self.kept[i] += own[choice]
+                self.possible[i] += any(own)
+
+    def _found(self, kbest: KBest) -> Iterator[tuple[tuple[int, ...], Any]]:
+        """Terms of each sentence that has candidates, and which candidate keeps each, (K, …)."""
+        sources, texts = kbest.side["source"], kbest.texts.to_list()
+        for t, (a, b) in enumerate(pairwise(kbest.offsets.tolist())):
+            if a < b:
+                terms = tuple(self._terms(sources[t].decode()))
+                self._seen.update(terms)
+                rows = [self._kept(terms, text.decode()) for text in texts[a:b] if terms]
+                yield terms, np.array(rows, np.bool_).reshape(b - a, len(terms))
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """A warning of terms that no source sentence has."""
+        if self._seen:
+            warn_of_unused(self.glossary, self._seen, self.source, notices)
+
+    def report(self) -> str:
+        """How many terms the choices kept, and a table of those that they missed most.
+
+        `glossary: 31 of 40 terms kept, 36 in any candidate of their sentence`.
+        """
+        found = f"{GLOSSARY}: {len(self._seen):,} of {len(self.glossary.terms):,} terms found"
+        if not self.sentences:
+            return found
+        line = (
+            f"{found}, in the choices of {self.kept.total():,} of {self.sentences.total():,} "
+            f"sentences and terms, in any candidate of {self.possible.total():,}"
+        )
+        missed = [row for row in self.rows() if row[3] < row[2]]
+        if not missed:
+            return line
+        more = f"\n… and {len(missed) - MOST_ROWS:,} others" * (len(missed) > MOST_ROWS)
+        table = Table(_COLUMNS, missed[:MOST_ROWS]).to_text().removesuffix("\n")
+        return f"{line}; missed:\n{table}{more}"
+
+    def rows(self) -> list[tuple[str, str, int, int, int]]:
+        """Term, translations, sentences that have it, in how many of them kept, and possible.
+
+        Those that are missed most come first.
+        """
+        order = sorted(self.sentences, key=lambda i: (self.kept[i] - self.sentences[i], i))
+        terms = self.glossary.terms
+        return [
+            (terms[i].source, "|".join(terms[i].targets), self.sentences[i], self.kept[i],
+             self.possible[i])
+            for i in order
+        ]  # fmt: skip
+
+    def to_dict(self) -> dict[str, object]:
+        """All rows as JSON values."""
+        names = ("source", "targets", "sentences", "kept", "possible")
+        terms: list[Mapping[str, object]] = []
+        for row in self.rows():
+            found = dict(zip(names, row, strict=True))
+            terms.append({**found, "targets": row[1].split("|")})
+        counts = (self.sentences, self.kept, self.possible)
+        totals = dict(zip(names[2:], (one.total() for one in counts), strict=True))
+        return {**totals, "terms": terms}
+
+
+def warn_of_unused(
+    glossary: Glossary, seen: Collection[int], source: str, notices: Notices
+) -> None:
+    """A warning of the terms, but those seen, that no source sentence has."""
+    unused = [_shown(term.source) for i, term in enumerate(glossary.terms) if i not in seen]
+    if unused:
+        notices.add(
+            "term of the glossary that no source sentence has; is --source the text as it was, and "
+            "should inflection=yes stand behind the file?",
+            source=source,
+            names=unused,
+        )
+
+
+def check_terms(value: str, source: FilePath, notices: Notices) -> None:
+    """Faults of a glossary, and a warning of terms that no line of a source has."""
+    path, _ = glossary_value(value)
+    glossary, unreported = Glossary.read(path, value, notices), Notices()
+    seen = set(
+        chain(
+            *(glossary.found_in(line.decode()) for line in text_lines(source, unreported, "source"))
+        )
+    )
+    warn_of_unused(glossary, seen, display(path), notices)

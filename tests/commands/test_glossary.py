@@ -1,0 +1,132 @@
+"""Terms of a glossary that candidates miss, and consistency without alignments.
+
+The truth is read off the texts by hand.
+"""
+
+import pytest
+from support.world import World
+
+from rerank import Document, Reranker
+from rerank.scorers.lexical_cohesion import Consistency
+
+PEKING = "北京大学\tPeking University", "北京\tBeijing"
+MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
+    "parts-of-chinese-text": (
+        "他去了北京大学。",
+        PEKING[:1],
+        "",
+        "He is at the Peking University.",
+        0,
+    ),
+    "translation-missed": ("他去了北京大学。", PEKING[:1], "", "He is at Beijing University.", 1),
+    "longest-first": ("他在北京大学。", PEKING[::-1], "", "At Peking University", 0),
+    "shorter-one-elsewhere": ("北京的北京大学", PEKING, "", "At Peking University", 1),
+    "longest-first-across-starts": ("a b c d", ("a b\tX", "b c d\tY"), "", "Y", 0),
+    "once-a-sentence": ("北京北京", PEKING, "", "", 1),
+    "thai": ("ผมรักกรุงเทพมาก", ("กรุงเทพ\tBangkok",), "", "I love Paris", 1),
+    "whole-words-of-others": ("the arts", ("art\tKunst",), "", "", 0),
+    "whole-words-of-targets": ("art", ("art\tart",), "", "a party", 1),
+    "marks-are-parts-of-words": ("किताब", ("कि\tthat",), "", "", 0),
+    "of-several": ("the cat", ("cat\tKatze | Kater",), "", "der Kater", 0),
+    "possessive": ("李逊的", ("李逊\tLi Xun",), "", "Li Xun's", 0),
+    "tokenised": ("the U . S . army", ("U.S.\tVSt.",), "", "die VSt . -Armee", 0),
+    "tokenised-missed": ("the U . S . army", ("U.S.\tVSt.",), "", "die VS", 1),
+    "decomposed": ("le café", ("cafe\u0301\tcaffe\u0300",), "", "il caffè", 0),
+    "full-width": ("ＡＩ与人", ("ai\tAI",), "", "ＡＩ", 0),
+    "capitals": ("an apple", ("Apple\tApfel",), "", "APFEL", 0),
+    "capitals-kept": ("an Apple", ("Apple\tApfel",), ",case=yes", "apfel", 1),
+    "capitals-of-the-source-kept": ("an apple", ("Apple\tApfel",), ",case=yes", "", 0),
+    "endings": ("с городами", ("город\tcompany",), ",inflection=yes", "the companies", 0),
+    "endings-missed": ("с городами", ("город\tcity",), ",inflection=yes", "the town", 1),
+    "endings-as-they-are": ("с городами", ("город\tcity",), ",inflection=no", "", 0),
+    "endings-of-short-words": ("ab", ("a\tx", "ab\tcat"), ",inflection=yes", "cats", 1),
+}
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_terms_are_matched_as_the_rules_say(name: str, world: World) -> None:
+    source, glossary, keys, text, missed = MATCHES[name]
+    world.write("src", [source, "x"])
+    world.write("terms", glossary)
+    world.write("k", [f"0 ||| {text} ||| x= 0 ||| 0", "1 ||| x ||| x= 0 ||| 0"])
+    command = f"score --kbest k --no-docs one --source src --glossary terms{keys} --out o"
+    world.ok(command)
+    assert [line.split(" ||| ")[2] for line in world.lines("o")] == [
+        f"x= 0 glossary= {-missed}",
+        "x= 0 glossary= 0",
+    ]
+
+
+def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: World) -> None:
+    texts = {
+        "A": ["Lee sleeps in the large bed of his old house every night", "a cat", "Rod , too"],
+        "B": ["Lee sleeps in the large bed of his old house every night", "a cat", "Rode , too"],
+        "C": ["Li sleeps in the large bed of his old house every night", "a cat", "Rod , too"],
+    }
+    world.write("src", ["李睡觉", "猫", "罗德也"])
+    world.write("terms", ["李\tLi", "罗德\tRhode|Rhodes", "猫\tcat", "狗\tdog"])
+    files = {name: world.write(f"{name}.txt", own).name for name, own in texts.items()}
+    systems = " ".join(f"--systems {name}={file}" for name, file in files.items())
+    command = f"decode {systems} --no-docs one"
+    assert world.ok(command).lines[0] == "Lee sleeps in the large bed of his old house every night"
+    run = world.ok(
+        f"{command} --source src --glossary terms --summary s.json --strict --allow term"
+    )
+    assert run.lines == [
+        "Li sleeps in the large bed of his old house every night",
+        "a cat",
+        "Rod , too",
+    ]
+    assert "and 10 times glossary" in run.err
+    assert (
+        "glossary: 3 of 4 terms found, in the choices of 2 of 3 sentences and terms, in any "
+        "candidate of 2; missed:" in run.err
+    )
+    (row,) = [line.split() for line in run.err.split("\n") if "Rhode|Rhodes" in line]
+    assert row == ["罗德", "Rhode|Rhodes", "1", "0", "0"]
+    found = world.json("s.json")["glossary"]
+    names = ("source", "targets", "sentences", "kept", "possible")
+    rows = [
+        ("罗德", ["Rhode", "Rhodes"], 1, 0, 0),
+        ("李", ["Li"], 1, 1, 1),
+        ("猫", ["cat"], 1, 1, 1),
+    ]
+    terms = [dict(zip(names, one, strict=True)) for one in rows]
+    assert found == {"sentences": 3, "kept": 2, "possible": 2, "terms": terms}
+    world.write(
+        "ref", ["Li sleeps in the large bed of his old house every night", "a cat", "Rhode , too"]
+    )
+    world.ok(
+        f"tune-mert {systems} --no-docs each --source src --ref ref --glossary terms --out w.json"
+    )
+    weights = world.json("w.json")
+    assert "glossary" in weights["weights"]
+    assert weights["provenance"]["glossary"]["file"] == "terms"
+
+
+def test_translations_without_alignments_are_found_in_the_document(world: World) -> None:
+    source = ["罗德来了", "天气很好", "罗德说话", "罗德走", "夜里", "大家都睡"]
+    lists = [
+        ("Rode came", "Rhode came"),
+        ("fine", "nice"),
+        ("Rhode spoke", "Rode spoke"),
+        ("Rode left", "Rhode left"),
+        ("at night",),
+        ("all",),
+    ]
+    world.write("src", source)
+    rows = [(t, text) for t, texts in enumerate(lists) for text in texts]
+    world.write("k", [f"{t} ||| {text} ||| x= 0 ||| 0" for t, text in rows])
+    world.weights("w.json", {"same": 1, "x": 1})
+    command = "score --kbest k --no-docs one --source src --scorer same=consistency"
+    world.ok(f"{command} --out o")
+    values = [float(line.split("same= ")[1].split(" |||")[0]) for line in world.lines("o")]
+    # after the first candidates Rode, and in the fourth sentence Rhode as well
+    assert values == [0, 0, 0, 0, -1, 0, 0, 0, 0, 0]
+    world.write("ignored", "罗德\n")
+    world.ok(f"{command}:ignored --out o")
+    assert all(" same= 0 " in line for line in world.lines("o"))
+    document = Document("d", lists, side={"source": source})
+    (found,) = Reranker({"same": 1.0}, scorers={"same": Consistency()}).decode([document])
+    assert found.score == 0
+    assert len({text.split()[0] for text in (found.texts[t] for t in (0, 2, 3))}) == 1
