@@ -102,7 +102,7 @@ def test_weights_below_the_first_hypotheses_ask_for_those_that_made_the_lists(
         scores += ["6 8 4 7 2 6 1 5 8"] * 2 + ["SCORES_TXT_END_0"]
     extracted.write("features.dat", features)
     extracted.write("scores.dat", scores)
-    found = extracted.ok(PLAIN)
+    found = extracted.ok(MOSES)
     assert (
         "than their first hypotheses; give the weights that made the lists with --init" in found.err
     )
