@@ -105,7 +105,7 @@ def test_muon_leaves_vectors_and_tables_of_words_to_adamw() -> None:
     for name in ("muon", "adamw"):
         torch.manual_seed(1)
         own = [nn.Parameter(torch.randn(*s)) for s in ((5, 3), (words, 3), (7,), (words,))]
-        optimiser = OPTIMISERS[name].create(own, RATE, DECAY, words)
+        optimiser = OPTIMISERS[name].create(own, RATE, DECAY, {words})
         for parameter in own:
             parameter.grad = torch.randn_like(parameter)
         optimiser.step()
