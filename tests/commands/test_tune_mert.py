@@ -1022,13 +1022,14 @@ import signal, threading
 from rerank.metrics import SentenceMetric
 
 class Interrupting(SentenceMetric):
-    name = "interrupting"
+    name, once = "interrupting", threading.Lock()  # a second signal would come after the command
 
     def score(self, hypothesis, references):
         return float(len(hypothesis))
 
     def scores(self, summed):
-        if threading.current_thread() is not threading.main_thread():
+        in_thread = threading.current_thread() is not threading.main_thread()
+        if in_thread and self.once.acquire(blocking=False):
             signal.raise_signal(signal.SIGINT)
         return super().scores(summed)
 """
