@@ -70,6 +70,7 @@ NO_LISTS: Mapping[str, KBest] = MappingProxyType({})
 _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
 _PROFILED = 8000  # lines of all systems together whose preparation is compared
+_ALIGNED = 2 * _PROFILED, 200  # lines of all systems whose places are compared; least of each
 _NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
 
 
@@ -126,7 +127,6 @@ def made_lists(
     if lists.by_name:
         outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
     labels, texts = labels_of([*outputs, *merged]), outputs.values()
-    profiles, heads = [TextProfile() for _ in outputs], [list[bytes]() for _ in outputs]
     counted = SystemAgreement(labels) if agreement and not merged else None
     path = copies.enter_context(scratch_file(f"<outputs of {len(labels)} systems>"))
     every = (
@@ -136,34 +136,47 @@ def made_lists(
         for text in each
     )
     known = "jsonl" if merged or any(b"|||" in text for text in every) else "moses"
+    form = FORMATS[known]()
     with path.open("wb") as file:
-        form, first = FORMATS[known](), 0
-        of_lists = [file.read(documents, notices) for file in merged.values()]
-        for sentences, *named in zip(
-            read_outputs(texts, documents, notices), *of_lists, strict=True
-        ):
-            if lists.in_nfc:
-                sentences = [[text and nfc(text) for text in each] for each in sentences]
-            for m, profile in enumerate(profiles):
-                if profile.lines < _PROFILED / len(profiles):
-                    heads[m] += (head := [each[m] or b"" for each in sentences])
-                    profile.add(head)
-            own_lists = (found for _, found in named)
-            kbest = kbest_of(sentences, labels, first, dict(zip(merged, own_lists, strict=True)))
+        for kbest in _merged(outputs, merged, labels, documents, notices, in_nfc=lists.in_nfc):
             if counted is not None:
                 counted.add(kbest)
-            lines = lines_of(
+            written = lines_of(
                 form, kbest, documents, (), np.zeros((kbest.n, 0)), None, first_id=lists.first_id
             )
-            file.writelines(line + b"\n" for _, line in lines)
-            first += len(sentences)
-    _compare(dict(zip(outputs, profiles, strict=True)), heads, notices)
+            file.writelines(line + b"\n" for _, line in written)
     if docs is None and no_docs is None:
         docs = _docids(documents, copies)
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)
     if merged:  # what else the options say of a list was done
         made = replace(made, top=None, diverse=False, encoding="utf-8", encoding_errors="strict")
     return made, documents, dict(zip(labels, [*outputs, *merged], strict=True)), counted
+
+
+def _merged(
+    outputs: Mapping[str, OutputText],
+    merged: Mapping[str, KBestFile],
+    labels: Sequence[str],
+    documents: Documents,
+    notices: Notices,
+    *,
+    in_nfc: bool,
+) -> Iterator[KBest]:
+    """The lists of each document; at the end, notices of systems that are unlike the others."""
+    profiles, heads = [TextProfile() for _ in outputs], [list[bytes]() for _ in outputs]
+    of_systems = read_outputs(outputs.values(), documents, notices)
+    of_lists, first = [file.read(documents, notices) for file in merged.values()], 0
+    for sentences, *named in zip(of_systems, *of_lists, strict=True):
+        if in_nfc:
+            sentences = [[text and nfc(text) for text in each] for each in sentences]
+        for m, profile in enumerate(profiles):
+            if profile.lines < _PROFILED / len(profiles):
+                heads[m] += (head := [each[m] or b"" for each in sentences])
+                profile.add(head)
+        own_lists = (found for _, found in named)
+        yield kbest_of(sentences, labels, first, dict(zip(merged, own_lists, strict=True)))
+        first += len(sentences)
+    _compare(dict(zip(outputs, profiles, strict=True)), heads, notices)
 
 
 def _docids(documents: Documents, copies: ExitStack) -> Path:
@@ -179,11 +192,13 @@ def _compare(
 ) -> None:
     """Notices of what the outputs of one system have in many lines, and the others never.
 
-    lines: the first ones of each system, which should be in the order of those of the first one.
+    lines: the first ones of each system, which should be in the order of those of the first one;
+    of further systems 200 to 1000 are compared with these, 16,000 of all systems where they are
+    many: enough to see lines that are shifted or shuffled.
     """
     for name, text in [*zip(systems, lines, strict=True)][1:]:
         pair = {f"outputs of {name}": text, f"outputs of {next(iter(systems))}": lines[0]}
-        note_alignment(pair, notices)
+        note_alignment(pair, notices, most=max(_ALIGNED[1], _ALIGNED[0] // len(systems)))
     total: Counter[tuple[str, str]] = Counter()
     for own in systems.values():
         total.update(own.counts)

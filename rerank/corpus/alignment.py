@@ -8,15 +8,16 @@ words, with the lines at the same place, at places beside it, and with those tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 from statistics import fmean
 
 from rerank.notices import Notices
 from rerank.text import shown
 
-_MOST_LINES = 1000  # lines of a text that are compared, at equal distances
+_MOST_LINES = 1000
 _LONGEST = 1000  # characters of a line
 _MOVES = (1, -1, 2, -2)
 _FEWEST, _FEWEST_MOVED = 20, 10  # lines, for what may be chance
@@ -37,28 +38,32 @@ def note_alignment(
     *,
     source: str = "",
     of_list: bool = False,
+    most: int = _MOST_LINES,
 ) -> None:
     """Add a notice where lines of a text fit other lines of the other one, or hardly any.
 
     texts: what messages call the two texts, such as hypotheses and references; of_list: whether the
-    first is of a k-best list. O(lines × bytes of a line) time for at most 1000 lines.
+    first is of a k-best list; most: as many of its lines, at equal distances, are compared, but not
+    more than 1000. O(most × bytes of a line) time, and O(bytes) for lines that are repeated.
     """
     _note_repeated(texts, notices, source)
     (name, lines), (other_name, others) = texts.items()
     n = min(len(lines), len(others))
-    step = -(-n // _MOST_LINES) or 1
+    most = min(most, _MOST_LINES)
+    step = -(-n // most) or 1
     places = [i for i in range(0, n, step) if lines[i] and others[i]]
     if n < _FEWEST or not places or 2 * len({*others[:n:step]}) < n // step:  # lines are alike
         return
-    pair = _Pair(places, [_trigrams(lines[i]) for i in places], others[:n])
-    elsewhere = pair.elsewhere()
+    own = [_trigrams(lines[i]) for i in places]
+    pair = _Pair(places, own, others[:n], lru_cache(most)(_trigrams))
+    here, elsewhere = pair.similarities(0), pair.elsewhere()
     (usual, together), *_ = Counter(j - i for i, j in elsewhere.items()).most_common(1) or [(0, 0)]
     moves = _MOVES if usual in (0, *_MOVES) else (usual, *_MOVES)
     if together < _MOVED_TOGETHER * len(elsewhere):
         i, j = next(iter(elsewhere.items()))
         kind = f"{name} fit {other_name} of other lines, as line {i + 1} that of line {j + 1}"
         kind, count = f"{kind}; put both files in the same order", len(elsewhere)
-    elif moved := next(filter(None, map(pair.moved, moves)), None):
+    elif moved := next(filter(None, (pair.moved(move, here) for move in moves)), None):
         move, first, last = moved
         cure = "is a line missing or too many before these? align both files"
         edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}
@@ -67,7 +72,7 @@ def note_alignment(
         where = f"{abs(move)} line{'s' * (abs(move) > 1)} {'later' if move > 0 else 'earlier'}"
         kind = f"{name} of lines {first + 1} to {last + 1} fit {other_name} {where}; {cure}"
         count = last - first + 1
-    elif fmean(pair.similarities(0)) - fmean(pair.similarities(n // 2)) < _LEAST_EXCESS:
+    elif fmean(here) - fmean(pair.similarities(n // 2)) < _LEAST_EXCESS:
         kind, count = f"{name} are no more like the {other_name} of their lines than like others", n
         kind += "; are both files in the same order and language?"
     else:
@@ -77,22 +82,29 @@ def note_alignment(
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two texts: trigrams of the lines at some places of the first, and all lines of the other."""
+    """Two texts: trigrams of the lines at some places of the first, and all lines of the other.
+
+    trigrams: of a line of the other; they are remembered, since most are compared several times.
+    """
 
     places: Sequence[int]
     own: Sequence[set[str]]
     others: Sequence[bytes]
+    trigrams: Callable[[bytes], set[str]]
 
     def similarities(self, move: int) -> list[float]:
         """Those of each line with the other text's so many lines later."""
         n = len(self.others)
-        moved = (_trigrams(self.others[(i + move) % n]) for i in self.places)
+        moved = (self.trigrams(self.others[(i + move) % n]) for i in self.places)
         return [_similarity(*pair) for pair in zip(self.own, moved, strict=True)]
 
-    def moved(self, move: int) -> tuple[int, int, int] | None:
-        """The move, and the first and last of the lines in a row that fit there much better."""
-        pairs = zip(self.similarities(move), self.similarities(0), strict=True)
-        gain, start, stop = _largest_sum([there - here for there, here in pairs])
+    def moved(self, move: int, here: Sequence[float]) -> tuple[int, int, int] | None:
+        """The move, and the first and last of the lines in a row that fit there much better.
+
+        here: similarities at the same place.
+        """
+        pairs = zip(self.similarities(move), here, strict=True)
+        gain, start, stop = _largest_sum([there - own for there, own in pairs])
         if stop - start >= _FEWEST_MOVED and gain >= _MEAN_GAIN * (stop - start):
             return move, self.places[start], self.places[stop - 1]
         return None
@@ -102,7 +114,7 @@ class _Pair:
 
         Short lines may be alike by chance. Lines that share rare trigrams are compared.
         """
-        others = {i: _trigrams(self.others[i]) for i in self.places}
+        others = {i: self.trigrams(self.others[i]) for i in self.places}
         where: dict[str, list[int]] = {}
         for j, other in others.items():
             for trigram in other:

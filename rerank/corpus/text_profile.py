@@ -190,10 +190,13 @@ class TextProfile:
         Every line has one with a digit, and (nearly) no two lines the same; several references of
         a line have one. Numbers alone are ids from ten lines on.
         """
-        found = list(dict.fromkeys(end.split()[-place] for end in self.ends[place]))
-        own = [word for word in found if any(map(str.isdigit, word))]
-        enough = self.lines >= ENOUGH or not any(map(str.isdigit, own))
-        return found if len(own) == len(found) > max(1, self.lines // 20) and enough else []
+        found: dict[str, None] = {}
+        for end in self.ends[place]:
+            found[word := end.split()[-place]] = None
+            if not any(map(str.isdigit, word)):
+                return []
+        enough = self.lines >= ENOUGH or not any(map(str.isdigit, found))
+        return [*found] if len(found) > max(1, self.lines // 20) and enough else []
 
     def affix(self, place: int) -> str:
         """What (nearly) all lines that begin (0) or end (1) as most do have there."""
