@@ -194,11 +194,13 @@ def _compare(
 
     lines: the first ones of each system, which should be in the order of those of the first one;
     of further systems 200 to 1000 are compared with these, 16,000 of all systems where they are
-    many: enough to see lines that are shifted or shuffled.
+    many: enough to see lines that are shifted or shuffled, of which 1000 are compared then.
     """
     for name, text in [*zip(systems, lines, strict=True)][1:]:
         pair = {f"outputs of {name}": text, f"outputs of {next(iter(systems))}": lines[0]}
-        note_alignment(pair, notices, most=max(_ALIGNED[1], _ALIGNED[0] // len(systems)))
+        note_alignment(pair, few := Notices(), most=max(_ALIGNED[1], _ALIGNED[0] // len(systems)))
+        if few.lines():  # from which line, and a command, by more lines
+            note_alignment(pair, notices)
     total: Counter[tuple[str, str]] = Counter()
     for own in systems.values():
         total.update(own.counts)
