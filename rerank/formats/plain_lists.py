@@ -399,7 +399,8 @@ def _started(
     candidates = [text for text, _ in own]
     for kind in () if several else odd_columns(candidates) or odd_words(candidates, k):
         found.note(kind)
-    if k is not None and k > 1 and _unlike(candidates, k):
+    in_places = [t for line in texts for t, _ in [*columns.hypotheses(line)] or [(b"", [])]]
+    if k is not None and k > 1 and _unlike(in_places, k):
         found.note(_UNLIKE.format(k))
     return columns, chain(head, rest)
 
