@@ -241,7 +241,7 @@ FAULTS = [
     looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "id on each line, as 'u1-1' at its start.*`cut -d ' ' -f 2- list > list.new`.*flat:K"),
     *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*: is {form[5:]} the number", {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
       for n, (text, form) in enumerate((("".join(f"{x}\n" for x in ALIKE[::2] + ALIKE[1::2]), "flat:2"), ("".join(f"{x}\n" for x in ALIKE), "flat:3")))),
-    Fault("--alike", f"{CONVERT} --kbest-format flat:2", "!no more alike", {"list": "".join(f"{x}\n" for x in ALIKE)}, 0),
+    *(Fault(f"--alike-{n}", f"{CONVERT} --kbest-format flat:{n}", "!no more alike", {"list": "".join("\n".join(pair) + "\n" * (n - 1) for pair in zip(ALIKE[::2], ALIKE[1::2], strict=True))}, 0) for n in (2, 3)),
     Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "1 x number between TABs", {"list": "a\tb\t3\nc\td\n"}, 0),
     *(Fault(f"--numbers-in-tabs-{n}", f"{CONVERT} --kbest-format tabs", "between TABs, .* a column of numbers", {"list": one}, 3, PASTED)
       for n, one in enumerate(("1\ta\tb\n2\tc\td\n", "a\t1\tb\nc\t2\n", "a\tb\t-1\nc\td\te\t2\n"))),
