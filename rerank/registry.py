@@ -262,7 +262,7 @@ DOCUMENT_FORMATS: Registry[Callable[..., Any]] = Registry(
     {  # in the order in which they are asked
         "wmt-xml": "rerank.formats.document_texts:WmtXml",
         "sgml": "rerank.formats.document_texts:Sgml",
-        "jsonl": "rerank.formats.document_texts:DocumentJson",
+        "jsonl": "rerank.formats.document_json:DocumentJson",
         "spans": "rerank.formats.document_ids:Spans",
         "sizes": "rerank.formats.document_ids:Sizes",
         "numbered-docids": "rerank.formats.document_ids:NumberedDocids",

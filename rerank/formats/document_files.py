@@ -457,3 +457,13 @@ def _cached(name: str) -> tuple[str, str, str]:
             f"{', '.join(sorted(dataset.langpairs))}"
         )
     return found["set"], found["pair"], dataset._get_txt_file_path(found["pair"], "")
+
+
+def check_size(size: int, most: int, source: str) -> None:
+    """InputError if what is kept in memory of a file is too much."""
+    if size > most:
+        raise InputError(
+            f"expected at most {most:,} bytes of texts, unpacked, found more; is this the right "
+            "file?",
+            source=source,
+        )

@@ -50,16 +50,12 @@ class ExpectedUtility(ABC):
         self._present = np.flatnonzero(kbest.counts)
         self._blob = np.frombuffer(kbest.texts.blob, np.uint8)
 
+    @abstractmethod
     def expected(self, t: int, marginals: Floats) -> Floats:
         """Expected utility of each candidate of sentence t, in the shape of the marginals.
 
         marginals: (K_t,) probability that a candidate is right; or (A, K_t), A distributions.
         """
-        spans = self._spans(t)
-        if marginals.shape[-1:] != (len(spans),):
-            raise ValueError(f"marginals {marginals.shape} of {len(spans)} candidates")
-        found = self.gains(self._blob, spans, np.array(marginals, np.float64, ndmin=2))
-        return found.reshape(marginals.shape)
 
     def words(self, t: int) -> Floats:
         """Number of words of each candidate of sentence t, (K_t,)."""
@@ -70,12 +66,24 @@ class ExpectedUtility(ABC):
         rows = self.kbest.rows(int(self._present[t]))
         return self.kbest.texts.spans[rows.start : rows.stop]
 
+
+class TextUtility(ExpectedUtility):
+    """Expected utility that is computed from the bytes of the candidates."""
+
+    def expected(self, t: int, marginals: Floats) -> Floats:
+        """Expected utility, as of `ExpectedUtility`; ValueError for another number of marginals."""
+        spans = self._spans(t)
+        if marginals.shape[-1:] != (len(spans),):
+            raise ValueError(f"marginals {marginals.shape} of {len(spans)} candidates")
+        found = self.gains(self._blob, spans, np.array(marginals, np.float64, ndmin=2))
+        return found.reshape(marginals.shape)
+
     @abstractmethod
     def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
         """Utilities (A, K) of the candidates at spans (K, 2) of the blob under marginals (A, K)."""
 
 
-class LinearBleu(ExpectedUtility):
+class LinearBleu(TextUtility):
     """BLEU made linear: θ₀|e| + Σ_w θ_|w| c_w(e) δ_w(e'), a sum over the n-grams w of e.
 
     c_w counts w in e, δ_w is 1 where e' holds w, θ₀ = −1 and θ_n = 1 / (4 p rⁿ⁻¹): Tromble et al.
@@ -95,7 +103,7 @@ class LinearBleu(ExpectedUtility):
         return _linear(_counted(ids, starts, bleu.ORDER), marginals, self.thetas)
 
 
-class AggregateBleu(ExpectedUtility):
+class AggregateBleu(TextUtility):
     """Sentence BLEU, 0..100, against the n-gram counts expected of the right candidate.
 
     Matches are clipped at the expected counts; the reference length is the expected one. Where one
@@ -111,7 +119,7 @@ class AggregateBleu(ExpectedUtility):
         return _bleu(texts.lengths, *_aggregated(texts, marginals))
 
 
-class AggregateChrf(ExpectedUtility):
+class AggregateChrf(TextUtility):
     """chrF2, 0..100, against the n-gram counts expected of the right candidate.
 
     Where one candidate is surely right it is sacrebleu's sentence chrF against that one, bit for
@@ -243,7 +251,7 @@ def _chrf(lengths: Floats, references: Floats, matches: Floats) -> Floats:
 # All pairs of candidates
 
 
-class PairwiseBleu(ExpectedUtility):
+class PairwiseBleu(TextUtility):
     """Expected sentence BLEU, 0..100: sacrebleu's `sentence_bleu`, `smooth exp`, of all pairs."""
 
     def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
@@ -260,7 +268,7 @@ class PairwiseBleu(ExpectedUtility):
         return _all_matches(_sets(ids, starts, bleu.ORDER), np.diff(starts))
 
 
-class PairwiseChrf(ExpectedUtility):
+class PairwiseChrf(TextUtility):
     """Expected sentence chrF, 0..100: sacrebleu's, bit for bit, of all pairs.
 
     beta: weight of recall; the default is that of chrF2.
@@ -435,7 +443,7 @@ def _expected_chrf(
 # Utilities of other people
 
 
-class PairUtility(ExpectedUtility):
+class PairUtility(TextUtility):
     """A utility of pairs of texts: of each candidate if another one is right.
 
     `pairs(texts)` returns rows (K, K): row k of candidate k, column r where r is right. An entry
@@ -499,7 +507,3 @@ class FileUtility(ExpectedUtility):
                 source=self.path,
             )
         return marginals @ found[np.ix_(kept, kept)].T.astype(np.float64)
-
-    def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
-        """Not from texts: `expected` reads the file."""
-        raise NotImplementedError

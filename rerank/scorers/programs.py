@@ -19,7 +19,6 @@ from typing import TypeAlias
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from decoders.problem import Answer, Array, DocumentProblem, Indices
 from rerank.corpus.kbest import KBest, NamedLists
@@ -408,7 +407,3 @@ class ProgramUtility(ExpectedUtility):
         if t == len(self._present) - 1:
             self._answers.save()
         return np.asarray(marginals[..., possible] @ utilities.T)
-
-    def gains(self, blob: NDArray[np.uint8], spans: NDArray[np.int64], marginals: Array) -> Array:
-        """Not from bytes: `expected` asks the program."""
-        raise NotImplementedError

@@ -1,0 +1,333 @@
+r"""Documents with texts in JSON lines, which are matched by name, as WMT distributes them.
+
+A key says which document a sentence belongs to:
+
+    {"document": "talk-1", "segment_id": 1, "source": "…", "reference": "the lamp is lit ."}
+    {"doc_id": "talk-2", "src_text": "…\n\n…", "refs": {"A": {"ref": "it burns .\n\nhe left ."}}}
+    {"doc_id": "talk-2", "system": "X", "hypothesis": "it burns .\n\nshe left ."}
+
+The key is `document`, `doc_id`, `docid`, `doc` or `document_id`, or the one that is chosen; each
+system may have lines of its own, with its name at `system`; texts are at the keys of `TEXT_KEYS`,
+further references at `references` or `refs`, further systems at `tgt_text`, by name. Sentences with
+a number at `segment_id` are ordered by it within a document. As WMT distributes them since 2025, a
+line is a document if no id comes twice and texts have blank lines, or begin with `<p>`: its
+paragraphs are then its sentences. A line end is read as a space.
+Source: https://github.com/wmt-conference/wmt26-general-mt, and wmt25-general-mt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from rerank.corpus.documents import (
+    PARAGRAPH,
+    DocumentFile,
+    Documents,
+    EvaluationSet,
+    Lines,
+    Role,
+    shown_id,
+)
+from rerank.errors import InputError
+from rerank.formats.document_files import DOCUMENT_KEYS, TEXT_KEYS, check_size
+from rerank.formats.document_ids import counts_on
+from rerank.formats.json_objects import encoded, first_key, read_json, text_of
+from rerank.formats.tokens import Place, similar
+from rerank.notices import Notices
+from rerank.text import shown
+
+_MOST_TEXTS = 512 << 20  # characters of texts of JSON lines, of which the rest is not kept
+_SEGMENT = ("segment_id", "seg_id", "segid", "segment", "seg", "sentence_id", "sent_id")
+_REFERENCES = ("references", "refs")
+_BY_NAME = ("tgt_text", "hypotheses", "systems")  # of references and systems
+_LIKE_A_TEXT = re.compile("text|ref|hyp|transl|target|tgt|sentence")
+_KNOWN = re.compile("original_target|.*lang.*|context")  # and not read, as in WMT24++
+_READ_KEYS = "; ".join(
+    f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
+)
+BAD_SOURCE = (
+    "segment whose source is marked as bad (is_bad_source), kept; as the authors of WMT24++ do, "
+    "`jq -c 'select(.is_bad_source | not)' %s > NEW` leaves it out, as all files must"
+)
+_PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
+_MARK = re.compile("</?p>|<br ?/?>")
+_JOIN = (
+    'join the paragraphs of each document in all files with `jq -c \'walk(if type == "string" '
+    'then gsub("(\\\\s|</?p>)+"; " ") else . end)\' FILE > NEW`'
+)
+
+
+class DocumentJson:
+    """JSON lines with a document key."""
+
+    name = "jsonl"
+    description = (
+        "A JSON object per sentence, or per document of paragraphs (WMT24++ to WMT26), with the "
+        "key document; --docs-field for another key."
+    )
+    example = b'{"document": "d1", "reference": "the lamp is lit ."}\n'
+    has_texts = True
+    takes_field = True
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether the first line is a JSON object with one of the keys."""
+        first = next(line for line in head if line.strip())
+        try:
+            found = read_json(first) if first.lstrip().startswith(b"{") else {}
+        except (ValueError, RecursionError):
+            return False
+        return first_key(found, DOCUMENT_KEYS) is not None
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
+    ) -> EvaluationSet:
+        """The documents and texts; InputError for what is no object, or lacks the key."""
+        place, rows, size = Place(source, notices), list[_Row](), 0
+        for line in place.numbered(choices.limited(lines, source)):
+            try:
+                found = read_json(line)
+            except (ValueError, RecursionError):
+                found = None
+            if not isinstance(found, dict):
+                raise place.fault(
+                    f"expected a JSON object with the key 'document', found {shown(line)}; write "
+                    "one per sentence"
+                )
+            try:
+                texts = {(role, name): text for role, name, text in _texts(found)}
+                rows.append(_Row(place.line, _id(found, choices.field), _segment_id(found), texts))
+            except InputError as fault:
+                raise place.fault(str(fault)) from None
+            if found.get("is_bad_source") is True:
+                place.note(BAD_SOURCE % place.argument)
+            size += sum(map(len, texts.values()))
+            check_size(size, _MOST_TEXTS, source)
+            unread = [
+                key
+                for key, value in found.items()
+                if _LIKE_A_TEXT.search(key) and value not in texts.values()
+                if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
+            ]
+            if unread:
+                kind = "unread key that looks like that of a text"
+                notices.add(kind, source=source, line=place.line, names=unread)
+        rows = _of_systems(rows, place)
+        given = [text for row in rows for text in row.texts.values()]
+        are_documents = len({row.document for row in rows}) == len(rows) and any(
+            _PARAGRAPH.search(text.strip()) or text.startswith("<p>") for text in given
+        )
+        if not are_documents:
+            rows = _numbered(rows)
+        if any(row.segment for row in rows):
+            rows = _by_segment(rows, place)
+        elif are_documents:
+            rows = [one for row in rows for one in row.paragraphs(place)]
+        documents = Documents.from_lines(
+            [row.document for row in rows],
+            source=source,
+            interleaved=choices.interleaved,
+            cure=_JOIN if are_documents else "",
+        )
+        ordered = documents.in_order(rows)
+        if any(row.segment for row in rows):
+            documents = replace(documents, segments=tuple(row.segment or "" for row in ordered))
+        elif len(documents) == documents.n_sentences and counts_on(documents.ids, restart=True):
+            file = shlex.quote(str(choices.path))
+            key = json.dumps(choices.field or first_key(found or {}, DOCUMENT_KEYS))
+            place.note(
+                "document of one sentence whose id ends in a number that counts on; if these are "
+                "sentences of documents, "
+                f'`jq -c \'.[{key}] |= sub("[-_.:/#|,;(][0-9]+[)]?$"; "")\' {file} '
+                f"> {file}.jsonl` leaves the numbers out",
+                line=1,
+                count=len(documents),
+            )
+        columns: dict[Role, dict[str, Lines]] = {}
+        for role, name in dict.fromkeys(text for row in rows for text in row.texts):
+            columns.setdefault(role, {})[name] = [
+                None if text is None else text_of(text, role, Place(source, notices, row.line))
+                for row in ordered
+                for text in [row.texts.get((role, name))]
+            ]
+        return EvaluationSet(source, documents, columns, cure=_READ_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An object of JSON lines: its line, document and segment, and texts by role and name."""
+
+    line: int
+    document: bytes
+    segment: str | None
+    texts: Mapping[tuple[Role, str], str]
+
+    @property
+    def systems(self) -> list[str]:
+        """Names of the systems that have a text here."""
+        return [name for role, name in self.texts if role == "system" and name]
+
+    def paragraphs(self, place: Place) -> list[_Row]:
+        """A row for each paragraph; InputError if the texts have different numbers of them."""
+        parts: dict[tuple[Role, str], list[str]] = {}
+        for key, text in self.texts.items():
+            if text.strip():
+                found = _PARAGRAPH.split(text.strip())
+                marked = text.startswith("<p>")
+                parts[key] = [_MARK.sub(" ", one).strip() if marked else one for one in found]
+        sizes = {f"{role} {name}".strip(): len(part) for (role, name), part in parts.items()}
+        if len(set(sizes.values())) > 1:
+            found_sizes = ", ".join(f"{size} in the {name}" for name, size in sizes.items())
+            raise place.fault(
+                f"expected as many paragraphs in all texts of a document, found {found_sizes}; "
+                f"correct them, or {_JOIN}",
+                self.line,
+            )
+        n = max(sizes.values(), default=1)
+        return [
+            _Row(self.line, self.document, None, {key: part[i] for key, part in parts.items()})
+            for i in range(n)
+        ]
+
+
+def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
+    """A row for each segment, or document, of a file with a row of each of its systems.
+
+    InputError where rows of several systems have no ids that match them.
+    """
+    found: dict[tuple[bytes, str | None], _Row] = {}
+    for row in rows:
+        first = found.setdefault((row.document, row.segment), row)
+        added = dict(row.texts.items() - first.texts.items())
+        if row is first:
+            continue
+        if not added or any(key in first.texts or not key[1] for key in added):
+            names = {name for row in rows if len(row.systems) == 1 for name in row.systems}
+            if len(names) > 1 and row.segment is None:
+                name = json.dumps(min(names), ensure_ascii=False)
+                raise place.fault(
+                    f"expected ids of segments in a file of {len(names)} systems, found none; give "
+                    f"each system a file, as `jq -c 'select(.system == {name})' FILE > NEW` writes",
+                    row.line,
+                )
+            return rows
+        found[row.document, row.segment] = replace(first, texts={**first.texts, **added})
+    if len(found) == len(rows):
+        return rows
+    places = {document: i for i, document in enumerate(dict.fromkeys(row.document for row in rows))}
+    return sorted(found.values(), key=lambda row: places[row.document])
+
+
+def _numbered(rows: list[_Row]) -> list[_Row]:
+    """The rows, whose document ids of WMT25 may end in the number of their segment, apart."""
+    ids = [PARAGRAPH.fullmatch(row.document.decode()) for row in rows]
+    several = len({row.document for row in rows}) < len(rows)
+    if None in ids or several or any(row.segment for row in rows):
+        return rows
+    pairs = zip(rows, ids, strict=True)
+    return [replace(row, document=one[1].encode(), segment=one[2]) for row, one in pairs if one]
+
+
+def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
+    """The rows in the order of the numbers of their segments; InputError for one that comes twice.
+
+    Documents stay in the order of the file if each of them is in one run of lines.
+    """
+    first: dict[bytes, int] = {}
+    seen: set[tuple[bytes, str]] = set()
+    for n, row in enumerate(rows):
+        if row.segment is None or (row.document, row.segment) in seen:
+            found = "no id" if row.segment is None else f"{row.segment!r:.40} again"
+            document = shown_id(row.document.decode())
+            raise place.fault(
+                f"expected an id of each segment of document {document}, found {found}; number "
+                "the segments of each document",
+                row.line,
+            )
+        seen.add((row.document, row.segment))
+        first.setdefault(row.document, n)
+    if not all((row.segment or "").isdecimal() for row in rows):
+        return rows
+    numbers = {(row.document, row.segment): int(row.segment or 0) for row in rows}
+
+    def by_document(row: _Row) -> tuple[int, int]:
+        return first[row.document], numbers[row.document, row.segment]
+
+    runs = 1 + sum(a.document != b.document for a, b in pairwise(rows))
+    if runs == len(first):
+        found_order = sorted(rows, key=by_document)
+    elif len(set(numbers.values())) == len(rows):  # numbered through all documents, as WMT24++
+        found_order = sorted(rows, key=lambda row: numbers[row.document, row.segment])
+    else:
+        return rows
+    if found_order != rows:
+        place.note(
+            "segments put in the order of their ids; line i of a plain text must be segment i in "
+            "this order",
+            line=rows[0].line,
+        )
+    return found_order
+
+
+def _id(found: dict[str, Any], field: str | None) -> bytes:
+    """The document id of an object."""
+    keys = DOCUMENT_KEYS if field is None else (field,)
+    key = first_key(found, keys)
+    if key is None:
+        raise InputError(
+            f"expected the key {keys[0]!r}, found none; {similar(keys[0], found)}; choose it with "
+            "--docs-field"
+        )
+    value = found[key]
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise InputError(
+            f"expected a text or whole number as {key!r}, found {type(value).__name__}"
+        )
+    if isinstance(value, str) and ("\n" in value or "\0" in value):
+        raise InputError(f"expected one line as {key!r}, found a line end or NUL; remove it")
+    return encoded(str(value), key)
+
+
+def _segment_id(found: dict[str, Any]) -> str | None:
+    """The segment id of an object within its document; None if it has none."""
+    key = first_key(found, _SEGMENT)
+    value = None if key is None else found[key]
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
+    """Role, name and text of those of an object."""
+    system, of_lists = found.get("system"), False
+    for role, keys in TEXT_KEYS.items():
+        values = (found.get(key) for key in keys if role is not None)
+        value = next((one for one in values if isinstance(one, str | list)), None)
+        # a list at `reference` may be several references, unless the source is one, too
+        of_lists |= role == "source" and isinstance(value, list)
+        text = value if role == "reference" and not of_lists else _joined(value)
+        if role is not None and isinstance(text, str):
+            yield role, system if role == "system" and isinstance(system, str) else "", text
+    for key in (*_REFERENCES, *_BY_NAME):
+        several = found.get(key)
+        if isinstance(several, list) and key in _REFERENCES:
+            several = {str(n): text for n, text in enumerate(several, 1)}
+        for name, text in several.items() if isinstance(several, dict) else ():
+            if isinstance(text, dict):
+                text = text.get("ref", text.get("text"))
+            text = _joined(text)
+            if isinstance(text, str):
+                of_reference = key in _REFERENCES or name.lower().startswith("ref")
+                yield "reference" if of_reference else "system", name, text
+            elif key in _REFERENCES and text is not None:
+                raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
+
+
+def _joined(value: object) -> object:
+    """Texts of a list as paragraphs of one text; other values as they are."""
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return "\n\n".join(_PARAGRAPH.sub("\n", one) for one in value)
+    return value
