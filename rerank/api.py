@@ -11,7 +11,7 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -19,38 +19,29 @@ from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from weakref import finalize
 
 import numpy as np
 
-from rerank.commands.document_run import LinearModel, Run
-from rerank.commands.lists import KBestFile, Lists, with_own_sources
+from rerank.commands.document_run import LinearModel
+from rerank.commands.memory_run import TEXT_LINE, MemoryRun, check_kinds, line_of
+from rerank.commands.memory_run import DocumentReader as DocumentReader
 from rerank.commands.results import DocumentResult, DocumentResults, Trace
 from rerank.commands.run import ListFiles, ScoringMachine
 from rerank.commands.search import SEARCH, SearchOptions
-from rerank.commands.systems import made_lists
-from rerank.corpus.columns import Label, column_names
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import Document, KBest, NamedLists, items
-from rerank.corpus.reading import AS_SOURCE
-from rerank.errors import ArgumentError, InputError, UsageError
-from rerank.files.lines import RereadFile, scratch_file
+from rerank.corpus.kbest import Document, KBest, items
+from rerank.errors import ArgumentError, UsageError
+from rerank.files.lines import scratch_file
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
-from rerank.formats.translations import check_document
 from rerank.formats.weight_files import read_weights, to_json
 from rerank.formats.weights import Weights
 from rerank.notices import Notices, PythonWarnings, log
 from rerank.options import no_option, settings_of
-from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.agreement import (
     AGREEMENT,
-    CONSENSUS,
-    Agreement,
-    has_scores,
-    one_output_each,
     starts,
 )
 from rerank.scorers.features import FeatureSource
@@ -60,14 +51,11 @@ from rerank.values import FILE, SEED, TEXT, Member, Whole, check_value
 
 if TYPE_CHECKING:
     from decoders.result import SearchResult
-    from rerank.metrics.agreement import SystemAgreement
     from rerank.tuning.plan import Plan
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
 References = Sequence[Sequence[str | Sequence[str]] | Document]
-_DOCUMENTS = "documents, as [Document('talk-1', sentences)]"
-_TEXT = "a text of one line, in Unicode"
 
 
 class Reranker:
@@ -166,7 +154,7 @@ class Reranker:
             raise ArgumentError("references: expected as many of each sentence as of the first")
         by_reference: list[tuple[bytes, ...]] = [*zip(*chain(*targets), strict=True)]
         lines: dict[str, Iterable[bytes]] = {
-            "docs": chain(*([_line("document", one)] * size for one, size in sizes.items())),
+            "docs": chain(*([line_of("document", one)] * size for one, size in sizes.items())),
             "decoding_weights": [to_json(self.model.weights)],
             "trace": map(to_line, self.trace(documents)),
             **{f"reference {i}": lines for i, lines in enumerate(by_reference, 1)},
@@ -226,7 +214,7 @@ def read(
     """
     side = _by_name("side", "files of side information", side or {})
     outputs = tuple(_by_name("systems", "files of outputs", systems or {}).items())
-    _check_kinds(side)
+    check_kinds(side)
     for name, path in (*side.items(), *outputs):
         check_value(f"file of {name!r}", FILE, path)
     lists = settings_of(ListFiles, kbest=kbest, docs=docs, systems=outputs, **options)
@@ -378,10 +366,10 @@ def _texts(
     """
 
     def of_sentence(place: str, one: object) -> list[bytes]:
-        texts = [one] if isinstance(one, str) or not several else [*items(place, _TEXT, one)]
+        texts = [one] if isinstance(one, str) or not several else [*items(place, TEXT_LINE, one)]
         if not texts:
             raise ArgumentError.of(place, "at least one text", one)
-        return [_line(place, text) for text in texts]
+        return [line_of(place, text) for text in texts]
 
     documents = [*items(what, "a list of documents", given)]
     if own := _ids_of(documents):
@@ -405,14 +393,6 @@ def _ids_of(documents: Any) -> list[str] | None:
         return None
     known = all(isinstance(one, Document | DocumentResult) for one in documents)
     return [one.id for one in documents] if known else None
-
-
-def _line(what: str, text: object) -> bytes:
-    """A text of one line; ArgumentError for something else."""
-    if isinstance(text, str) and "\n" not in text:
-        with suppress(UnicodeEncodeError):
-            return text.encode()
-    raise ArgumentError.of(what, _TEXT, text)
 
 
 def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
@@ -498,168 +478,3 @@ class _Options:
         cache = self.machine.open_cache(notices) if named else None
         models = open_models(named, cache, **self.machine.of_models)
         return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
-
-
-class MemoryRun(Run):
-    """Documents in memory, or read by `rerank.read`.
-
-    sparse: names of the features that a candidate may lack.
-    """
-
-    def __init__(
-        self,
-        documents: Iterable[Document],
-        scorers: Sequence[FeatureSource],
-        sparse: Collection[str] = (),
-    ) -> None:
-        origins = {scorer.name: f"scorer {scorer.name!r}" for scorer in scorers}
-        super().__init__((), scorers, PythonWarnings(), name="documents", origins=origins)
-        self._given, self._sparse = items("documents", _DOCUMENTS, documents), sparse
-        self.systems: dict[str, str] = {}  # of the documents that were read
-
-    def _held(self) -> Iterator[NamedLists]:
-        """Each document in order; they can be read again."""
-        if isinstance(self._given, Iterator):
-            self._given = list(self._given)
-        return self.read()
-
-    def documents(self) -> Iterable[Document]:
-        """The documents, which can be read again."""
-        self._held()
-        return self._given
-
-    def ids(self) -> list[str]:
-        """Ids of the documents."""
-        return [name for name, _ in self._held()]
-
-    @property
-    def of_systems(self) -> bool:
-        """Whether the first document is made of the outputs of systems."""
-        next(self._held(), None)
-        return bool(self.systems)
-
-    def has_scores(self) -> bool:
-        """Whether the documents' own numbers, but votes, tell candidates apart."""
-        return any(
-            has_scores(kbest, {*self.systems, *CONSENSUS} if self.systems else ())
-            for _, kbest in self._held()
-        )
-
-    def add_agreement(self) -> None:
-        """Add the feature `agreement`, unless the documents have it; they are read once more."""
-        counted: SystemAgreement | None = None
-        lists = [kbest for _, kbest in self._held() if kbest.n]
-        if lists and AGREEMENT in column_names(lists[0].labels):
-            return
-        if self.systems and all(one_output_each(kbest, [*self.systems]) for kbest in lists):
-            from rerank.metrics.agreement import SystemAgreement  # numba
-
-            counted = SystemAgreement([*self.systems])
-            for kbest in lists:
-                counted.add(kbest)
-        added = Agreement(self.systems, counted)
-        if line := added.choose(lists):
-            log.info(line)
-        self.scorers = [added, *self.scorers]
-        self.origins = {**self.origins, AGREEMENT: AGREEMENT}
-
-    def read(self) -> Iterator[NamedLists]:
-        """Each document in order, with the features of the first one that has candidates."""
-        labels: Sequence[Label] = ()
-        for document in self._given:
-            if not isinstance(document, Document):
-                raise ArgumentError.of("documents", _DOCUMENTS, document)
-            kbest = document.kbest
-            if kbest is None:
-                kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
-                kbest = replace(kbest, side=_side_information(document))
-            self.systems |= document.systems
-            for scorer in self.scorers:
-                _check_needed(scorer, kbest, document.id)
-            if kbest.n:
-                labels = labels or kbest.labels
-                kbest = _relabelled(kbest, labels)
-            yield document.id, kbest
-
-    def mean_k(self) -> float:
-        """Mean number of candidates of a sentence; all documents are read."""
-        self._held()
-        return super().mean_k()
-
-
-class DocumentReader:
-    """Documents of k-best lists, read again whenever they are iterated, one at a time.
-
-    Lists made of the outputs of systems are in a temporary file for as long as the object lives.
-    systems: as of `Document`.
-    """
-
-    def __init__(self, lists: Lists) -> None:
-        self._notices = PythonWarnings()
-        copies = ExitStack()
-        finalize(self, copies.close)
-        lists, documents, self.systems, _ = made_lists(lists, self._notices, copies)
-        lists = with_own_sources(lists, copies) if lists.missing == AS_SOURCE else lists
-        side = {kind: RereadFile(path) for kind, path in lists.side.items()}
-        self._file = KBestFile(RereadFile(lists.kbest), lists, side)
-        self._documents = documents or self._file.documents(self._notices)
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __iter__(self) -> Iterator[Document]:
-        for name, kbest in self._file.read(self._documents, self._notices):
-            yield Document.of(name, kbest, self.systems)
-
-
-def _check_kinds(side: Mapping[str, Any]) -> None:
-    """ArgumentError for a kind of side information that no model needs."""
-    for kind in side:
-        if kind not in SIDE_INFORMATION:
-            raise ArgumentError(f"side: {no_option(str(kind), SIDE_INFORMATION)}")
-
-
-def _side_information(document: Document) -> dict[str, list[bytes]]:
-    """Side information of a document; InputError if it is not a text for each sentence."""
-    found = {}
-    _check_kinds(document.side)
-    for kind, given in document.side.items():
-        place = f"document {document.id!r}, {kind!r}"
-        texts = [*items(place, "a list of a text for each sentence", given)]
-        if len(texts) != len(document.sentences):
-            raise InputError(
-                f"expected {len(document.sentences)} texts of side information {kind!r}, one for "
-                f"each sentence, found {len(texts)}; text i must belong to sentence i",
-                source=document.id,
-            )
-        found[kind] = [_line(place, text) for text in texts]
-        check_document(found[kind], kind, document.id)
-    return found
-
-
-def _check_needed(scorer: FeatureSource, kbest: KBest, name: str) -> None:
-    """InputError for a document without side information that a scorer needs."""
-    for kind in scorer.side_information:
-        if kind not in kbest.side:
-            raise InputError(
-                f"expected {SIDE_INFORMATION[kind]}, which scorer {scorer.name!r} needs, found "
-                f"none; give them to Document or rerank.read as side={{{kind!r}: ...}}",
-                source=name,
-            )
-
-
-def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:
-    """The lists with their features in the order of these labels; InputError for other features."""
-    if tuple(labels) == kbest.labels:
-        return kbest
-    ends = np.cumsum([label.width for label in kbest.labels])
-    columns = dict(zip(kbest.labels, np.split(np.arange(kbest.dense.shape[1]), ends), strict=False))
-    if columns.keys() != set(labels):
-        expected, found = (", ".join(one.name for one in those) for those in (labels, columns))
-        raise InputError(
-            f"expected the features of the first document, {expected}, found {found or 'none'}; "
-            "give every candidate the same features, or name those that may be missing in `sparse`",
-            source=kbest.source,
-        )
-    dense = kbest.dense[:, np.concatenate([columns[label] for label in labels])]
-    return replace(kbest, dense=dense, labels=tuple(labels))
