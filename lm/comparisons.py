@@ -139,20 +139,23 @@ def distinct_orders(corpus: Corpus, document: int, most: int, rng: np.random.Gen
 
 
 def log_probs_of_orders(
-    saved: SavedModel, corpus: Corpus, orders: Mapping[int, Orders]
+    saved: SavedModel, corpus: Corpus, orders: Mapping[int, Orders], *, means: bool = False
 ) -> Iterator[NDArray[np.float64]]:
     """Log p (1 + P,) of documents as they are, and with their sentences in P other orders.
 
     corpus: in the model's ids, but not yet in its reading order; orders: (P, n) by number of the
-    document. Normalised exactly, in nats, float32 sums of a word in float64; equal for all orders
-    if the model is of order 0. O((1 + P) words · (H² + V R)) time; `TOKENS` words are in memory.
-    LogProbError for a model that returns NaN.
+    document. means: of a model of bags of words, a sentence counts as the mean over its words, by
+    which such models are trained (Lin et al. 2015, eq. 9), not as their sum. Normalised exactly, in
+    nats, float32 sums of a word in float64; equal for all orders if the model is of order 0.
+    O((1 + P) words · (H² + V R)) time; `TOKENS` words are in memory. LogProbError for a model that
+    returns NaN.
     """
     alike = saved.model.order == 0
     read = {d: own[:0] for d, own in orders.items()} if alike else orders
     texts = map(saved.in_reading_order, _texts(corpus, read))
     found = (perplexity_by_document(saved.model, text, streams=STREAMS) for text in texts)
-    nats = (document.nats for one in found for document in one.documents or ())
+    documents = (document for one in found for document in one.documents or ())
+    nats = (document.sentence_means if means else document.nats for document in documents)
     for d, own in read.items():
         log_probs = -np.fromiter(islice(nats, 1 + len(own)), dtype=np.float64)
         yield np.repeat(log_probs, 1 + len(orders[d])) if alike else log_probs

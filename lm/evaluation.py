@@ -25,9 +25,10 @@ from lm.vocabulary import END, UNKNOWN
 
 MOST_NATS = 700.0  # a word; exp of more overflows
 Sums: TypeAlias = Sequence[float]
-"""Sums over targets: −log p, of words alone, of unknown words, log Z, log Z squared.
+"""Sums over targets: −log p, of words alone, of unknown words, log Z, log Z squared, means.
 
-The last two are 0 if the head is normalised.
+Both of log Z are 0 if the head is normalised; the last one is of −log p over the number of words
+of its sentence.
 """
 
 
@@ -83,7 +84,9 @@ class Perplexity:
     tokens: words without `</s>`; oov_nats: over unknown words alone; log_z: of a head that is not
     normalised; documents: those of each document, if they were asked for; predicts_end: whether
     `</s>` is predicted, and so counted. A model that does not predict it, of bags of words, is not
-    comparable with others.
+    comparable with others; sentence_means: of such a model, nats of a word of a sentence (Lin et
+    al. 2015, eq. 9), summed over the sentences. word_perplexities: of the words of a tag, the sum
+    of 1 / p, whose mean Wang & Cho 2015, §6.2, show: rare words decide it.
     normalised: False for scores that are not meant as log-probabilities, as of stupid back-off.
     causal: False where each sentence was given the next one, too. The sum of such log-probabilities
     over a document is a pseudo-log-likelihood, log p of no document, and its perplexity is called
@@ -100,6 +103,8 @@ class Perplexity:
     log_z: LogNormalisers | None = None
     documents: tuple[Perplexity, ...] | None = None
     predicts_end: bool = True
+    sentence_means: float = 0.0
+    word_perplexities: float | None = None
     normalised: bool = True
     causal: bool = True
     tags: Mapping[str, Perplexity] | None = None
@@ -144,6 +149,8 @@ class Perplexity:
             figures |= {name: getattr(self, name) for name in derived}
         else:
             figures["nats_per_word_of_a_bag"] = self.nats_per_token
+        if self.word_perplexities is not None:
+            figures["mean_word_perplexity"] = self.word_perplexities / max(1, self.tokens)
         if self.log_z is not None:
             figures |= {"log_z_mean": self.log_z.mean, "log_z_sd": self.log_z.sd}
         return figures
@@ -218,11 +225,15 @@ perplexity_by_document = partial(perplexity, per_document=True)
 def _sums(
     model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None, share: Share
 ) -> tuple[Sums, Tensor, Tensor]:
-    """Sums over the whole corpus, (D, 5) over each document, and −log p of each tag, in float64."""
+    """Sums over the whole corpus, (D, 6) over each document, and −log p and 1 / p of each tag.
+
+    In float64.
+    """
     documents = share.documents(corpus)
-    total, of_documents = [0.0] * 5, torch.zeros(corpus.n_documents, 5, dtype=torch.float64)
+    total, of_documents = [0.0] * 6, torch.zeros(corpus.n_documents, 6, dtype=torch.float64)
+    lengths = torch.from_numpy(np.diff(corpus.sentences)).clamp(min=1)
     sizes = torch.from_numpy(np.diff(corpus.documents))
-    of_tags = torch.zeros(len(tags.names) if tags else 0, dtype=torch.float64)
+    of_tags = torch.zeros(len(tags.names) if tags else 0, 2, dtype=torch.float64)
     document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
     for reading in _readings(model, corpus, documents, min(streams, len(documents)), length):
         alone = model.head.nll(reading.features, reading.targets)
@@ -230,10 +241,12 @@ def _sums(
         words = reading.targets != END
         nothing = nll.new_zeros(len(nll))
         unknown = nll.masked_fill(reading.targets != UNKNOWN, 0.0)
-        terms = [nll, nll.masked_fill(~words, 0.0), unknown, nothing, nothing]
+        terms = [nll, nll.masked_fill(~words, 0.0), unknown, nothing, nothing, nothing]
         if not model.head.normalised:
             log_z = model.head.score(reading.features, reading.targets).double() + alone
-            terms[3:] = [log_z, log_z.square()]
+            terms[3:5] = [log_z, log_z.square()]
+        if not model.head.predicts_end:
+            terms[5] = nll / lengths[reading.sentences.cpu()].to(nll.device)
         if corpus.predicted is not None:
             kept = torch.from_numpy(corpus.predicted)[reading.sentences.cpu()].to(nll.device)
             terms = [term.masked_fill(~kept, 0.0) for term in terms]
@@ -245,7 +258,9 @@ def _sums(
             numbers = torch.cat([one.sums(torch.ones_like(one.words)) for one in inputs])
             starts = torch.from_numpy(corpus.sentences)[reading.sentences.cpu()]
             places = (starts + numbers.cpu() - 1)[words.cpu()].numpy()
-            of_tags.index_add_(0, torch.from_numpy(tags.ids[places]), nll[words].cpu())
+            own = nll[words].cpu()
+            own = torch.stack([own, own.exp()], dim=1)
+            of_tags.index_add_(0, torch.from_numpy(tags.ids[places]), own)
     whole = torch.tensor(total, dtype=torch.float64)
     for sums in (whole, of_documents, of_tags):
         share.add(sums)
@@ -259,14 +274,14 @@ def _by_tag(corpus: Corpus, tags: Tags, nats: Tensor, whole: Perplexity) -> dict
     unknown = np.bincount(tags.ids[corpus.tokens == UNKNOWN], minlength=n_tags).tolist()
     rows = zip(tags.names, counts, unknown, nats.tolist(), strict=True)
     found = {}
-    for name, n, oov, own in sorted(rows, key=lambda row: (-row[1], row[0])):
-        if not own < MOST_NATS * max(1, n):
+    for name, n, oov, (own, inverse) in sorted(rows, key=lambda row: (-row[1], row[0])):
+        if not (own < MOST_NATS * max(1, n) and math.isfinite(inverse)):
             raise LogProbError(
                 f"a language model has no probability left for words of tag {name!r}"
             )
         if n:
             of_words = replace(whole, sentences=0, tokens=n, oov=oov, nats=own, word_nats=own)
-            found[name] = replace(of_words, log_z=None)
+            found[name] = replace(of_words, log_z=None, word_perplexities=inverse)
     return found
 
 
@@ -287,7 +302,7 @@ def _counts(corpus: Corpus, first: int, last: int) -> tuple[int, int, int]:
 def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: DocumentLM) -> Perplexity:
     """Perplexity of sentences first..last-1 from their sums."""
     sentences, tokens, oov = _counts(corpus, first, last)
-    nats, word_nats, oov_nats, log_z, squares = sums
+    nats, word_nats, oov_nats, log_z, squares, means = sums
     if not nats < MOST_NATS * max(1, tokens):  # NaN is not
         raise LogProbError("a language model returned NaN or has no probability left for the text")
     ends, error = model.head.predicts_end, None
@@ -296,7 +311,7 @@ def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: Docume
         variance = squares / n - (log_z / n) ** 2
         error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
     figures = sentences, tokens, oov, nats, word_nats, oov_nats, error
-    return Perplexity(*figures, predicts_end=ends, causal=model.causal)
+    return Perplexity(*figures, predicts_end=ends, sentence_means=means, causal=model.causal)
 
 
 def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:

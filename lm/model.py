@@ -19,6 +19,7 @@ from lm.batches import PackedBatch
 from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
 from lm.config import Config as Config
 from lm.contexts import Context, Prepared
+from lm.contexts.states import carrying
 from lm.fusions import Fusion, Share
 from lm.heads import Head
 from lm.recurrences import Recurrence, select
@@ -286,10 +287,16 @@ def _made(part: Part, config: Config, *args: object, **named: object) -> Any:
 
 
 def _with_choices(composition: Composition, config: Config) -> Composition:
-    """The composition with the fusion and the head of a configuration in place of its own."""
+    """The composition with the fusion and the head of a configuration in place of its own.
+
+    A context carries the recurrent state, too, if the fusion needs one and it can.
+    """
     fusion = composition.fusion if config.fusion is None else FUSIONS[config.fusion]
     head = composition.head if config.head is None else HEADS[config.head]
-    return replace(composition, fusion=fusion, head=head)
+    context = load(composition.context)
+    if fact(load(fusion), "needs_state") and fact(context, "may_carry_state"):
+        context = carrying(context)
+    return replace(composition, context=context, fusion=fusion, head=head)
 
 
 def _decided(config: Config, composition: Composition) -> Config:

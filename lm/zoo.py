@@ -41,7 +41,11 @@ _ghosh = partial(
 )
 _early = partial(_wang_cho, source="{}, §3", fusion="InputSum")
 _late = partial(_early, fusion="LateFusion")
-_topics = partial(_ghosh, source="{}, eq. 1 and §3.3.1; state reset in every sentence")
+_topics = partial(
+    _ghosh,
+    source="{}, eq. 1 and §3.3.1; state reset in every sentence: --fusion input-initial carries it "
+    "on (§5.1)",
+)
 _memo = partial(
     _model,
     paper="Eisenstein, The Document Context Language Model (memo)",
@@ -86,12 +90,14 @@ _MODELS: Zoo = {
         "{}, eqs. 8–12",
         fusion="InputMerge",
         head="lm.heads:unbiased_softmax",
+        recipe="ji-attention",
     ),
     "dam": _ji(
         "attention:FinalStates",
         "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
         "the attention in the code of {}",
         fusion="InputResidual",
+        recipe="ji-attention",
     ),
     "hrnnlm": _ji(
         "sentence_level:SentenceRecurrence",
@@ -175,7 +181,7 @@ _MODELS: Zoo = {
     ),
     "clstm-given-topic": _topics("topics:GivenTopic", "4H(H+2K) + 7H + V(H+K+1) + (R-2)K", order=0),
     "clstm-given-topic-carried": _ghosh(
-        "topics:CarriedStateAndGivenTopic",
+        "topics:GivenTopic",
         "4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
         "{}, eq. 1 and §4.3; state carried on",
         fusion="InputAndInitialState",
@@ -192,7 +198,7 @@ _MODELS: Zoo = {
     "dclm-right": _memo(
         "document:NextSource",
         f"H(H+K+1) + V(4H+K+1) + {_SOURCE}",
-        "{}, eq. 13 on the source side",
+        "{}, eq. 13 on the source side, with the vector of the next sentence for h_{{i+1}}",
         order=0,
     ),
     "dclm-right-target": _memo(

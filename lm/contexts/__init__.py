@@ -25,17 +25,18 @@ class Context(nn.Module):
     sentences: how many earlier sentences it depends on, beside those on which their states
     depended; None for all. reads_states: whether what it takes from a sentence depends on that
     sentence's own context, where hidden states do. carries_state: whether it takes whole
-    recurrent states, and has one for a sentence to begin in. reads_layers: whether what it takes
-    and its queries are hidden states of all layers, not of the top one. per_word: whether fusion
+    recurrent states, and has one for a sentence to begin in; may_carry_state: whether it can have
+    such states beside what is its own, as `lm.contexts.states.carrying` makes it. reads_layers:
+    whether what it takes and its queries are hidden states of all layers, not of the top one.
+    per_word: whether fusion
     receives a value for each word, or one for the sentence. reads_prefix: whether the query of a
     value for a word is what `word_terms` gives for the sentence's words so far, not a hidden state.
-    averages: whether a
-    weighted mean of contexts is a context. merges_sentences: whether different sentences may leave
-    equal contexts, as `sentence_key` says. side_information: kinds of side information that it
-    needs of every sentence (`lm.side_information.KINDS` and `DERIVED`); training_information:
-    kinds that only training needs, for `auxiliary_nll`: where a text has none of them, no sentence
-    is entered with them. end_to_end: whether the loss of the words
-    reaches the auxiliary parameters, if there are any. averaged: whether training minimises the
+    averages: whether a weighted mean of contexts is a context. merges_sentences: whether different
+    sentences may leave equal contexts, as `sentence_key` says. side_information: kinds of side
+    information that it needs of every sentence (`lm.side_information.KINDS` and `DERIVED`);
+    training_information: kinds that only training needs, for `auxiliary_nll`: where a text has none
+    of them, no sentence is entered with them. end_to_end: whether the loss of the words reaches the
+    auxiliary parameters, if there are any. averaged: whether training minimises the
     mean of `auxiliary_nll` over a sentence's words, instead of the sum. learns_with: package that
     `fit` imports, None if it needs none. spells: kinds of side information whose unknown words are
     read as their characters (`lm.corpus.spelled`). width: D, columns of a value.
@@ -48,6 +49,7 @@ class Context(nn.Module):
     sentences: int | None = 1
     reads_states: ClassVar[bool] = False
     carries_state: ClassVar[bool] = False
+    may_carry_state: ClassVar[bool] = False
     reads_layers: ClassVar[bool] = False
     per_word: ClassVar[bool] = False
     reads_prefix: ClassVar[bool] = False
@@ -193,6 +195,10 @@ class GivenContext(Context):
     """Base of the contexts that side information alone makes: target sentences leave nothing."""
 
     sentences = 0
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """Nothing."""
+        return Rows.of(sentences.hidden.new_zeros(len(sentences.positions.last), 0))
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The contexts, unchanged."""

@@ -9,14 +9,17 @@ decide.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import cache
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lm.contexts import Context, learned_start
+from lm.contexts import Context, Prepared, learned_start
 from lm.recurrences import Recurrence, State
-from lm.sentences import Rows
+from lm.sentences import ReadSentences, Rows
 
 STEPS = 8  # of rounding, between 0 and 1
 
@@ -83,6 +86,68 @@ class CarriedState(Context):
     def value(self, contexts: Rows) -> Tensor:
         """The state's tensors side by side."""
         return torch.cat(contexts.tensors, dim=1)
+
+
+class BesideState(Context):
+    """Mixin before the class of a context: a sentence also begins in the state before it.
+
+    Tensors of a context: those of the state after the previous sentence, then the other class's.
+    """
+
+    reads_states = True
+    carries_state = True
+    may_carry_state = False
+    merges_sentences = False
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence, **options: Any) -> None:
+        super().__init__(embedding, recurrence, **options)
+        self.widths = [tensor.shape[1] for tensor in recurrence.start(1)]
+
+    def start(self, batch: int) -> Rows:
+        """Zeros for each tensor of the state, and the other class's beginning."""
+        empty = self.get_buffer("empty")
+        state = Rows.of(*(empty.new_zeros(batch, width) for width in self.widths))
+        return state.beside(super().start(batch))
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The state after the last word, and what the other class takes."""
+        return Rows(sentences.last_states()).beside(super().summary(sentences))
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """The state of the summary."""
+        return self._with(summary, super().advance(self._own(contexts), self._own(summary)))
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """The state stays."""
+        return self._with(contexts, super().enter(self._own(contexts), encoded))
+
+    def state(self, contexts: Rows) -> State:
+        """The carried state."""
+        return contexts.tensors[: len(self.widths)]
+
+    def value(self, contexts: Rows) -> Tensor:
+        """The other class's."""
+        return super().value(self._own(contexts))
+
+    def prepared(self, contexts: Rows) -> Prepared:
+        """The other class's."""
+        return super().prepared(self._own(contexts))
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The words."""
+        return words.tobytes()
+
+    def _own(self, rows: Rows) -> Rows:
+        return Rows(rows.tensors[len(self.widths) :])
+
+    def _with(self, rows: Rows, own: Rows) -> Rows:
+        return Rows(self.state(rows)).beside(own)
+
+
+@cache
+def carrying(context: type[Context]) -> type[Context]:
+    """The class of contexts that carry the state beside what this class keeps."""
+    return type(f"{context.__name__}BesideState", (BesideState, context), {})
 
 
 class ThoughtVector(nn.Module):

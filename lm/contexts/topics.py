@@ -22,9 +22,8 @@ from torch.nn import functional as F
 
 from lm.composition import TOPIC_MODELS, load
 from lm.contexts import Context, GivenContext
-from lm.contexts.states import CarriedState
 from lm.corpus import Corpus
-from lm.recurrences import Recurrence, State
+from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import labels_of, n_labels
 from lm.topics import TOPICS, TopicModel
@@ -46,6 +45,7 @@ class Topics(Context):
     paragraph: ClassVar[bool] = False
     averages = False
     merges_sentences = True
+    may_carry_state = True
     options = ("topic_model", "topics_number")
     learns_with = "sklearn"
 
@@ -76,15 +76,13 @@ class Topics(Context):
 
     def start(self, batch: int) -> Rows:
         """No sentence, and no words."""
-        empty = self.topics.prior
-        topic = empty.new_zeros(batch, 1, dtype=torch.long)
-        return self._rows(topic, empty.new_zeros(batch, 1 + self.topics.topics, dtype=torch.long))
+        return self._nothing(batch)
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The topic of each sentence, and the sums of its words."""
         positions = sentences.positions
         if not (self.previous or self.paragraph):
-            return self.start(len(positions.last))
+            return self._nothing(len(positions.last))
         sums = positions.sums(self.word_terms(positions.words))[positions.last]
         return self._rows(self.topics.of_sums(sums)[:, None], sums)
 
@@ -122,6 +120,11 @@ class Topics(Context):
         if self.paragraph:
             return np.sort(words).tobytes()
         return self.topics.of_sentence(words).to_bytes(4) if self.previous else b""
+
+    def _nothing(self, batch: int) -> Rows:
+        empty = self.topics.prior
+        topic = empty.new_zeros(batch, 1, dtype=torch.long)
+        return self._rows(topic, empty.new_zeros(batch, 1 + self.topics.topics, dtype=torch.long))
 
     def _rows(self, topic: Tensor, sums: Tensor) -> Rows:
         held = [topic] * self.previous + [sums] * self.paragraph
@@ -174,6 +177,7 @@ class GivenTopic(GivenContext):
     words of the labels' vocabulary.
     """
 
+    may_carry_state = True
     side_information: ClassVar[tuple[str, ...]] = ("topics",)
     options: ClassVar[tuple[str, ...]] = ("topic_labels",)
 
@@ -193,46 +197,3 @@ class GivenTopic(GivenContext):
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The embedding of the sentence's label."""
         return encoded
-
-
-class CarriedStateAndGivenTopic(CarriedState):
-    """The state after the previous sentence, to begin in, and the given topic of the sentence.
-
-    The words and topics of all earlier sentences and the topic of the one that is read, as the
-    CLSTM for the choice of next sentences has them (§4.3). Tensors of a context: those of the
-    state, then the embedding of the label (B, K), 0 before any sentence is entered.
-    """
-
-    side_information: ClassVar[tuple[str, ...]] = GivenTopic.side_information
-    options: ClassVar[tuple[str, ...]] = GivenTopic.options
-
-    def __init__(
-        self, embedding: nn.Embedding, recurrence: Recurrence, *, topic_labels: int
-    ) -> None:
-        super().__init__(embedding, recurrence)
-        self.topic = GivenTopic(embedding, recurrence, topic_labels=topic_labels)
-        self.width = self.topic.width
-
-    def start(self, batch: int) -> Rows:
-        """Zeros."""
-        return super().start(batch).beside(self.topic.start(batch))
-
-    def encoded(self, side: Rows) -> Rows:
-        """Embeddings (B, K) of the labels."""
-        return self.topic.encoded(side)
-
-    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
-        """The state, and the embedding of the sentence's label."""
-        return Rows(contexts.tensors[:-1]).beside(encoded)
-
-    def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """The state after the sentence; the label stays until the next one is entered."""
-        return summary.beside(Rows(contexts.tensors[-1:]))
-
-    def state(self, contexts: Rows) -> State:
-        """The carried state."""
-        return contexts.tensors[:-1]
-
-    def value(self, contexts: Rows) -> Tensor:
-        """The embedding of the label."""
-        return contexts.tensors[-1]

@@ -237,9 +237,6 @@ def clip(parameters: Iterable[nn.Parameter], norm: float) -> None:
 
 # The learning rate over a stage of training, below its peak
 
-SIGNIFICANT = 1.003  # ratio of an epoch's loss to the next one's; of Mikolov's toolkit
-MOST_HALVINGS = 2
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -253,14 +250,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The rate of the next update, of the peak and the place.
-
-    halves: whether the rate is halved after an epoch that has gained little, and the stage ends
-    after the second one; the validation text is then read after every epoch.
-    """
+    """The rate of the next update, of the peak and the place."""
 
     rate: Callable[[float, Position], float]
-    halves: bool = False
 
 
 def _annealed(peak: float, at: Position) -> float:
@@ -272,16 +264,9 @@ def _annealed(peak: float, at: Position) -> float:
     return peak * warm * max(1.0 - at.share_done, 1e-3)
 
 
-# halving: half the rate after each epoch whose validation loss has not fallen significantly (Lin et
-# al. 2015, §4.2, with what counts as significant, and the end after the second such epoch, of
-# Mikolov's toolkit)
+# halving: half the rate after each epoch whose training loss has risen (Lin et al. 2015, §4.2)
 SCHEDULES: Mapping[str, Schedule] = {
     "annealed": Schedule(_annealed),
     "constant": Schedule(lambda peak, at: peak),
-    "halving": Schedule(lambda peak, at: peak * 0.5**at.halvings, halves=True),
+    "halving": Schedule(lambda peak, at: peak * 0.5**at.halvings),
 }
-
-
-def fell(before: float | None, now: float) -> bool:
-    """Whether an epoch's loss is significantly below that of the epoch before, if there is one."""
-    return before is None or now * SIGNIFICANT < before

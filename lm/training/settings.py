@@ -105,8 +105,8 @@ class Settings:
     )
     schedule: str = setting(
         "annealed",
-        "Learning rate over time: annealed to zero, constant, or halved after each epoch that "
-        "gains little on the validation text, until the second one",
+        "Learning rate over time: annealed to zero, constant, or halved after each epoch whose "
+        "training loss is above that of the epoch before",
         choices=("annealed", "constant", "halving"),
     )
     segments: str = setting(
@@ -223,10 +223,6 @@ _PAPERS: Values = {
     "precision": "float32",
 }
 
-# Ji et al. 2016, §3.1: AdaGrad 0.1, clip 5, Glorot, L = 5. K and H are from their grid of
-# 32 … 256; H = 48 is the default of their program, which validates every 1,000 segments (an eighth
-# of an epoch of their text) and is stopped by hand: patience is ours. Their loss is a sum over a
-# segment's tokens, which is ours with one stream.
 _JI: Values = {
     **_PAPERS,
     "embed": 48,
@@ -240,15 +236,17 @@ _JI: Values = {
     "validations": 8,
     "patience": 16,
     "segments": "independent",
+    "levels": "together",
+}
+_JI_CODE: Values = {
+    **_JI,
+    "embed": 16,
+    "recurrence": "cifg-2015",
+    "optimiser": "sgd",
+    "weight_decay": 1e-5,  # 0.1 · 1e-5 an update
+    "segment": 6,
     "levels": "separate",
 }
-
-# Their program: SGD 0.1, weights shrunk by 1e-6 = 0.1 · 1e-5 an update, segments of 6 sentences.
-_JI_CODE: Values = {**_JI, "optimiser": "sgd", "weight_decay": 1e-5, "segment": 6}
-
-# Wang & Cho 2016, §5.1: 1,000 LSTM units, Adadelta, stopping by the validation text, sentences of
-# up to 50 words; the loss is the mean over sentences: segments of one sentence. Ours: sizes of
-# embeddings and batches, no clipping, patience.
 _WANG_CHO: Values = {
     **_PAPERS,
     "embed": 1000,
@@ -262,10 +260,6 @@ _WANG_CHO: Values = {
     "streams": 32,
     "segment": 1,
 }
-
-# Lin et al. 2015, §§4–5: 30 hidden units, SGD 0.1, halved when an epoch gains little, about 30
-# epochs, the sentence level first. Ours: clipping, and gradients over segments of 5 sentences,
-# whose contexts are carried on. Recurrences and initial weights are the models' own.
 _LIN: Values = {
     **_PAPERS,
     "embed": 30,
@@ -277,12 +271,6 @@ _LIN: Values = {
     "validations": 1,
     "levels": "two-step",
 }
-
-# The other training of §5.2: both levels at once, by both losses.
-_LIN_DUAL: Values = {**_LIN, "levels": "together"}
-
-# Ghosh et al. 2016, §§3–4: 256 to 1,024 hidden units, words of 200 or more, training until it
-# converges. Ours: embeddings as large, one layer, Adagrad, and all else.
 _GHOSH: Values = {
     **_PAPERS,
     "embed": 256,
@@ -297,12 +285,48 @@ _GHOSH: Values = {
     "streams": 32,
 }
 
-FAMILIES: Mapping[str, Mapping[str, Values]] = {
-    "ji": {"paper": _JI, "code": _JI_CODE},
-    "wang-cho": {"paper": _WANG_CHO},
-    "lin": {"paper": _LIN},
-    "lin-dual": {"paper": _LIN_DUAL},
-    "ghosh": {"paper": _GHOSH},
+
+class Family(NamedTuple):
+    """Recipes of the models of a family of papers, and what in them is the papers' and ours."""
+
+    papers: str
+    note: str
+    recipes: Mapping[str, Values]
+
+
+_NOTE_OF_JI = (
+    "paper (§3.1): AdaGrad 0.1, clip 5, Glorot, segments of 5 sentences, the sum of their loss, "
+    "attention of 48; ours: embed and hidden 48, of a grid of 32 to 256, validations and patience, "
+    "for theirs was stopped by hand. code: SGD 0.1, segments of 6, their cell of 2015"
+)
+_NOTE_OF_LIN = (
+    "paper (§§4–5): 30 hidden units, SGD 0.1, halved after an epoch whose training loss has risen, "
+    "30 epochs; ours: clipping, and gradients over segments of 5 sentences, contexts carried on"
+)
+FAMILIES: Mapping[str, Family] = {
+    "ji": Family("Ji et al.", _NOTE_OF_JI, {"paper": _JI, "code": _JI_CODE}),
+    "ji-attention": Family(
+        "Ji et al.",
+        _NOTE_OF_JI,
+        {
+            "paper": {**_JI, "attention": 48},
+            "code": {**_JI_CODE, "embed": 96, "hidden": 96, "attention": 48},
+        },
+    ),
+    "wang-cho": Family(
+        "Wang & Cho",
+        "paper (§5.1): 1,000 units, Adadelta, sentences of up to 50 words, their mean loss, until "
+        "the validation text; ours: size of embeddings, batches of 32, no clipping, patience",
+        {"paper": _WANG_CHO},
+    ),
+    "lin": Family("Lin et al.", _NOTE_OF_LIN, {"paper": _LIN}),
+    "lin-dual": Family("Lin et al.", _NOTE_OF_LIN, {"paper": {**_LIN, "levels": "together"}}),
+    "ghosh": Family(
+        "Ghosh et al.",
+        "paper (§§3–4): 256 to 1,024 hidden units, words of 200 or more, to convergence; ours: "
+        "embeddings as large, one layer, AdaGrad 0.1 and all else",
+        {"paper": _GHOSH},
+    ),
 }
 
 
@@ -311,7 +335,8 @@ def recipe(name: str, family: str | None) -> Values:
 
     ValueError if there is no such recipe for them.
     """
-    known = {"strong": STRONG, **FAMILIES.get(family or "", {})}
+    found = FAMILIES.get(family or "")
+    known = {"strong": STRONG, **(found.recipes if found else {})}
     if name not in known:
         raise ValueError(f"this model has no recipe {name!r}, but {', '.join(known)}")
     return known[name]

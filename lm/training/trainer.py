@@ -33,12 +33,10 @@ from lm.noise import Corruption, Noise, word_factors
 from lm.reading import Reading, read
 from lm.training.objectives import LEVELS, OBJECTIVES
 from lm.training.optimisers import (
-    MOST_HALVINGS,
     OPTIMISERS,
     SCHEDULES,
     Position,
     clip,
-    fell,
     sparse_parameters,
 )
 from lm.training.processes import ALONE, Processes
@@ -90,7 +88,9 @@ class Progress:
     first_seconds: float = 0.0
     failures: int = 0  # validations since the best
     halvings: int = 0
-    epoch_nats: float | None = None  # validation loss of its last epoch
+    epoch_nats: float = 0.0  # training loss of its epoch so far; so is the next one
+    epoch_predictions: int = 0
+    last_loss: float | None = None  # of its last epoch, in nats a prediction
 
 
 class Trainer:
@@ -246,7 +246,7 @@ class Trainer:
     def reopen(self) -> None:
         """Go on with a finished run whose budget is larger now."""
         progress, patience = self.progress, self.settings.patience
-        patient = not 0 < patience <= progress.failures and progress.halvings < MOST_HALVINGS
+        patient = not 0 < patience <= progress.failures
         progress.finished = progress.finished and not (patient and self.share_done() < 1.0)
 
     def updates_left(self) -> int:
@@ -290,6 +290,8 @@ class Trainer:
         nats, predictions = processes.totals(nats, predictions)
         progress.nats += nats
         progress.predictions += int(predictions)
+        progress.epoch_nats += nats
+        progress.epoch_predictions += int(predictions)
         progress.update += 1
         if self.average is not None:
             self.average.add(self.model, progress.update - progress.first_update)
@@ -343,22 +345,28 @@ class Trainer:
         """Validate if it is time to, and end the stage if its budget or its patience is spent."""
         progress, settings, n = self.progress, self.settings, self.updates_per_epoch
         spent = self.share_done() >= 1.0
-        epoch_ends = self.schedule.halves and progress.position == n
+        if progress.position == n:
+            self._end_epoch()
         every = max(1, n // settings.validations)
-        if not (spent or epoch_ends or progress.update % every == 0):
+        if not (spent or progress.update % every == 0):
             return None
-        report, nats = self._validate()
-        if epoch_ends:
-            progress.halvings += not fell(progress.epoch_nats, nats)
-            progress.epoch_nats = nats
+        report = self._validate()
         spent = spent or self.share_done() >= 1.0
         impatient = 0 < settings.patience <= progress.failures
-        if spent or impatient or progress.halvings >= MOST_HALVINGS:
+        if spent or impatient:
             self._end_stage()
         return report
 
-    def _validate(self) -> tuple[Report, float]:
-        """A report, and the nats per token by which it is judged."""
+    def _end_epoch(self) -> None:
+        """Compare the training loss with that of the epoch before."""
+        progress = self.progress
+        loss = progress.epoch_nats / max(1, progress.epoch_predictions)
+        progress.halvings += progress.last_loss is not None and loss > progress.last_loss
+        progress.last_loss = loss
+        progress.epoch_nats, progress.epoch_predictions = 0.0, 0
+
+    def _validate(self) -> Report:
+        """What has been reached."""
         progress, log_z = self.progress, None
         speed = progress.predictions / (progress.seconds - progress.reported)
         if self.stage.words:
@@ -391,7 +399,7 @@ class Trainer:
             causal=self.model.causal,
         )
         progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
-        return report, nats
+        return report
 
     @torch.no_grad()
     def _end_stage(self) -> None:
@@ -405,6 +413,7 @@ class Trainer:
         progress.epoch += 1
         progress.position = 0
         progress.first_update, progress.first_seconds = progress.update, progress.seconds
-        progress.best = progress.epoch_nats = None
+        progress.best = progress.last_loss = None
+        progress.epoch_nats, progress.epoch_predictions = 0.0, 0
         progress.failures = progress.halvings = 0
         self.enter(progress.stage)

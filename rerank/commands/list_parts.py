@@ -82,7 +82,9 @@ def list_models(options: ModelListOptions) -> None:
         f"{layers}, {'tied' if sizes['tied'] else 'untied'} output layer, "
         f"{sizes['vocabulary']:,} words and <unk>, <s>, </s>"
     )
-    _print([_counted(row, sizes) for row in _members("models")], options.form, note)
+    rows = [_counted(row, sizes) for row in _members("models")]
+    notes = {f"{of}: {own}": None for row in rows for of, own in row.get("recipes of", {}).items()}
+    _print(rows, options.form, [note, "Recipes of the papers (train-lm --recipe)", *notes])
 
 
 def _listing(kind: str) -> Command:
@@ -110,8 +112,8 @@ def _members(kind: str) -> list[Row]:
     return [*builtin, *others]
 
 
-def _print(rows: Sequence[Row], form: str, note: str = "") -> None:
-    """Print rows as JSON; or each name, and below it what is known of it, then a note."""
+def _print(rows: Sequence[Row], form: str, notes: Sequence[str] = ()) -> None:
+    """Print rows as JSON; or each name, and below it what is known of it, then notes."""
     if form == "json":
         show(json.dumps(rows, ensure_ascii=False, indent=2))
         return
@@ -133,15 +135,18 @@ def _print(rows: Sequence[Row], form: str, note: str = "") -> None:
                 subsequent_indent=" " * margin,
                 break_on_hyphens=False,
             )
-    show("\n".join([*lines, *(["", *wrap(note, width)] if note else [])]))
+    for note in notes:
+        lines += ["", *wrap(note, width, break_on_hyphens=False)]
+    show("\n".join(lines))
 
 
 def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
     """The row of a model with its number of parameters, which takes no memory to count.
 
     sizes: given ones; vocabulary: words without `<unk>`, `<s>` and `</s>`. Where the equations of a
-    model decide a size, that is counted and told; a model that has none of these sizes, or a
-    family of models, has no number, but the reason. Models of other packages are not loaded.
+    model decide a size, that is counted and told; a model that has none of these sizes has no
+    number, but the reason. Of a family the first member is counted. Models of other packages are
+    not loaded.
     """
     if row["package"] is not None:
         return row
@@ -151,10 +156,11 @@ def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
     from lm.vocabulary import SPECIAL
 
     name = str(row["name"])
-    composition = MODELS.builtin.get(name)  # None of a family
-    own = sizes if composition is None else composition.adapted(sizes)
-    words = sizes["vocabulary"]
-    needed = information_of(load(composition.context)) if composition else ()
+    family = name in MODELS.families
+    name = f"{name.removesuffix('N')}1" if family else name
+    composition = MODELS.builtin[name]
+    own, words = composition.adapted(sizes), sizes["vocabulary"]
+    needed = information_of(load(composition.context))
     beside: dict[str, Any] = {
         KINDS[kind]: len(SPECIAL) + (LABELS_COUNTED if kind in LABELS else words)
         for kind in needed
@@ -171,6 +177,7 @@ def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
         if value != sizes[size]
     ]
     changed += [f"{name.replace('_', ' ')} {n:,}" for name, n in beside.items()]
+    changed += ["N 1"] * family
     told = {"number of parameters": n_parameters(model), "counted with": ", ".join(changed)}
     return {**row, **told, "sizes": own}
 
@@ -247,24 +254,29 @@ def _scorers() -> Iterable[Row]:
 
 
 def _models() -> Iterable[Row]:
+    from lm.training.settings import FAMILIES
+
     models: Mapping[str, Composition] = {**MODELS.builtin, **MODELS.families}
     for name, model in models.items():
         unknown = "N" if name in MODELS.families else "unbounded"
         order = unknown if model.order is None else model.order
-        depth = model.order if model.order is None or isinstance(model.order, int) else 10**6
+        family = FAMILIES.get(model.recipe or "")
+        depth = 10**6 if name in MODELS.families else model.order  # some n of a family
         yield {
             "name": name,
             "order": order if model.causal else f"{order}, given the next sentence, too: sweeps",
             "exact decoders": [
                 row.name
                 for row in DECODERS.builtin.values()
-                if (model.causal or row.acausal) and row.exact(depth)  # some n of a family
+                if (model.causal or row.acausal) and row.exact(depth)
             ],
             "context": str(model.context).partition(":")[2],
             "fusion": _part(model.fusion, "fusion", model),
             "head": _part(model.head, "head", model),
             "source": model.source,
             "parameters": model.parameters,
+            "recipes": ["strong", *(family.recipes if family else ())],
+            "recipes of": {family.papers: family.note} if family else {},
         }
 
 

@@ -103,6 +103,13 @@ class PermutationOptions:
         default=20,
     )
     seed: int = option("Random seed of permutations.", type=SEED_OF_MODELS, default=1)
+    bags: str | None = option(
+        "Score of a sentence under a model of bags of words, as rnnslm: the mean of log p over its "
+        "words, by which it is trained (Lin et al. 2015, eq. 9), or their sum, the log-probability "
+        "of the bag.  [default: mean]",
+        type=click.Choice(["mean", "sum"]),
+        default=None,
+    )
     form: str = form_option("text", "json")
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
@@ -335,6 +342,9 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
                     "log-probability of a document; choose another model"
                 )
             refuse(saved, folder, "rerank lm-eval coherence")
+        if options.bags and not any(is_bags(saved) for *_, saved in opened):
+            raise UsageError("--bags: no --lm is a model of bags of words, such as rnnslm")
+        means = options.bags != "sum"
         text = EvaluationText.read(given.text, given.parting, notices)
         n = text.corpus.n_documents
         orders = {
@@ -354,7 +364,9 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
             if isinstance(saved, CausalLM):
                 log_probs = _causal_log_probs(saved, text, orders)
             else:
-                log_probs = log_probs_of_orders(saved, corpus, orders)
+                own = means and is_bags(saved)
+                facts = replace(facts, means=own)
+                log_probs = log_probs_of_orders(saved, corpus, orders, means=own)
             found = progress(log_probs, label=name, unit="documents", total=len(orders))
             with broken_models(folder):
                 outcomes[facts] = [(own[0] > own[1:]) + 0.5 * (own[0] == own[1:]) for own in found]
@@ -364,6 +376,13 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
         return CoherenceReport.of(
             outcomes, paired, left_out=n - len(paired), permutations=permutations, seed=seed
         )
+
+
+def is_bags(saved: SavedModel | CausalLM) -> bool:
+    """Whether a model predicts sentences as bags of words, without `</s>`."""
+    from rerank.scorers.causal_lm import CausalLM
+
+    return not isinstance(saved, CausalLM) and not saved.model.head.predicts_end
 
 
 def _causal_log_probs(

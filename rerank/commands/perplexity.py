@@ -55,6 +55,7 @@ _COLUMNS = {  # of the tables for people, of those figures that a model has
     "nats_per_token": Column("nats per token", ",.4f"),
     "perplexity": Column("perplexity", ",.2f"),
     "perplexity_without_eos": Column("without </s>", ",.2f"),
+    "mean_word_perplexity": Column("mean of words", ",.2f"),
     "nats_per_word_of_a_bag": Column("nats per word of a bag", ",.4f"),
     "nats_per_token_not_normalised": Column("nats per token, not normalised", ",.4f"),
     "nats_per_token_pseudo_likelihood": Column("nats per token, pseudo-likelihood", ",.4f"),
@@ -96,7 +97,8 @@ class PerplexityOptions:
     )
     tags: str | None = option(
         "A file beside TEXT with a tag for each word, such as its part of speech: print the "
-        "figures of the words of each tag, and of </s>, too.",
+        "figures of the words of each tag, and of </s>, too; mean of words is that of 1 / p, the "
+        "figure of Wang & Cho (2015).",
         type=FILE,
         default=None,
     )

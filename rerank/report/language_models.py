@@ -40,6 +40,10 @@ p documents: two-sided sign-flip test over documents, of the accuracy over pairs
 z, p sets: two-sample one-sided z-test of the means over sets, as in Ji et al. 2016; z grows with
 the number of sets, whatever the number of documents: judge by p documents
 """
+_OF_BAGS = """\
+a sentence counts as the mean of log p over its words, by which the model is trained (Lin
+et al. 2015, eq. 9); --bags sum for the log-probability of its bag
+"""
 _ORDERING = """\
 accuracy: right pairs of all pairs of a document and a permutation of its sentences; a pair is right
 if log p of the document is higher, a tie is half a right one (Lin et al. 2015, table 1) [95%
@@ -62,7 +66,8 @@ eq. 4: log p(s | context) less the log of its mean over the contexts of the bloc
 class ModelFacts:
     """A language model: its name here, digest, order (None: unbounded) and share of OOV words.
 
-    normalised: whether its scores are log-probabilities.
+    normalised: whether its scores are log-probabilities. means: whether a sentence counts as the
+    mean over its words, under a model of bags of words.
     """
 
     lm: str
@@ -70,6 +75,7 @@ class ModelFacts:
     order: int | None
     oov: float
     normalised: bool = True
+    means: bool = False
 
     @classmethod
     def of(cls, lm: str, saved: SavedModel, oov: float) -> ModelFacts:
@@ -136,6 +142,12 @@ def _in_per_cent(own: Accuracy, digits: int = 1) -> str:
 def _not_normalised(models: Iterable[ModelFacts]) -> str:
     odd = [model.lm for model in models if not model.normalised]
     return f"scores of {', '.join(odd)} are not normalised\n" if odd else ""
+
+
+def _means(models: Iterable[ModelFacts]) -> str:
+    """A line about models of bags of words."""
+    bags = [model.lm for model in models if model.means]
+    return f"{', '.join(bags)}: {_OF_BAGS}" if bags else ""
 
 
 # Documents and permutations of their sentences: coherence, ordering
@@ -234,7 +246,9 @@ class CoherenceReport:
             "sets": SETS,
             "seed": self.seed,
             "left_out": self.left_out,
-            "models": [{**lm.to_dict("oov"), **asdict(own)} for lm, own in self.models.items()],
+            "models": [
+                {**lm.to_dict("oov", "means"), **asdict(own)} for lm, own in self.models.items()
+            ],
             "comparisons": [own.to_dict("higher", "lower") for own in self.comparisons],
             "documents": [asdict(own) for own in self.documents],
         }
@@ -252,7 +266,8 @@ class CoherenceReport:
         tests = [Column("p documents", ".2g"), Column("z", ".2f"), Column("p sets", ".2g")]
         models = Table([Column("model"), *columns], rows)
         tables = self.tables(models, tests, self.comparisons)
-        return f"{tables}{_COHERENCE}{_COHERENCE_TESTS if self.comparisons else ''}"
+        tests_made = _COHERENCE_TESTS if self.comparisons else ""
+        return f"{tables}{_COHERENCE}{tests_made}{_means(self.models)}"
 
     def tables(self, models: Table, tests: Sequence[Column], compared: Sequence[Comparison]) -> str:
         """A table of models, one of each two with these tests, and what accuracies are of."""
@@ -303,7 +318,7 @@ class OrderingReport:
         models, compared = Table([Column("model"), *columns], rows), self._comparisons()
         tables = self.of.tables(models, [Column("p", ".2g")], compared)
         test = "p: two-sided sign-flip test over documents\n" if compared else ""
-        return f"{tables}{_ORDERING}{test}"
+        return f"{tables}{_ORDERING}{test}{_means(self.of.models)}"
 
     def _comparisons(self) -> list[Comparison]:
         """Each two models, the one with the higher accuracy over pairs first."""

@@ -92,7 +92,12 @@ WINDOW_KEYS = {
     "long": Key("long", click.Choice(["error", "window"]), "candidates beyond the positions"),
 }
 KEYS = {
-    "pmi": Key("pmi", click.BOOL, "features NAMEnull and NAMEpmi in place of NAME"),
+    "pmi": Key(
+        "pmi",
+        click.BOOL,
+        "features NAMEnull, without the sentences before, and NAMEpmi, the rest, in place of NAME; "
+        "what a model reads of the source, earlier sentences included, is in both",
+    ),
     "document-cache": Key("document_cache", PART, "share of a document cache in the model"),
     **WINDOW_KEYS,
 }

@@ -278,10 +278,22 @@ def test_accuracies_are_those_of_all_permutations_one_by_one(
         saved = load_model(model_folders[name])
         for document, right in zip((0, 1, 3), figures["right"], strict=True):
             sentences = DOCUMENTS[document]
-            own = sum(scores_of_sentences(saved, sentences))
             others = {*permutations(sentences)} - {(*sentences,)}
-            assert right == sum(own > sum(scores_of_sentences(saved, other)) for other in others)
+            own, *rest = (  # the last model is of bags: means over words (Lin et al. 2015, eq. 9)
+                sum(
+                    score / (len(words.split()) if name == "rnnslm" else 1)
+                    for score, words in zip(scores_of_sentences(saved, text), text, strict=True)
+                )
+                for text in (sentences, *others)
+            )
+            assert right == sum(own > other for other in rest)
         assert figures["accuracy"] == pytest.approx(sum(figures["right"]) / 12)
+    assert [model["means"] for model in found["models"]] == [False, False, True]
+    bags = f"lm-eval ordering --lm bags={model_folders['rnnslm']} text {ONE}"
+    assert "bags: a sentence counts as the mean of log p over its words" in world.ok(bags).out
+    assert "a sentence counts" not in world.ok(f"{bags} --bags sum").out
+    found_none = world.run(f"lm-eval ordering --lm {model_folders['codclm']} --bags sum text")
+    assert "--bags: no --lm is a model of bags of words" in found_none.err
     ordering = evaluated(world, "ordering", {name: model_folders[name] for name in names})
     for own, other in zip(ordering["models"], found["models"], strict=True):
         assert own == {name: other[name] for name in own}

@@ -105,6 +105,11 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
         (name, ("peephole", 1 + n % 2, n % 2 == 0), {"topics_number": 5})
         for n, name in enumerate(scalar.FEATURES)
     ),
+    *(
+        (name, ("peephole", 2 - n % 2, n % 2 == 0), {"topics_number": 5, "fusion": "input-initial"})
+        for n, name in enumerate(scalar.FEATURES)
+    ),
+    ("clstm-given-topic", ("cifg", 2, True), {"topic_labels": 6, "fusion": "input-initial"}),
     ("clstm-thought", ("peephole", 2, False), {"thought": 2}),
     ("hlstm", ("peephole", 2, False), {}),
     ("clstm-given-topic", ("peephole", 1, True), {"topic_labels": 6}),

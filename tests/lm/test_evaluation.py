@@ -129,6 +129,8 @@ def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
             words = corpus.tokens[ids == i]
             assert (own.tokens, own.oov) == (len(words), int((words == 0).sum()))
             assert own.nats_per_token == pytest.approx(float(nats[words].mean()), rel=1e-5)
+            mean = own.as_json()["mean_word_perplexity"]
+            assert mean == pytest.approx(float(nats[words].exp().mean()), rel=1e-5)
         by_document = perplexity_by_document(model, corpus, tags=tags, streams=streams, length=2)
         assert by_document.tags == found.tags
 

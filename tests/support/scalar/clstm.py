@@ -74,13 +74,14 @@ def clstm(p: Parameters, document: Document, *features: Features) -> Scores:
     return scores
 
 
-def clstm_carried(p: Parameters, document: Document, feature: Features) -> Scores:
-    """Eq. 1 where the sentences' LSTMs are one chain, as §4.3 reads A, B and C before D."""
+def clstm_carried(p: Parameters, document: Document, *features: Features) -> Scores:
+    """Eq. 1 where the sentences' LSTMs are one chain (§5.1, and §4.3, which reads A, B, C, D)."""
     scores, before = [], None
     for i, words in enumerate(document):
-        inputs = [
-            [*p["X"][word], *feature(p, document, i, j)] for j, word in enumerate([START, *words])
-        ]
+        inputs = []
+        for j, word in enumerate([START, *words]):
+            T = [entry for feature in features for entry in feature(p, document, i, j)]
+            inputs.append([*p["X"][word], *T])
         states = p["g"].read(inputs, before)
         scores.append(_log_probs(p, states, words))
         before = states[-1]

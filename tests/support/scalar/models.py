@@ -264,16 +264,17 @@ def scores(model: DocumentLM, document: Document) -> Scores:
         table: Any = model.head.get_submodule("hashes")
         hashes = lambda words: int(table.first_slots(torch.tensor(words)))  # noqa: E731
         return lin.hashed_rnnlm(p, document, hashes, config.hash_order or 2)
+    carried = name.endswith("carried") or config.fusion == "input-initial"
+    function = clstm.clstm_carried if carried else clstm.clstm
     if name in FEATURES:
         topics: Any = model.context.topics
         p["W"] = [row if counts else None for counts, *row in topics.terms.tolist()]
         p["prior"] = topics.prior.tolist()
         for feature, table in zip(FEATURES[name], p["T"], strict=True):
             p[clstm.TABLES[feature]] = table
-        return clstm.clstm(p, document, *FEATURES[name])
+        return function(p, document, *FEATURES[name])
     if name.startswith("clstm-given"):
         p["given"] = [max(label - 2, 0) for (label,) in own["topics"]]
-        function = clstm.clstm_carried if name.endswith("carried") else clstm.clstm
         return function(p, document, clstm.given_topic)
     if name.startswith("rlm"):
         return _scores_of_wang_cho(p, name, document)
