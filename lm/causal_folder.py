@@ -1,4 +1,4 @@
-"""Folders of causal language models of Hugging Face: what they must hold, and how they are opened.
+"""Folders of models of Hugging Face: what they must hold, and how they are opened.
 
 Only regular files whose names stand in the folder itself are read, of weights only safetensors; no
 code from it is run, and nothing is looked up on the network. The tensors of the files must be those
@@ -24,7 +24,8 @@ import torch
 UNLIMITED = 1 << 30  # positions of a model that states no number of them
 NOTHING = -1  # in place of the token that texts begin with: their first token is not predicted
 OTHERS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf")  # pickles, which may run code, and GGUF
-DIGESTED = ("*.safetensors", "*.json", "*.model", "*.txt", "*.jinja")  # weights, tokenizer, shape
+# weights, tokenizer, shape
+DIGESTED = ("*.safetensors", "*.json", "*.model", "*.spm", "*.txt", "*.jinja")
 CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
 ADAPTER = "adapter_config.json"
 # keys of JSON files that name files, which transformers then opens
@@ -38,6 +39,27 @@ Shapes: TypeAlias = Mapping[str, Sequence[int]]
 
 class CausalFolderError(ValueError):
     """A folder that is not a usable model, or a missing package; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderKind:
+    """A kind of models: its name in messages, its class of `transformers`, what it cannot do.
+
+    mark: before folders of this kind in `--lm NAME=…`.
+    """
+
+    name: str
+    auto: str
+    lack: str
+    mark: str
+
+
+CAUSAL = FolderKind(
+    "causal language model", "AutoModelForCausalLM", "predicts no next words", "hf:"
+)
+SEQ2SEQ = FolderKind(
+    "sequence-to-sequence model", "AutoModelForSeq2SeqLM", "translates nothing", "seq2seq:"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +93,20 @@ def open_causal_model(
 
     dtype: `float32` or `bfloat16`, of weights and of all that is computed.
     """
-    files = _weight_files(folder)
+    tokenizer, model = open_folder(folder, CAUSAL, dtype)
+    begin = tokenizer.bos_token_id
+    begin = tokenizer.eos_token_id if begin is None else begin
+    begin = NOTHING if begin is None else begin
+    words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {begin}
+    check_tokenizer(folder, tokenizer, model, words)
+    config = model.config.get_text_config()  # tokens that have positions and may be attended to
+    positions = positions_of(config, "max_position_embeddings", "sliding_window")
+    return CausalModel(model.to(device).eval(), tokenizer, folder_digest(folder), positions, begin)
+
+
+def open_folder(folder: Path, kind: FolderKind, dtype: str) -> tuple[Any, Any]:
+    """The tokenizer and the model of a folder, of a kind; CausalFolderError if there is none."""
+    files = _weight_files(folder, kind)
     try:
         import transformers
         from transformers.utils import logging
@@ -85,21 +120,20 @@ def open_causal_model(
     safe = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
-        model = _loaded(folder, files, getattr(torch, dtype))
+        return tokenizer, _loaded(folder, files, getattr(torch, dtype), kind)
     except CausalFolderError:
         raise
     except Exception as fault:  # of any kind: transformers documents none
         reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         raise CausalFolderError(
-            f"{folder}: transformers {transformers.__version__} cannot load it as a causal "
-            f"language model: {reason:.300}; give a folder written by save_pretrained, with its "
-            "tokenizer"
+            f"{folder}: transformers {transformers.__version__} cannot load it as a {kind.name}: "
+            f"{reason:.300}; give a folder written by save_pretrained, with its tokenizer"
         ) from None
+
+
+def check_tokenizer(folder: Path, tokenizer: Any, model: Any, words: Iterable[int]) -> None:
+    """CausalFolderError for a tokenizer of another model, or of none; words: ids of its tokens."""
     rows = model.get_input_embeddings().weight.shape[0]
-    begin = tokenizer.bos_token_id
-    begin = tokenizer.eos_token_id if begin is None else begin
-    begin = NOTHING if begin is None else begin
-    words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {begin}
     if (highest := max(words)) >= rows:
         raise CausalFolderError(
             f"{folder}: the tokenizer has tokens up to number {highest:,}, the model knows "
@@ -110,16 +144,18 @@ def open_causal_model(
             f"{folder}: expected a tokenizer, found one that knows no letter; copy tokenizer.json "
             "or its vocabulary from the model's own folder"
         )
-    config = model.config.get_text_config()  # tokens that have positions and may be attended to
-    limits = (getattr(config, name, None) for name in ("max_position_embeddings", "sliding_window"))
-    positions = min([UNLIMITED, *(n for n in limits if isinstance(n, int) and n > 0)])
-    return CausalModel(model.to(device).eval(), tokenizer, _digest(folder), positions, begin)
+
+
+def positions_of(config: Any, *names: str) -> int:
+    """Most tokens of a text, by the configuration's entries of these names."""
+    limits = (getattr(config, name, None) for name in names)
+    return min([UNLIMITED, *(n for n in limits if isinstance(n, int) and n > 0)])
 
 
 # Files
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
     """The files of weights of a folder that holds what a model needs, and needs no code."""
     if not folder.is_dir():
         raise CausalFolderError(
@@ -139,9 +175,11 @@ def _weight_files(folder: Path) -> list[Path]:
             "model with merge_and_unload() of peft, and write that with save_pretrained(DIR)"
         )
     if not (folder / CONFIG).is_file():
+        cure = f"a model made by train-lm is given without {kind.mark}"
+        if marian := sorted(path.name for path in folder.glob("*.npz")):
+            cure = f"convert {marian[0]} of Marian with transformers' convert_marian_to_pytorch.py"
         raise CausalFolderError(
-            f"{folder}: expected config.json of a Hugging Face model, found none; a model made by "
-            "train-lm is given without hf:"
+            f"{folder}: expected config.json of a Hugging Face model, found none; {cure}"
         )
     if not any(folder.glob("*.safetensors")):
         others = sorted(path.name for suffix in OTHERS for path in folder.glob(suffix))
@@ -164,7 +202,7 @@ def _weight_files(folder: Path) -> list[Path]:
         raise CausalFolderError(
             f"{folder}: expected {WEIGHTS}, or {INDEX} that names the files of its parts, found "
             "neither; write it again with model.save_pretrained(DIR); a model made by train-lm is "
-            "given without hf:"
+            f"given without {kind.mark}"
         )
     parts = _json(folder / INDEX).get("weight_map")
     if not isinstance(parts, dict) or not parts:
@@ -210,7 +248,7 @@ def _check_names(path: Path, names: Iterable[object]) -> None:
             )
 
 
-def _digest(folder: Path) -> str:
+def folder_digest(folder: Path) -> str:
     """SHA-256 of the names and contents of all files that scores may depend on."""
     whole = hashlib.sha256()
     for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
@@ -223,7 +261,7 @@ def _digest(folder: Path) -> str:
 # Tensors
 
 
-def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
+def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype, kind: FolderKind) -> Any:
     """The model of a folder, with each of its tensors from the files and none left over.
 
     The configuration is compared with the headers of the files before memory is taken, on the meta
@@ -241,22 +279,28 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
         config = transformers.AutoConfig.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
+        _check_kind(folder, config, kind)
         with torch.device("meta"):
-            model = transformers.AutoModelForCausalLM.from_config(config)
-        kind, named = type(model), stated.get("architectures") or [type(model).__name__]
+            model = getattr(transformers, kind.auto).from_config(config)
+        own, named = type(model), stated.get("architectures") or [type(model).__name__]
         named = [str(one) for one in (named if isinstance(named, list) else [named])]
-        if kind.__name__.casefold() not in map(str.casefold, named):
+        if own.__name__.casefold() not in map(str.casefold, named):
             raise CausalFolderError(
-                f"{folder}: expected a causal language model, {kind.__name__}, found "
-                f"{', '.join(named):.80} (architectures in config.json), which predicts "
-                "no next words; give the folder of the causal model"
+                f"{folder}: expected a {kind.name}, {own.__name__}, found "
+                f"{', '.join(named):.80} (architectures in config.json), which {kind.lack}; give "
+                f"the folder of the {kind.name}"
             )
-        needed = sum(tensor.numel() for tensor in model.parameters())
+        made = [re.compile(one) for one in model._keys_to_ignore_on_load_missing or ()]  # by code
+        needed = sum(
+            tensor.numel()
+            for name, tensor in model.named_parameters()
+            if not any(one.search(name) for one in made)
+        )
         there = sum(map(math.prod, held.values()))
         if needed > there * (PACKED if "quantization_config" in stated else 1):
-            _refuse(folder, kind.__name__, *_differences(model, held))
+            _refuse(folder, own.__name__, *_differences(model, held))
         tensors = {name: part.get_tensor(name) for name, part in place.items()}
-        loaded, found = kind.from_pretrained(
+        loaded, found = own.from_pretrained(
             None,
             config=config,
             state_dict=tensors,
@@ -267,11 +311,10 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
     wrong = [f"{name} ({_product(a)} for {_product(b)})" for name, a, b in found["mismatched_keys"]]
     unused = [name for name in found["unexpected_keys"] if not _CONSTANT.fullmatch(name)]
     if getattr(loaded, "hf_quantizer", None) is None:  # whole numbers need their scale
-        prefix, own = (
-            f"{loaded.base_model_prefix}.",
-            loaded.named_parameters(remove_duplicate=False),
-        )
-        weights = {name.removeprefix(prefix) for name, _ in own}
+        prefix = f"{loaded.base_model_prefix}."
+        weights = {
+            name.removeprefix(prefix) for name, _ in loaded.named_parameters(remove_duplicate=False)
+        }
         wrong += [
             f"{name} ({str(tensor.dtype).removeprefix('torch.')} for {str(dtype)[6:]})"
             for name, tensor in tensors.items()
@@ -280,8 +323,18 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Any:
             and (tensor.dtype.itemsize < 2 or not tensor.dtype.is_floating_point)
         ]
     if found["missing_keys"] or unused or wrong:
-        _refuse(folder, kind.__name__, found["missing_keys"], unused, wrong)
+        _refuse(folder, own.__name__, found["missing_keys"], unused, wrong)
     return loaded
+
+
+def _check_kind(folder: Path, config: Any, kind: FolderKind) -> None:
+    """CausalFolderError for a model of the other kind."""
+    found = SEQ2SEQ if getattr(config, "is_encoder_decoder", False) else CAUSAL
+    if found is not kind:
+        raise CausalFolderError(
+            f"{folder}: expected a {kind.name}, found {config.model_type}, a {found.name}; give it "
+            f"as --lm NAME={found.mark}{folder}"
+        )
 
 
 def _places(folder: Path, files: Sequence[Path], parts: Sequence[Any]) -> dict[str, Any]:
@@ -363,6 +416,6 @@ def _refuse(
     )
     raise CausalFolderError(
         f"{folder}: expected the tensors of {kind} in its files, found them "
-        f"{found or 'smaller than config.json states'}; give the folder of a causal language "
+        f"{found or 'smaller than config.json states'}; give the folder of a "
         "model, complete, as its save_pretrained writes it"
     )

@@ -49,6 +49,21 @@ class InputError(RerankError):
         super().__init__(f"{where}: {message}" if where else message)
 
 
+class SideError(InputError):
+    """Bad side information of a sentence of a document, whose file and line the caller knows.
+
+    kind: of side information; sentence: its number in the document, from 0.
+    """
+
+    def __init__(self, message: str, *, kind: str, document: str, sentence: int) -> None:
+        self.kind, self.document, self.sentence = kind, document, sentence
+        super().__init__(message, source=f"{kind} of document {document!r}, sentence {sentence}")
+
+    def located(self, source: str, line: int) -> InputError:
+        """The error with its place in a file."""
+        return InputError(self.what, source=source, line=line)
+
+
 class StoppedEarly(RerankError):
     """A run stopped by a signal or a time limit, with its state saved."""
 

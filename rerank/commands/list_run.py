@@ -29,7 +29,7 @@ from rerank.commands.systems import made_lists
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
-from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.errors import InputError, RerankError, SideError, StoppedEarly, UsageError
 from rerank.files.cache import Cache
 from rerank.files.lines import RereadFile, check_readable, scratch_file, spool
 from rerank.files.outputs import atomic_all
@@ -243,9 +243,11 @@ class ListRun(Run):
                         if line := model.choose(kbest for _, kbest in run.read_unreported()):
                             announce(line)
                 yield run
-            except InputError:
+            except InputError as fault:
                 for file in copies.files:
                     file.check()  # a file that was rewritten is the reason
+                if isinstance(fault, SideError):
+                    raise run.located(fault) from None
                 raise
             except (KeyboardInterrupt, Terminated):
                 copies.close()
@@ -265,6 +267,12 @@ class ListRun(Run):
         for one in self.asked:
             announce(f"{one.option}: {one.report()}")
         super().report(announce, details)
+
+    def located(self, fault: SideError) -> InputError:
+        """An error about side information of a sentence, with file and line."""
+        begin, _ = self.documents.span(self.documents.ids.index(fault.document))
+        line = self.documents.line(begin + fault.sentence) + 1
+        return fault.located(display(self.lists.side[fault.kind]), line)
 
     def opened_cache(self) -> Cache | None:
         """The cache, also for runs without a model; None where there must be none."""

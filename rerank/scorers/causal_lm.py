@@ -1,67 +1,42 @@
 """A Hugging Face causal language model as a source of features: log-probability `NAME`.
 
-Every sentence is tokenised on its own, together with its newline or the space before it. A history
-is the candidates chosen in the window; histories whose contexts are equal texts are scored once.
+Every sentence is tokenised on its own, together with its newline or the space before it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.problem import Answer, Indices
 from lm.backend import Backend
 from lm.causal import VERSION, CausalContext, CausalEngine, Tree, trees_of, windows
 from lm.causal_folder import NOTHING, UNLIMITED, CausalModel
 from lm.scoring import EngineCounts
 from lm.trie import Candidates
 from rerank.corpus.kbest import KBest, NamedLists
-from rerank.corpus.spelling import detokenised
-from rerank.errors import InputError, RerankError
 from rerank.files.cache import Cache
-from rerank.notices import Notices, log
-from rerank.scorers.cached_scores import (
-    Arrays,
-    HistoryProblem,
-    ListScores,
-    ListTexts,
-    ScorerCache,
-    Sums,
-    by_engine,
-    digest,
-    flat,
-    unscored,
-)
+from rerank.notices import log
+from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache, Sums
 from rerank.scorers.features import ScoredDocument
-from rerank.scorers.language_model import ModelSource
-from rerank.scorers.models import Window
+from rerank.scorers.hugging_face import Window
+from rerank.scorers.window_model import Choices, LengthCounts, WindowProblem, WindowSource
 
-ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
 TOGETHER = 32  # items scored at once
 Texts: TypeAlias = Sequence[bytes]
-Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
 NO_TOKEN = "none"  # in place of a token that texts begin with
 BEGINS, LINES = 6, 12  # tokens and first candidates by which texts' first token is chosen
 CLEARLY = 0.7  # share of its perplexity that is left after another token, if that is chosen
-_REMEMBERED = 1 << 12  # contexts of a document
 
 
-class CausalProblem(HistoryProblem):
-    """A document under a causal language model; a state is a list of the choices in the window.
-
-    lines: texts of the candidates of the S lists; label: scorer and document in messages; cut: is
-    called for each context that the model's positions cut; parted: with the number of candidates
-    that are scored by parts; order: that of the window, or None to
-    have pairs scored as they are asked for; kbest: the lists, for the lines of candidates.
-    """
+class CausalProblem(WindowProblem[CausalContext]):
+    """A document under a causal language model."""
 
     def __init__(
         self,
@@ -73,16 +48,22 @@ class CausalProblem(HistoryProblem):
         *,
         order: int | None,
         label: str,
-        cut: Callable[[], None],
-        parted: Callable[[int], None] = lambda n: None,
+        counts: LengthCounts,
         kbest: KBest | None = None,
     ) -> None:
-        super().__init__(engine, known, cache, order=order)
-        self.model, self.window, self.label = engine.model, window, label
-        self._lines, self._cut, self._parted, self._kbest = lines, cut, parted, kbest
+        super().__init__(
+            engine,
+            known,
+            cache,
+            lines,
+            window.order,
+            order=order,
+            label=label,
+            counts=counts,
+            kbest=kbest,
+        )
+        self.model, self.window = engine.model, window
         self._long: dict[tuple[int, int], list[int]] = {}  # candidates that are scored by parts
-        self._single: dict[tuple[int, bytes, int], float] = {}
-        self._contexts: dict[tuple[int, Choices], tuple[CausalContext, bytes]] = {}
         self._trees: dict[tuple[int, bool], list[Tree]] = {}
 
     # Texts
@@ -118,7 +99,7 @@ class CausalProblem(HistoryProblem):
     @cached_property
     def _of_long(self) -> dict[int, NDArray[np.float64]]:
         """(K_t,) log-probabilities of candidates that are scored by parts, 0 of others, by list."""
-        self._parted(len(self._long))
+        self.counts.texts += len(self._long)
         found: dict[int, NDArray[np.float64]] = {}
         requests, owners = [], []
         for (t, k), tokens in self._long.items():
@@ -142,16 +123,17 @@ class CausalProblem(HistoryProblem):
             self._trees[t, follows] = trees_of(self._forms[follows].part(t, t + 1))
         return self._trees[t, follows]
 
-    def context(self, t: int, history: Choices) -> tuple[CausalContext, bytes]:
-        """The context of sentence t after a history, and its key."""
-        if (t, history) not in self._contexts:
-            if len(self._contexts) >= _REMEMBERED:
-                self._contexts.clear()
-            found = self._read(t, history)
-            self._contexts[t, history] = found, digest(found.key)
-        return self._contexts[t, history]
+    def request(
+        self, t: int, context: CausalContext, chosen: Sequence[int] | None = None
+    ) -> tuple[CausalContext, list[Tree]]:
+        """The context and prefix trees of the candidates."""
+        if chosen is None:
+            return context, self.trees(t, context)
+        forms = self._forms[len(context.ids) > 1]
+        lists = Candidates.joined([forms.one(t, k) for k in chosen])
+        return context, [Tree.of(lists, np.arange(len(chosen)))]
 
-    def _read(self, t: int, choices: Choices) -> CausalContext:
+    def read(self, t: int, choices: Choices) -> CausalContext:
         """The context of sentence t after the choices of the sentences just before it.
 
         Of these the last ones that are within the window and, with the longest candidate of list
@@ -161,139 +143,26 @@ class CausalProblem(HistoryProblem):
         longest = int(own[own < UNLIMITED].max(initial=0))
         room = self.model.positions - longest  # the last token of a candidate is never read
         if room < 0:
-            raise self._too_long(t, int(np.argmax(own > self.model.positions)))
+            k = int(np.argmax(own > self.model.positions))
+            raise self.too_long(
+                t,
+                k,
+                f"expected candidates of at most {self.model.positions:,} tokens, for which the "
+                f"model of {self.label} has positions, found one of {int(own[k]):,}; add "
+                ",long=window behind the folder of --lm, which scores it by parts, or leave it out",
+            )
         window = UNLIMITED if self.window.tokens is None else self.window.tokens
         sizes = [int(self._sizes[t - 1 - i][k]) for i, k in enumerate(reversed(choices))]
         wanted, fitting = np.searchsorted(
             np.cumsum(np.array(sizes, np.int64)), [window, room], side="right"
         ).tolist()
         if fitting < wanted:
-            self._cut()
+            self.counts.contexts += 1
         begin, found = t - min(wanted, fitting), CausalContext((self.model.begin,))
         for s in range(begin, t):
             forms = self._forms[len(found.ids) > 1]
             found = found.after(forms.one(s, choices[s - t]).tokens.tolist())
         return found
-
-    def _too_long(self, t: int, k: int) -> RerankError:
-        """An error about candidate k of list t, with its line if that is known."""
-        source, line, where = "", None, f"{self.label}, sentence {t}, candidate {k} (from 0): "
-        if self._kbest is not None:
-            row = self._kbest.rows(int(np.flatnonzero(self._kbest.counts)[t]))[k]
-            source, line = self._kbest.source, self._kbest.line_number(row)
-            where = "" if line else where
-        return InputError(
-            f"{where}expected candidates of at most {self.model.positions:,} tokens, for which the "
-            f"model of {self.label} has positions, found one of {int(self._sizes[t][k]):,}; add "
-            ",long=window behind the folder of --lm, which scores it by parts, or leave it out",
-            source=source,
-            line=line,
-        )
-
-    def score_key(self, t: int, history: Choices) -> bytes:
-        """Digest of the context."""
-        return self.context(t, history)[1]
-
-    # Scores
-
-    def initial(self) -> list[Choices]:
-        """The empty history."""
-        return [()]
-
-    def select(
-        self, successors: list[Choices], parents: Indices, choices: Indices
-    ) -> list[Choices]:
-        """The histories after the chosen candidates."""
-        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
-        return [self._recent((*successors[p], c)) for p, c in pairs]
-
-    @classmethod
-    def extend_together(cls, requests: Sequence[tuple[Any, list[Choices], int]]) -> list[Answer]:
-        """Scores for histories of many documents, in one batch for each model."""
-        wanted = [
-            (problem, t, key, problem.context(t, history)[0])
-            for problem, t, histories in unscored(requests)
-            for key, history in histories.items()
-        ]
-        scores = _scored([(p, context, p.trees(t, context)) for p, t, _, context in wanted])
-        for (problem, t, key, _), own in zip(wanted, scores, strict=True):
-            problem.enter(t, [key], (own + problem.long_scores(t)).astype(np.float32)[None])
-        return [
-            (problem.scores_after(t, (problem.score_key(t, one) for one in states)), states)
-            for problem, states, t in requests
-        ]
-
-    @classmethod
-    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
-        """Sums along paths of many documents, all their sentences in one batch for each model.
-
-        A list for each context of sentence t, then single sentences, each after each of its
-        distinct contexts.
-        """
-        lists, singles = [], []
-        spans = [
-            (problem, paths, t, min(t + horizon + 1, len(problem.lengths)))
-            for problem, paths, t, horizon in requests
-        ]
-        for problem, paths, t, end in spans:
-            if t < end:
-                own = [problem._recent(tuple(path)) for path in paths[:, :t].tolist()]
-                lists.append((problem, own, t))
-            for s in range(t + 1, end):
-                for *before, choice in paths[:, : s + 1].tolist():
-                    singles.append((problem, s, problem._recent(tuple(before)), choice))
-        cls.extend_together(lists)
-        _complete_single(singles)
-        return [problem._sums(paths, t, end) for problem, paths, t, end in spans]
-
-    def all_histories(self, t: int) -> list[Choices]:
-        """Every history of sentence t in a window of at most one sentence."""
-        return [(k,) for k in range(self.lengths[t - 1])] if t and self.window.order else [()]
-
-    def _recent(self, choices: Choices) -> Choices:
-        """The choices that contexts depend on."""
-        window = self.window.order
-        return choices if window is None else choices[max(0, len(choices) - window) :]
-
-    def _sums(self, paths: Indices, first: int, end: int) -> Sums:
-        """Sums (N,) of known scores of sentences first … end − 1."""
-        sums = np.zeros(len(paths))
-        for n, path in enumerate(map(tuple, paths.tolist())):
-            for s in range(first, end):
-                key = self.score_key(s, self._recent(path[:s]))
-                if self.has_scores(s, key):
-                    sums[n] += float(self.scores_after(s, [key])[0, path[s]])
-                else:
-                    sums[n] += self._single[s, key, path[s]]
-        return sums
-
-
-def _complete_single(wanted: Sequence[tuple[CausalProblem, int, Choices, int]]) -> None:
-    """Have the scores of single candidates k of lists t after histories, as float32."""
-    places: dict[tuple[int, int, bytes], tuple[CausalProblem, CausalContext, set[int]]] = {}
-    for problem, t, history, k in wanted:
-        context, key = problem.context(t, history)
-        if not problem.has_scores(t, key) and (t, key, k) not in problem._single:
-            place = id(problem), t, key
-            places.setdefault(place, (problem, context, set()))[2].add(k)
-    requests = []
-    for (_, t, _), (problem, context, chosen) in places.items():
-        forms = problem._forms[len(context.ids) > 1]
-        lists = Candidates.joined([forms.one(t, k) for k in sorted(chosen)])
-        requests.append((problem, context, [Tree.of(lists, np.arange(len(chosen)))]))
-    scores = _scored(requests)
-    for ((_, t, key), (problem, _, chosen)), own in zip(places.items(), scores, strict=True):
-        names = [(t, key, k) for k in sorted(chosen)]
-        own = own + problem.long_scores(t)[sorted(chosen)]
-        problem._single.update(zip(names, own.astype(np.float32).tolist(), strict=True))
-
-
-def _scored(requests: Sequence[tuple[CausalProblem, CausalContext, list[Tree]]]) -> list[Sums]:
-    """Scores of the trees of each request after its context, those of one model in one call."""
-    return by_engine(
-        [problem.engine for problem, *_ in requests],
-        lambda engine, own: engine.scores([requests[n][1:] for n in own]),
-    )
 
 
 def begins_of(model: CausalModel) -> tuple[int, ...]:
@@ -326,7 +195,7 @@ def name_of(model: CausalModel, token: int) -> str:
     return NO_TOKEN if token == NOTHING else str(model.tokenizer.convert_ids_to_tokens(token))
 
 
-class CausalLM(ModelSource[CausalEngine]):
+class CausalLM(WindowSource[CausalEngine]):
     """The feature of one causal language model, in nats.
 
     A sentence's score is log p of its tokens, the newline at its end included, given the earlier
@@ -346,11 +215,9 @@ class CausalLM(ModelSource[CausalEngine]):
         *,
         pmi: bool = False,
     ) -> None:
-        super().__init__(name, CausalEngine(model, backend), cache, ERRORS, pmi=pmi)
-        self.model, self.window, self.order = model, window, window.order
+        super().__init__(name, CausalEngine(model, backend), window, cache, pmi=pmi)
+        self.model, self.window = model, window
         self._null = replace(window, sentences=0, tokens=None)
-        self._cut = self._n_parted = 0
-        self._lists: Mapping[str, KBest] = {}
         self._begins = begins_of(model) if window.begin is None else ()
         self._begin_with(model.begin if window.begin is None else token_of(model, window.begin))
 
@@ -371,7 +238,7 @@ class CausalLM(ModelSource[CausalEngine]):
             one
             for kbest in lists
             for t in np.flatnonzero(kbest.counts).tolist()
-            for one in self._read_by_people(kbest.texts[kbest.rows(t)[0]] + b"\n")
+            for one in self._texts_of(kbest.texts[kbest.rows(t)[0]] + b"\n")
         )
 
     def choose_by(self, texts: Iterable[str]) -> str:
@@ -402,7 +269,6 @@ class CausalLM(ModelSource[CausalEngine]):
         """Features of each document (name, lists)."""
         if line := self.choose(kbest for _, kbest in documents):
             log.info(line)
-        self._lists = dict(documents)
         return super().score(documents)
 
     def check(self) -> None:
@@ -428,54 +294,28 @@ class CausalLM(ModelSource[CausalEngine]):
         lazy = ("lazy",) if self._lazy and not null else ()
         return (*found, backend.deterministic, *lazy)
 
-    def uncached_copy(self) -> CausalLM:
-        """A copy for measuring time, which neither uses the cache nor counts."""
-        twin = copy(self)
-        twin._work_uncached(CausalEngine(self.model, self._engine.backend))
-        return twin
+    def new_engine(self) -> CausalEngine:
+        """Another engine of the model."""
+        return CausalEngine(self.model, self._engine.backend)
 
     def _problem(
         self, name: str, texts: ListTexts, known: ListScores | None, *, null: bool = False
     ) -> CausalProblem:
-        """The problem of a document with its cached scores; counts contexts that were cut."""
-
-        def cut() -> None:
-            self._cut += 1
-
-        def parted(n: int) -> None:
-            self._n_parted += n
-
+        """The problem of a document with its cached scores."""
         return CausalProblem(
             self._engine,
             known or ListScores(texts, texts, {}),
             self._null_cache if null else self._score_cache,
-            [self._read_by_people(part) for part in texts.lists()],
+            [self._texts_of(part) for part in texts.lists()],
             self._null if null else self.window,
             order=self.order,
             label=self._place(name),
-            cut=cut,
-            parted=parted,
-            kbest=self._lists.get(name),
+            counts=self.lengths,
+            kbest=self.lists.get(name),
         )
 
-    def _read_by_people(self, lines: bytes) -> list[str]:
-        """The texts of LF-ended lines, detokenised if the options say so."""
-        own = lines.split(b"\n")[:-1]
-        if self.window.detokenize is not None:
-            own = detokenised(own, self.window.detokenize)
-        return [line.decode() for line in own]
-
-    def _computed(
-        self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
-    ) -> Iterator[Arrays]:
-        """Scores of whole documents, in one batch."""
-        problems = [self._problem(name, texts, None, null=null) for name, texts in documents]
-        answers = CausalProblem.extend_together(
-            [(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))]
-        )
-        scores = iter([of_list for of_list, _ in answers])
-        for problem in problems:
-            yield {"scores": flat([*islice(scores, len(problem.lengths))])}
+    def _texts_of(self, lines: bytes) -> list[str]:
+        return self.read_by_people(lines, self.window.detokenize)
 
     # Texts that are no lists
 
@@ -487,7 +327,7 @@ class CausalLM(ModelSource[CausalEngine]):
             for before, variants in batch:
                 problem = self._of_texts([*([one] for one in before), variants])
                 t = len(before)
-                requests.append((problem, [problem._recent((0,) * t)], t))
+                requests.append((problem, [problem.recent((0,) * t)], t))
             for scores, _ in CausalProblem.extend_together(requests):
                 yield scores[0].astype(np.float64)
 
@@ -497,7 +337,7 @@ class CausalLM(ModelSource[CausalEngine]):
         The first token of a text that begins with none is not predicted.
         """
         problem = self._of_texts([[one] for one in document])
-        requests = [(problem, [problem._recent((0,) * t)], t) for t in range(len(document))]
+        requests = [(problem, [problem.recent((0,) * t)], t) for t in range(len(document))]
         tokens = self._engine.counts.tokens
         answers = CausalProblem.extend_together(requests)
         found = np.array([float(scores[0, 0]) for scores, _ in answers])
@@ -508,31 +348,3 @@ class CausalLM(ModelSource[CausalEngine]):
         """The problem of lists of texts, each of which has one."""
         text = b"".join(one + b"\n" for own in lists for one in own)
         return self._problem("text", ListTexts(text, np.array([*map(len, lists)], np.int64)), None)
-
-    def finish(self, source: str, notices: Notices) -> None:
-        """Warnings: of memory, and of contexts longer than the model's positions."""
-        super().finish(source, notices)
-        if self._cut:
-            notices.add(
-                f"context longer than the {self.model.positions:,} positions of {self.label}: its "
-                "earliest sentences were left out; give a window (,sentences=N) to choose it",
-                source=source,
-                count=self._cut,
-            )
-        if self._n_parted:
-            notices.add(
-                f"text longer than the {self.model.positions:,} positions of {self.label}, scored "
-                "by parts",
-                source=source,
-                count=self._n_parted,
-                asked=True,
-            )
-        self._cut = self._n_parted = 0
-
-    def details(self) -> str:
-        """Tokens that the transformer read for those that were scored."""
-        work = self._engine.counts
-        if not work.nodes:
-            return ""
-        share = work.tokens / work.nodes
-        return f"{self.label}: {work.nodes:,} tokens read ({share:.2f} scored for each)"

@@ -58,12 +58,13 @@ from rerank.scorers.histories import ContextualProblem, located
 
 if TYPE_CHECKING:
     from lm.causal import CausalEngine
+    from lm.seq2seq import TranslationEngine
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 _SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
-Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine")
+Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine | TranslationEngine")
 
 
 class ModelSource(FeatureSource, Generic[Engine]):

@@ -17,8 +17,18 @@ import click
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.registry import MODELS, PROGRAM, SCORE_FILES, SCORERS, SIDE_INFORMATION
 from rerank.scorers import TOTAL
+from rerank.scorers.hugging_face import (
+    HUGGING_FACE,
+    OF_FOLDERS,
+    SEQ2SEQ,
+    TRANSLATION_KEYS,
+    WINDOW_KEYS,
+    TranslationSettings,
+    Window,
+    marked,
+)
 from rerank.torchrun import local_number, local_processes
-from rerank.values import FOLDER, PART, TEXT, FileName, Key, Whole, settings, split, text_of
+from rerank.values import FOLDER, PART, FileName, Key, settings, split, text_of
 
 if TYPE_CHECKING:
     import torch
@@ -28,8 +38,8 @@ if TYPE_CHECKING:
     from rerank.files.cache import Cache
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.features import FeatureSource
+    from rerank.scorers.translation_model import TranslationScorer
 
-HUGGING_FACE = "hf:"  # before the folder of a causal language model
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
 GLOSSARY = "glossary"  # its option, and its feature
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -41,56 +51,6 @@ _PARAMETERS_A_THREAD = 200_000
 _UNKNOWN_KEY = re.compile(r".*,([a-z-]+=[^,/]*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What of a document is the context of a sentence of a causal language model.
-
-    sentences: most sentences before it; tokens: most tokens of these, whole sentences; None for
-    all of the document so far. join: `newline`, which ends every sentence and is predicted with
-    it, or `space`, which is between two sentences and begins the second one. detokenize: language
-    of tokenised lists, whose texts are given to the model detokenised, escapes undone. begin: token
-    that texts begin with, `none` for none; None to choose one. long: what becomes of candidates
-    longer than the model's positions, `error` or `window` (`lm.causal.windows`).
-    """
-
-    sentences: int | None = None
-    tokens: int | None = None
-    join: str = "newline"
-    detokenize: str | None = None
-    begin: str | None = None
-    long: str = "error"
-
-    @property
-    def order(self) -> int | None:
-        """Number of earlier sentences that a score depends on; None if unbounded."""
-        return 0 if self.tokens == 0 else self.sentences
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What scores depend on."""
-        return self.order, self.tokens, self.join, self.detokenize, self.long
-
-
-class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
-    """A language by its code of two letters."""
-
-    name = "language"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The code."""
-        if not re.fullmatch("[a-z]{2}", value):
-            self.fail("expected a language, as en", param, ctx)
-        return str(value)
-
-
-WINDOW_KEYS = {
-    "sentences": Key("sentences", Whole(0), "most sentences of context"),
-    "tokens": Key("tokens", Whole(0), "most tokens of context, whole sentences"),
-    "join": Key("join", click.Choice(["newline", "space"]), "what is between two sentences"),
-    "detokenize": Key("detokenize", _Language(), "language of lists whose tokenisation is undone"),
-    "begin": Key("begin", TEXT, "token that texts begin with, or none"),
-    "long": Key("long", click.Choice(["error", "window"]), "candidates beyond the positions"),
-}
 KEYS = {
     "pmi": Key(
         "pmi",
@@ -100,15 +60,16 @@ KEYS = {
     ),
     "document-cache": Key("document_cache", PART, "share of a document cache in the model"),
     **WINDOW_KEYS,
+    **TRANSLATION_KEYS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelOption:
-    """A value of `--lm NAME=[hf:]DIR[,KEY=VALUE…]`: a language model as a feature.
+    """A value of `--lm NAME=[hf:|seq2seq:]DIR[,KEY=VALUE…]`: a language model as a feature.
 
-    value: the folder, as it was given with the keys of a window; window: of a causal language model
-    of Hugging Face, None for one of our own; pmi: whether its feature becomes two, with and without
+    value: the folder, as it was given with the keys of a window; window: what a model of Hugging
+    Face is given, None for one of our own; pmi: whether its feature becomes two, with and without
     context; document_cache: weight λ of a document cache (`lm.document_cache`), if any.
     """
 
@@ -117,7 +78,7 @@ class LanguageModelOption:
     value: Path
     pmi: bool = False
     document_cache: float | None = None
-    window: Window | None = None
+    window: Window | TranslationSettings | None = None
 
     @classmethod
     def of(cls, name: str, value: str | Path) -> LanguageModelOption:
@@ -148,9 +109,10 @@ class LanguageModelOption:
         models = provenance.get("models")
         stored = models.get(self.name) if isinstance(models, dict) else None
         begin = stored.get("begin") if isinstance(stored, dict) else None
-        if self.window is None or self.window.begin is not None or not isinstance(begin, str):
+        window = self.window
+        if not (isinstance(window, Window) and window.begin is None and isinstance(begin, str)):
             return self
-        return replace(self, window=replace(self.window, begin=begin))
+        return replace(self, window=replace(window, begin=begin))
 
 
 def _parsed(name: str, text: str) -> LanguageModelOption:
@@ -158,8 +120,8 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
     found: dict[str, Any] = {}
     try:
         rest, given = split(text, KEYS)
-        causal = rest.startswith(HUGGING_FACE)
-        folder = rest.removeprefix(HUGGING_FACE)
+        mark, folder = marked(rest)
+        own = OF_FOLDERS[mark].keys if mark else {}
         unknown = _UNKNOWN_KEY.fullmatch(rest)
         if unknown and not Path(folder).exists():
             raise click.BadParameter(
@@ -167,32 +129,40 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
                 f"found {unknown.group(1)}"
             )
         if not folder:
-            raise click.BadParameter("expected hf:DIR, the folder of a Hugging Face model")
+            raise click.BadParameter(f"expected {mark}DIR, the folder of a Hugging Face model")
         for key, value in given.items():
-            if causal and key == "document-cache":
+            if mark and key == "document-cache":
                 raise click.BadParameter(
                     f"{folder} is a Hugging Face model, whose tokens are not words; give "
                     "--scorer NAME=document-cache beside it"
                 )
-            if key in WINDOW_KEYS and not causal:
-                raise click.BadParameter(f"{key} is for hf:DIR, a Hugging Face model")
+            if key in (WINDOW_KEYS | TRANSLATION_KEYS).keys() - own:
+                places = [f"{mark}DIR" for mark, kind in OF_FOLDERS.items() if key in kind.keys]
+                raise click.BadParameter(
+                    f"{key} is for {' and '.join(places)}, a Hugging Face model"
+                )
             try:
-                found[KEYS[key].field] = KEYS[key].type.convert(value, None, None)
+                known = own.get(key) or KEYS[key]
+                found[known.field] = known.type.convert(value, None, None)
             except click.BadParameter as fault:
                 raise click.BadParameter(f"found {key}={value}: {fault.message}") from None
     except click.BadParameter as fault:
         raise click.BadParameter(f"{name}={text}: {fault.message}") from None
-    window = {key: found.pop(key) for key in WINDOW_KEYS if key in found}
+    window = {known.field: found.pop(known.field) for key, known in own.items() if key in given}
     # the name of a token may have a slash, and weights files have it beside the folder
-    told = "".join(f",{key}={given[key]}" for key in given if key in window and key != "begin")
+    told = "".join(f",{key}={given[key]}" for key in given if key in own and key != "begin")
     value = FOLDER.convert(f"{rest}{told}", None, None)
     return LanguageModelOption(
-        name, Path(folder), value, **found, window=Window(**window) if causal else None
+        name,
+        Path(folder),
+        value,
+        **found,
+        window=OF_FOLDERS[mark].record(**window) if mark else None,
     )
 
 
 class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
-    """NAME=[hf:]DIR[,KEY=VALUE…] as a `LanguageModelOption`; in TOML a table with a path."""
+    """NAME=[MARK:]DIR[,KEY=VALUE…] as a `LanguageModelOption`; in TOML a table with a path."""
 
     name = "model"
     text_of = staticmethod(text_of)
@@ -287,13 +257,13 @@ def open_models(
     found: list[FeatureSource] = []
     for model in models:
         scorer: FeatureSource
-        if model.window is None:
+        if (window := model.window) is None:
             saved, share = open_model(model.value, device, threads), model.document_cache
             scorer = LanguageModel(
                 model.name, saved, backend(), cache, pmi=model.pmi, document_cache=share
             )
         else:
-            scorer = _open_causal(model, model.window, backend, cache, threads)
+            scorer = _open_transformer(model, window, backend, cache, threads)
         if model.pmi and scorer.order == 0:
             cure = "give the model a document cache: document-cache=0.1"
             cure = cure if model.window is None else "give a window of a sentence or more"
@@ -310,23 +280,33 @@ def open_models(
     return found
 
 
-def _open_causal(
+def _open_transformer(
     model: LanguageModelOption,
-    window: Window,
+    window: Window | TranslationSettings,
     new_backend: Callable[[], Backend],
     cache: Cache | None,
     threads: int | None,
-) -> CausalLM:
+) -> CausalLM | TranslationScorer:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
     from lm.causal_folder import CausalFolderError, open_causal_model
-    from lm.model import n_parameters
+    from lm.seq2seq import open_translation_model
     from rerank.scorers.causal_lm import CausalLM
+    from rerank.scorers.translation_model import TranslationScorer
 
+    name, pmi = model.name, model.pmi
     try:
         backend = new_backend()
-        opened = open_causal_model(model.folder, backend.device, backend.dtype)
-        use_cores(n_parameters(opened.model), threads)
-        scorer = CausalLM(model.name, opened, window, new_backend(), cache, pmi=model.pmi)
+        device, dtype = backend.device, backend.dtype
+        scorer: CausalLM | TranslationScorer
+        if isinstance(window, Window):
+            causal = open_causal_model(model.folder, device, dtype)
+            use_cores(causal.model.num_parameters(), threads)
+            scorer = CausalLM(name, causal, window, new_backend(), cache, pmi=pmi)
+        else:
+            languages = window.src, window.tgt
+            opened = open_translation_model(model.folder, *languages, device, dtype)
+            use_cores(opened.model.num_parameters(), threads)
+            scorer = TranslationScorer(name, opened, window, new_backend(), cache, pmi=pmi)
         scorer.check()
     except CausalFolderError as fault:
         raise InputError(str(fault)) from None
@@ -338,6 +318,7 @@ def _open_causal(
 def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM | None:
     """The model of `hf:DIR[,KEY=VALUE…]`, to score texts with; None for another folder."""
     from lm.backend import Backend
+    from rerank.scorers.causal_lm import CausalLM
 
     if not str(folder).startswith(HUGGING_FACE):
         return None
@@ -346,7 +327,8 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
         raise UsageError(f"--lm {folder}: pmi is for lists of candidates; leave it out")
     backend = partial(Backend, choose_device(device, threads))
     named = replace(model, name=str(model.folder))
-    return _open_causal(named, model.window, backend, None, threads)
+    scorer = _open_transformer(named, model.window, backend, None, threads)
+    return scorer if isinstance(scorer, CausalLM) else None
 
 
 def open_scorer(name: str, entry: str, cache: Cache | None) -> FeatureSource:
@@ -434,6 +416,11 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
     from lm.checkpoint import load_model
     from lm.model import n_parameters
 
+    if str(folder).startswith(SEQ2SEQ):
+        raise UsageError(
+            f"--lm {folder}: a sequence-to-sequence model scores the candidates of a source; give "
+            "it to decode, score or tune-mert, with --source FILE"
+        )
     if str(folder).startswith(HUGGING_FACE):
         raise UsageError(
             f"--lm {folder}: this command takes models made by train-lm; Hugging Face models are "
@@ -443,7 +430,7 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
         found = "a Hugging Face model" if folder.exists() else "none"
         raise InputError(
             f"{folder}: expected a folder made by `rerank train-lm`, found {found}; the folder of "
-            "a Hugging Face model is given as --lm NAME=hf:DIR"
+            "a Hugging Face model is given as --lm NAME=hf:DIR, or NAME=seq2seq:DIR"
         )
     with valid_files():
         saved = load_model(folder, choose_device(device, threads), MODELS)

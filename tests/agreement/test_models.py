@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
-from support import causal
+from support import causal, seq2seq
 from support.definitions import Texts, definition
 from support.ngrams import GOLDEN, golden, scores
 from support.world import World
@@ -138,6 +138,38 @@ class Hf:
         return f"--lm lm=hf:gpt{self.window}" + ",pmi=yes" * self.pmi, values
 
 
+@dataclass(frozen=True)
+class Seq2Seq:
+    """`--lm lm=seq2seq:DIR` of a model with drawn weights, in a direction, after some sentences."""
+
+    kind: str = "marian"
+    window: str = ""
+    sentences: int = 0
+    mark: str = ""
+    reverse: bool = False
+    pmi: bool = False
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        languages = seq2seq.LANGUAGES[self.kind]
+        folder = seq2seq.save(world.folder / "mt", self.kind)
+        world.write("dev.source", SIDE["source"])
+
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            rows = [FIRST[document] + n for n, own in enumerate(lists[document]) if own]
+
+            def log_p(first: int) -> float:
+                sides = [SIDE["source"][n] for n in rows[first : t + 1]], texts[first : t + 1]
+                return seq2seq.log_p(
+                    folder, languages, *sides[:: -1 if self.reverse else 1], self.mark
+                )
+
+            given = log_p(max(0, t - self.sentences))
+            return {"lmpmi": given - log_p(t), "lmnull": log_p(t)} if self.pmi else {"lm": given}
+
+        options = f"--lm lm=seq2seq:mt{languages}{self.window}" + ",pmi=yes" * self.pmi
+        return f"'{options}' --source dev.source".replace("'--lm ", "--lm '"), values
+
+
 LAST, BLOCK = {"reverse_documents": True}, "sweeps:block=3"
 MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and features
     "order-0": ("viterbi", [Lm("rnnlm")]),
@@ -175,6 +207,16 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "hf": (BEAM, [Hf()]),
     "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
     "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),
+    "translation": ("viterbi", [Seq2Seq("nllb")]),
+    "translation-of-context": (
+        "viterbi",
+        [Seq2Seq("mbart", ",sentences=1,separator=</s>", 1, "</s>", pmi=True)],
+    ),
+    "channel": ("viterbi", [Seq2Seq("marian-many", ",reverse=yes", reverse=True)]),
+    "channel-of-context": (
+        "viterbi",
+        [Seq2Seq("t5", ",reverse=yes,sentences=2", 2, reverse=True)],
+    ),
     "hf-tokens-and-spaces": (BEAM, [Hf(",tokens=9,join=space", tokens=9, join="space")]),
 }
 
@@ -276,7 +318,7 @@ DEEP = {
 GREEDY, SMC, BLOCKS = "beam --beam 1", "smc:particles=9 --alpha 0.5", "sweeps:block=2"
 MEAN = "survivors:merge=mean --alpha 0.5"  # of bags and of states to attend to there is none
 SWEEPS = ("sweeps:horizon=0", "sweeps:gibbs=1 --alpha 0.5 --beam 3")
-SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
+SEARCHED: dict[str, tuple[Lm | Hf | Seq2Seq | Cache, tuple[str, ...]]] = {
     "last-state": (Lm("ccdclm"), (GREEDY, SMC, MEAN)),
     "carried-state": (Lm("drnnlm", pmi=True), (MEAN, BLOCKS)),
     "sentence-level": (Lm("hrnnlm", shape=LAST), (SMC, MEAN)),
@@ -287,6 +329,7 @@ SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
     "document-cache": (Lm("codclm", share=0.3), (BLOCKS,)),
     "next-sentence": (Lm("dclm-right-target"), SWEEPS),
     "hf": (Hf(), (GREEDY, SMC, BLOCKS)),
+    "translation": (Seq2Seq("marian", ",sentences=3", 3), (GREEDY, BLOCKS)),
 }
 
 

@@ -1,0 +1,404 @@
+"""Sequence-to-sequence models of Hugging Face: how they score translations.
+
+Each source is encoded once. The distinct prefixes of its translations are read as a prefix tree,
+level by level: a token each, with the key–value pairs of its parent, so that any decoder that can
+generate can score; last tokens are predicted but never read. Where every source has one
+translation, there is no prefix to share, and one pass reads whole translations.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lm.backend import Backend
+from lm.causal import CHECK, STORED, cache_argument
+from lm.causal_folder import (
+    SEQ2SEQ,
+    CausalFolderError,
+    check_tokenizer,
+    folder_digest,
+    open_folder,
+    positions_of,
+)
+from lm.scoring import EngineCounts
+from lm.trie import Candidates, Indices, build
+
+VERSION = 1  # of scores: to be raised whenever they change
+_CODE = re.compile(r"[a-z]{2,3}_[A-Za-z]{2,4}")  # special tokens of languages: zho_Hans, en_XX
+_MARIAN = re.compile(r">>(.+)<<")
+_NAMED = 3  # languages in a message
+Ids = tuple[int, ...]
+
+
+class Translation(NamedTuple):
+    """Input of the encoder and labels of the decoder, special tokens included.
+
+    context: number of labels, after those that the tokenizer puts before a text, that are given and
+    not scored.
+    """
+
+    source: Ids
+    target: Ids
+    context: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Special tokens before and after a text."""
+
+    before: Ids = ()
+    after: Ids = ()
+
+    def around(self, parts: Sequence[Sequence[int]]) -> Ids:
+        """The tokens of all parts, one after the other, in the frame."""
+        return (*self.before, *chain.from_iterable(parts), *self.after)
+
+    def __len__(self) -> int:
+        return len(self.before) + len(self.after)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TranslationModel:
+    """A sequence-to-sequence model that was read back.
+
+    model: of transformers, in evaluation mode; digest: SHA-256 of its files; positions: most
+    tokens of a source or a translation; source, target: special tokens around texts; start: the
+    token that the decoder reads first.
+    """
+
+    model: Any
+    tokenizer: Any
+    digest: str
+    positions: int
+    source: Frame
+    target: Frame
+    start: int
+
+    def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[int]]:
+        """Ids of the tokens of sources or translations, without special tokens."""
+        return _encode(self.tokenizer, texts, target=target, special=False) if texts else []
+
+
+def open_translation_model(
+    folder: Path,
+    src: str | None = None,
+    tgt: str | None = None,
+    device: torch.device | str = "cpu",
+    dtype: str = "float32",
+) -> TranslationModel:
+    """The sequence-to-sequence model of a folder; CausalFolderError if there is none.
+
+    src, tgt: languages of the encoder's and the decoder's texts, by the tokenizer's codes:
+    required where it has tokens for them, else refused.
+    """
+    tokenizer, model = open_folder(folder, SEQ2SEQ, dtype)
+    files = {*getattr(tokenizer, "vocab_files_names", {}).values()} - {"tokenizer_config.json"}
+    if files and not any((folder / name).exists() for name in files | {"tokenizer.json"}):
+        raise CausalFolderError(
+            f"{folder}: expected a tokenizer, found none; copy {' or '.join(sorted(files))} from "
+            "the model's own folder, or write it there with tokenizer.save_pretrained(DIR)"
+        )
+    words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids}
+    check_tokenizer(folder, tokenizer, model, words)
+    source, target = _frames(folder, tokenizer, src, tgt)
+    if tokenizer.eos_token_id not in target.after:
+        raise CausalFolderError(
+            f"{folder}: expected a tokenizer that ends texts with a token, "
+            f"{tokenizer.eos_token or 'eos'}, found one that does not; copy the tokenizer from the "
+            "model's own folder"
+        )
+    positions = positions_of(model.config, "max_position_embeddings")
+    start = _start(model, target.around([[tokenizer.eos_token_id]]))
+    digest = folder_digest(folder)
+    model = model.to(device).eval()
+    return TranslationModel(model, tokenizer, digest, positions, source, target, start)
+
+
+def _encode(
+    tokenizer: Any, texts: Sequence[str], *, target: bool, special: bool
+) -> list[list[int]]:
+    """Ids of texts as sources or translations; what looks like a special token is text."""
+    given = {"text_target" if target else "text": list(texts)}
+    found: list[list[int]] = tokenizer(
+        **given, add_special_tokens=special, split_special_tokens=True, verbose=False
+    )["input_ids"]
+    return found
+
+
+def _start(model: Any, labels: Ids) -> int:
+    """The token that the decoder reads first: in some models that of the language."""
+    shifted = getattr(model, "prepare_decoder_input_ids_from_labels", None)
+    if shifted is None:
+        return int(model.config.decoder_start_token_id)
+    return int(shifted(torch.tensor([labels]))[0, 0])
+
+
+def _frames(folder: Path, tokenizer: Any, src: str | None, tgt: str | None) -> tuple[Frame, Frame]:
+    """Special tokens around sources and translations in these languages."""
+    vocabulary = tokenizer.get_vocab()
+    given, mark = {"src": src, "tgt": tgt}, ""
+    if hasattr(tokenizer, "src_lang"):
+        tokens = getattr(tokenizer, "lang_code_to_token", None) or {
+            one: one for one in tokenizer.all_special_tokens if _CODE.fullmatch(one)
+        }
+        for key, code in given.items():
+            _check_language(folder, key, code, tokens)
+            setattr(tokenizer, f"{key}_lang", code)
+    else:
+        codes = {m[1]: m[0] for one in vocabulary if (m := _MARIAN.fullmatch(one))}
+        _check_language(folder, "src", src, {})
+        _check_language(folder, "tgt", tgt, codes)
+        mark = codes.get(tgt or "", "")
+    frames = []
+    for target in (False, True):
+        (bare,) = _encode(tokenizer, ["a"], target=target, special=False)
+        (whole,) = _encode(tokenizer, ["a"], target=target, special=True)
+        first = next(n for n in range(len(whole)) if whole[n : n + len(bare)] == bare)
+        before = [vocabulary[mark]] if mark and not target else []
+        frames.append(Frame((*before, *whole[:first]), (*whole[first + len(bare) :],)))
+    return frames[0], frames[1]
+
+
+def _check_language(folder: Path, key: str, code: str | None, tokens: Mapping[str, str]) -> None:
+    """CausalFolderError for a language that is not among those with a token, or for none."""
+    if code is None and not tokens:
+        return
+    side = "sources" if key == "src" else "translations"
+    if not tokens:
+        raise CausalFolderError(
+            f"{folder}: {key}={code}: its tokenizer has no tokens for languages of {side}; leave "
+            f"{key}= out"
+        )
+    if code is None:
+        some = ", ".join([*tokens][:_NAMED])
+        raise CausalFolderError(
+            f"{folder}: expected {key}=CODE behind the folder, the language of {side}, found none: "
+            f"its tokenizer has tokens for {some}{' and others' * (len(tokens) > _NAMED)}"
+        )
+    if code not in tokens:
+        near = difflib.get_close_matches(code, tokens, _NAMED, 0.3) or sorted(tokens)[:_NAMED]
+        raise CausalFolderError(
+            f"{folder}: {key}={code}: its tokenizer has no such language; did you mean "
+            f"{' or '.join(near)}?"
+        )
+
+
+@dataclass(slots=True, eq=False)
+class TranslationEngine:
+    """A sequence-to-sequence model that scores translations on a backend.
+
+    counts: as of the engine of our own models; `nodes` are tokens that the decoder read.
+    """
+
+    model: TranslationModel
+    backend: Backend
+    counts: EngineCounts = field(default_factory=EngineCounts)
+
+    def check(self) -> None:
+        """ValueError for scores that are NaN, or that differ from the model's own loss."""
+        tokenizer = self.model.tokenizer
+        ids = sorted({*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids})
+        words = [ids[(7 * i + 3) % len(ids)] for i in range(9)]
+        sources = [self.model.source.around([words[a:b]]) for a, b in ((0, 3), (2, 4))]
+        texts = [words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]
+        targets = [self.model.target.around([one]) for one in texts]
+        pairs = [Translation(sources[0], one) for one in targets]
+        pairs.append(Translation(sources[1], targets[0]))
+        plain = np.array([self.plain_score(one) for one in pairs])
+        if not np.isfinite(plain).all():
+            raise ValueError("it returns NaN or no probability; are its files damaged?")
+        try:
+            found = np.concatenate(self.scores([pairs[:4], pairs[4:]]))
+        except (RuntimeError, TypeError, ValueError, AttributeError):  # key–value pairs not taken
+            found = np.full_like(plain, np.inf)
+        self.counts = EngineCounts()
+        worst = float(np.abs(found - plain).max())
+        if not worst <= (CHECK if self.backend.dtype == "float32" else 100 * CHECK):
+            by = f"by {worst:.3g} nats in a test" if np.isfinite(worst) else "it fails on one"
+            raise ValueError(
+                f"{type(self.model.model).__name__} scores a prefix tree otherwise than its own "
+                f"loss ({by}); give a model such as Marian, NLLB, M2M100, mBART or T5"
+            )
+
+    def plain_score(self, one: Translation) -> float:
+        """Log p of all labels by the model's own loss, without any of the engine."""
+        device = self.backend.device
+        with torch.no_grad():
+            labels = torch.tensor([one.target], device=device)
+            source = torch.tensor([one.source], device=device)
+            loss = self.model.model(input_ids=source, labels=labels).loss
+        return -float(loss) * len(one.target)
+
+    def scores(self, requests: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
+        """Log p (K,) of each request's translations, in nats: sums over their labels.
+
+        Results do not depend on other requests but for rounding, not even that if the backend is
+        `deterministic`.
+        """
+        with self.counts.timed(self.backend):
+            return self.backend.with_fewer_tokens(lambda: self._scores(requests))
+
+    def _scores(self, requests: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
+        pairs = [one for own in requests for one in own]
+        owners = [r for r, own in enumerate(requests) for _ in own]
+        groups: dict[tuple[int, Ids], list[int]] = {}
+        for n, (owner, one) in enumerate(zip(owners, pairs, strict=True)):
+            apart = owner if self.backend.deterministic else 0
+            groups.setdefault((apart, one.source), []).append(n)
+        found = np.zeros(len(pairs))
+        for batch in self._batches(pairs, list(groups.values())):
+            rows = [n for group in batch for n in group]
+            roots = np.repeat(np.arange(len(batch)), [len(group) for group in batch])
+            own = [pairs[n] for n in rows]
+            read = self._levels if len(rows) > len(batch) else self._at_once
+            found[rows] = read([pairs[group[0]].source for group in batch], own, roots)
+            self.counts.tokens += sum(len(one.target) - one.context for one in own)
+        return np.split(found, np.cumsum([len(own) for own in requests])[:-1])
+
+    def _batches(
+        self, pairs: Sequence[Translation], groups: Sequence[list[int]]
+    ) -> Iterator[list[list[int]]]:
+        """Groups of translations of one source each, as many together as fit.
+
+        Those of several translations together, in lexicographic order where they are parted; those
+        of one apart, the ones of about the same length together.
+        """
+        most = STORED * self.backend.tokens(1)
+        work: list[tuple[bool, int, int, list[int]]] = []
+        for group in groups:
+            source = len(pairs[group[0]].source)
+            longest = max(len(pairs[n].target) for n in group)
+            size = max(1, most // self._floats(source, longest))
+            ordered = sorted(group, key=lambda n: pairs[n].target)
+            parts = [ordered[a : a + size] for a in range(0, len(ordered), size)]
+            work += [(len(p) == 1, longest if len(p) == 1 else 0, source, p) for p in parts]
+        batch: list[list[int]] = []
+        held, alone = 0, False
+        for single, longest, source, part in sorted(work, key=lambda one: one[:3]):
+            floats = self._floats(source, longest or max(len(pairs[n].target) for n in part))
+            floats *= longest if single else len(part)
+            full = held + floats > most or single != alone
+            if batch and (full or self.backend.deterministic):
+                yield batch
+                batch, held = [], 0
+            batch.append(part)
+            held, alone = held + floats, single
+        if batch:
+            yield batch
+
+    def _floats(self, source: int, target: int) -> int:
+        """Floats that a row of a batch takes, about: logits and key–value pairs."""
+        config = self.model.model.config
+        layers = getattr(config, "decoder_layers", None) or config.num_hidden_layers
+        words = len(self.model.model.get_output_embeddings().weight)
+        return 2 * words + 2 * int(config.hidden_size) * int(layers) * (source + target)
+
+    # The transformer
+
+    def _encoded(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+        """States (S, L, R) of sources, and which of them are of tokens (S, L)."""
+        ids, mask = _padded(sources, self.model.tokenizer.pad_token_id or 0, self.backend.device)
+        found = self.model.model.get_encoder()(input_ids=ids, attention_mask=mask)
+        return found.last_hidden_state, mask
+
+    def _logits(self, encoded: tuple[Tensor, Tensor], tokens: Tensor, **cache: Any) -> Tensor:
+        """Logits (N, L, V) after each of the decoder's tokens (N, L), of N encoded sources."""
+        from transformers.modeling_outputs import BaseModelOutput
+
+        states, mask = encoded
+        self.counts.nodes += tokens.numel()
+        found: Tensor = self.model.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            decoder_input_ids=tokens,
+            use_cache=bool(cache),
+            **cache,
+        ).logits
+        return found.float()
+
+    def _levels(
+        self, sources: Sequence[Ids], pairs: Sequence[Translation], roots: Indices
+    ) -> NDArray[np.float64]:
+        """Scores (n,) of translations of some sources: of which one says `roots`.
+
+        O(distinct prefixes) tokens are read.
+        """
+        from transformers import DynamicCache, EncoderDecoderCache
+
+        lists, rows, signs = _with_contexts(pairs, len(self.model.target.before))
+        forest = build(lists, np.arange(len(rows)), roots[rows], len(sources))
+        device, model = self.backend.device, self.model.model
+        states, mask = self._encoded(sources)
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        read = np.zeros(len(forest), np.bool_)
+        read[forest.parent[len(sources) :]] = True
+        nodes = np.arange(len(sources))
+        tokens = np.full(len(nodes), self.model.start)
+        terms = []
+        for begin, end in pairwise(forest.levels[1:]):
+            owners = torch.from_numpy(forest.root[nodes]).to(device)
+            ids = torch.from_numpy(tokens)[:, None].to(device)
+            encoded = states[owners], mask[owners]
+            logits = self._logits(encoded, ids, **{cache_argument(model): cache})[:, -1]
+            places = np.searchsorted(nodes, forest.parent[begin:end])
+            at = torch.from_numpy(places).to(device)
+            words = torch.from_numpy(forest.token[begin:end]).to(device)
+            terms.append(logits[at, words] - logits.logsumexp(dim=1)[at])
+            kept = np.flatnonzero(read[begin:end])
+            nodes, tokens = begin + kept, forest.token[begin + kept]
+            if len(nodes):
+                cache.reorder_cache(at[torch.from_numpy(kept).to(device)])
+        into = torch.cat(terms).cpu()[:, None]
+        sums = forest.sums(into, torch.zeros(len(forest), 1))[:, 0]
+        return np.bincount(rows, weights=signs * sums, minlength=len(pairs)).astype(np.float64)
+
+    def _at_once(
+        self, sources: Sequence[Ids], pairs: Sequence[Translation], roots: Indices
+    ) -> NDArray[np.float64]:
+        """Scores (n,) of a translation of each source, in one pass."""
+        device, first = self.backend.device, len(self.model.target.before)
+        labels, _ = _padded([one.target for one in pairs], 0, device)
+        tokens = torch.cat([torch.full_like(labels[:, :1], self.model.start), labels[:, :-1]], 1)
+        logits = self._logits(self._encoded(sources), tokens)
+        found = logits.gather(2, labels[:, :, None])[:, :, 0] - logits.logsumexp(dim=2)
+        places = np.arange(labels.shape[1])
+        ends = np.array([[len(one.target), first + one.context] for one in pairs])
+        scored = (places < ends[:, :1]) & ((places < first) | (places >= ends[:, 1:]))
+        sums: NDArray[np.float64] = np.where(scored, found.cpu().double().numpy(), 0).sum(axis=1)
+        return sums
+
+
+def _padded(rows: Sequence[Ids], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Ids (N, L) of rows, padded at the end, and a mask of those that are no padding."""
+    lengths = torch.tensor([len(row) for row in rows])
+    longest = int(lengths.max())
+    ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
+    return ids.to(device), (torch.arange(longest) < lengths[:, None]).long().to(device)
+
+
+def _with_contexts(
+    pairs: Sequence[Translation], first: int
+) -> tuple[Candidates, Indices, NDArray[np.float64]]:
+    """Labels whose sums, times their signs, add up to the scores of pairs, and the pair of each.
+
+    All labels less those up to the end of the context, and those before it.
+    """
+    found: list[tuple[Ids, int, float]] = []
+    for n, one in enumerate(pairs):
+        found.append((one.target, n, 1.0))
+        if one.context:
+            found.append((one.target[: first + one.context], n, -1.0))
+            found.append((one.target[:first], n, 1.0))
+    texts, rows, signs = zip(*found, strict=True)
+    return Candidates.of([texts]), np.array(rows), np.array(signs)

@@ -1,0 +1,133 @@
+"""What stands behind the folder of a Hugging Face model in `--lm NAME=MARK:DIR[,KEY=VALUE…]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import click
+
+from rerank.values import TEXT, Key, Whole
+
+HUGGING_FACE = "hf:"  # before the folder of a causal language model
+SEQ2SEQ = "seq2seq:"  # before the folder of a sequence-to-sequence model
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What of a document is the context of a sentence of a causal language model.
+
+    sentences: most sentences before it; tokens: most tokens of these, whole sentences; None for
+    all of the document so far. join: `newline`, which ends every sentence and is predicted with
+    it, or `space`, which is between two sentences and begins the second one. detokenize: language
+    of tokenised lists, whose texts are given to the model detokenised, escapes undone. begin: token
+    that texts begin with, `none` for none; None to choose one. long: what becomes of candidates
+    longer than the model's positions, `error` or `window` (`lm.causal.windows`).
+    """
+
+    sentences: int | None = None
+    tokens: int | None = None
+    join: str = "newline"
+    detokenize: str | None = None
+    begin: str | None = None
+    long: str = "error"
+
+    @property
+    def order(self) -> int | None:
+        """Number of earlier sentences that a score depends on; None if unbounded."""
+        return 0 if self.tokens == 0 else self.sentences
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What scores depend on."""
+        return self.order, self.tokens, self.join, self.detokenize, self.long
+
+
+class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """A language by its code of two letters."""
+
+    name = "language"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The code."""
+        if not re.fullmatch("[a-z]{2}", value):
+            self.fail("expected a language, as en", param, ctx)
+        return str(value)
+
+
+WINDOW_KEYS = {
+    "sentences": Key("sentences", Whole(0), "most sentences of context"),
+    "tokens": Key("tokens", Whole(0), "most tokens of context, whole sentences"),
+    "join": Key("join", click.Choice(["newline", "space"]), "what is between two sentences"),
+    "detokenize": Key("detokenize", _Language(), "language of lists whose tokenisation is undone"),
+    "begin": Key("begin", TEXT, "token that texts begin with, or none"),
+    "long": Key("long", click.Choice(["error", "window"]), "candidates beyond the positions"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationSettings:
+    """What a sequence-to-sequence model of Hugging Face reads, and what it predicts.
+
+    src, tgt: languages of the texts that it reads and predicts, by codes of its tokenizer; reverse:
+    whether it reads candidates and predicts sources, as the channel of a noisy-channel model;
+    sentences: number of sentences of context before source and candidate; separator: token after
+    each of these; detokenize, detokenize_source: languages of tokenised lists and sources; prefix:
+    text before what it reads; long: what becomes of texts to read that are longer than its
+    positions, `error` or `cut`.
+    """
+
+    src: str | None = None
+    tgt: str | None = None
+    reverse: bool = False
+    sentences: int = 0
+    separator: str | None = None
+    detokenize: str | None = None
+    detokenize_source: str | None = None
+    prefix: str | None = None
+    long: str = "error"
+
+    @property
+    def order(self) -> int:
+        """Number of earlier sentences that a score depends on."""
+        return self.sentences
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What scores depend on."""
+        return astuple(self)
+
+
+TRANSLATION_KEYS = {
+    "src": Key("src", TEXT, "language of the texts that the model reads"),
+    "tgt": Key("tgt", TEXT, "language of the texts that it predicts"),
+    "reverse": Key("reverse", click.BOOL, "whether it reads candidates and predicts sources"),
+    "sentences": Key("sentences", Whole(0), "sentences of context"),
+    "separator": Key("separator", TEXT, "token after each sentence of context"),
+    "detokenize": WINDOW_KEYS["detokenize"],
+    "detokenize-source": Key("detokenize_source", _Language(), "the same of sources"),
+    "prefix": Key("prefix", TEXT, "text before what the model reads"),
+    "long": Key("long", click.Choice(["error", "cut"]), "texts to read beyond the positions"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSettings:
+    """The record and the keys of what stands behind folders of a kind."""
+
+    record: Callable[..., Window | TranslationSettings]
+    keys: Mapping[str, Key]
+
+
+OF_FOLDERS = {
+    HUGGING_FACE: FolderSettings(Window, WINDOW_KEYS),
+    SEQ2SEQ: FolderSettings(TranslationSettings, TRANSLATION_KEYS),
+}
+
+
+def marked(value: str) -> tuple[str, str]:
+    """The mark of a kind of folders that a value begins with, '' for none, and the folder."""
+    mark = next((mark for mark in OF_FOLDERS if value.startswith(mark)), "")
+    return mark, value.removeprefix(mark)

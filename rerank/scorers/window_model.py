@@ -1,0 +1,318 @@
+"""Transformers of Hugging Face as sources of features: scores after the choices in a window.
+
+A history is the candidates chosen in the window; histories whose contexts are equal texts are
+scored once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.problem import Answer, Indices
+from rerank.corpus.kbest import KBest, NamedLists
+from rerank.corpus.spelling import detokenised
+from rerank.errors import InputError, RerankError
+from rerank.files.cache import Cache
+from rerank.notices import Notices
+from rerank.scorers.cached_scores import (
+    Arrays,
+    HistoryProblem,
+    ListScores,
+    ListTexts,
+    ScorerCache,
+    Sums,
+    by_engine,
+    digest,
+    flat,
+    unscored,
+)
+from rerank.scorers.features import ScoredDocument
+from rerank.scorers.hugging_face import TranslationSettings, Window
+from rerank.scorers.language_model import Engine, ModelSource
+
+ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
+Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
+_REMEMBERED = 1 << 12  # contexts of a document
+
+
+class KeyedContext(Protocol):
+    """What stands before a sentence; equal keys mean equal scores."""
+
+    @property
+    def key(self) -> bytes:
+        """Bytes that identify the context."""
+
+
+@dataclass(slots=True)
+class LengthCounts:
+    """Numbers of contexts and of texts that were longer than a model's positions."""
+
+    contexts: int = 0
+    texts: int = 0
+
+
+Context = TypeVar("Context", bound=KeyedContext)
+
+
+class WindowProblem(HistoryProblem, Generic[Context]):
+    """A document whose states are lists of the choices in a window.
+
+    lines: texts of the candidates of the S lists; window: number of sentences before one, None for
+    all; label: scorer and document in messages; order: that of the window, or None to have pairs
+    scored as they are asked for; counts: of what is too long; kbest: the lists, for the lines of
+    candidates.
+    """
+
+    def __init__(
+        self,
+        engine: Any,
+        known: ListScores,
+        cache: ScorerCache,
+        lines: Sequence[Sequence[str]],
+        window: int | None,
+        *,
+        order: int | None,
+        label: str,
+        counts: LengthCounts,
+        kbest: KBest | None = None,
+    ) -> None:
+        super().__init__(engine, known, cache, order=order)
+        self.counts = counts
+        self.label, self._lines, self._sentences, self._kbest = label, lines, window, kbest
+        self._single: dict[tuple[int, bytes, int], float] = {}
+        self._contexts: dict[tuple[int, Choices], tuple[Context, bytes]] = {}
+
+    @abstractmethod
+    def read(self, t: int, choices: Choices) -> Context:
+        """The context of sentence t after the choices of the sentences just before it."""
+
+    @abstractmethod
+    def request(self, t: int, context: Context, chosen: Sequence[int] | None = None) -> Any:
+        """What the engine scores: the candidates of list t, or those chosen, after a context."""
+
+    def long_scores(self, t: int) -> NDArray[np.float64]:
+        """(K_t,) what candidates of list t that are scored by parts add to their scores of 0."""
+        return np.zeros(self.lengths[t])
+
+    def too_long(self, t: int, k: int, message: str) -> RerankError:
+        """An error about candidate k of list t, with its line if that is known."""
+        if self._kbest is not None:
+            row = self._kbest.rows(int(np.flatnonzero(self._kbest.counts)[t]))[k]
+            if line := self._kbest.line_number(row):
+                return InputError(message, source=self._kbest.source, line=line)
+        return InputError(f"{self.label}, sentence {t}, candidate {k} (from 0): {message}")
+
+    def context(self, t: int, history: Choices) -> tuple[Context, bytes]:
+        """The context of sentence t after a history, and its key."""
+        if (t, history) not in self._contexts:
+            if len(self._contexts) >= _REMEMBERED:
+                self._contexts.clear()
+            found = self.read(t, history)
+            self._contexts[t, history] = found, digest(found.key)
+        return self._contexts[t, history]
+
+    def score_key(self, t: int, history: Choices) -> bytes:
+        """Digest of the context."""
+        return self.context(t, history)[1]
+
+    # Scores
+
+    def initial(self) -> list[Choices]:
+        """The empty history."""
+        return [()]
+
+    def select(
+        self, successors: list[Choices], parents: Indices, choices: Indices
+    ) -> list[Choices]:
+        """The histories after the chosen candidates."""
+        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
+        return [self.recent((*successors[p], c)) for p, c in pairs]
+
+    @classmethod
+    def extend_together(cls, requests: Sequence[tuple[Any, list[Choices], int]]) -> list[Answer]:
+        """Scores for histories of many documents, in one batch for each model."""
+        wanted = [
+            (problem, t, key, problem.context(t, history)[0])
+            for problem, t, histories in unscored(requests)
+            for key, history in histories.items()
+        ]
+        scores = _scored([(p, p.request(t, context)) for p, t, _, context in wanted])
+        for (problem, t, key, _), own in zip(wanted, scores, strict=True):
+            problem.enter(t, [key], (own + problem.long_scores(t)).astype(np.float32)[None])
+        return [
+            (problem.scores_after(t, (problem.score_key(t, one) for one in states)), states)
+            for problem, states, t in requests
+        ]
+
+    @classmethod
+    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
+        """Sums along paths of many documents, all their sentences in one batch for each model.
+
+        A list for each context of sentence t, then single sentences, each after each of its
+        distinct contexts.
+        """
+        lists, singles = [], []
+        spans = [
+            (problem, paths, t, min(t + horizon + 1, len(problem.lengths)))
+            for problem, paths, t, horizon in requests
+        ]
+        for problem, paths, t, end in spans:
+            if t < end:
+                own = [problem.recent(tuple(path)) for path in paths[:, :t].tolist()]
+                lists.append((problem, own, t))
+            for s in range(t + 1, end):
+                for *before, choice in paths[:, : s + 1].tolist():
+                    singles.append((problem, s, problem.recent(tuple(before)), choice))
+        cls.extend_together(lists)
+        _complete_single(singles)
+        return [problem.sums(paths, t, end) for problem, paths, t, end in spans]
+
+    def all_histories(self, t: int) -> list[Choices]:
+        """Every history of sentence t in a window of at most one sentence."""
+        return [(k,) for k in range(self.lengths[t - 1])] if t and self._sentences else [()]
+
+    def recent(self, choices: Choices) -> Choices:
+        """The choices that contexts depend on."""
+        window = self._sentences
+        return choices if window is None else choices[max(0, len(choices) - window) :]
+
+    def sums(self, paths: Indices, first: int, end: int) -> Sums:
+        """Sums (N,) of known scores of sentences first … end − 1."""
+        sums = np.zeros(len(paths))
+        for n, path in enumerate(map(tuple, paths.tolist())):
+            for s in range(first, end):
+                key = self.score_key(s, self.recent(path[:s]))
+                if self.has_scores(s, key):
+                    sums[n] += float(self.scores_after(s, [key])[0, path[s]])
+                else:
+                    sums[n] += self._single[s, key, path[s]]
+        return sums
+
+
+def _complete_single(wanted: Sequence[tuple[Any, int, Choices, int]]) -> None:
+    """Have the scores of single candidates k of lists t after histories, as float32."""
+    places: dict[tuple[int, int, bytes], tuple[Any, Any, set[int]]] = {}
+    for problem, t, history, k in wanted:
+        context, key = problem.context(t, history)
+        if not problem.has_scores(t, key) and (t, key, k) not in problem._single:
+            place = id(problem), t, key
+            places.setdefault(place, (problem, context, set()))[2].add(k)
+    scores = _scored(
+        [
+            (problem, problem.request(t, context, sorted(chosen)))
+            for (_, t, _), (problem, context, chosen) in places.items()
+        ]
+    )
+    for ((_, t, key), (problem, _, chosen)), own in zip(places.items(), scores, strict=True):
+        names = [(t, key, k) for k in sorted(chosen)]
+        own = own + problem.long_scores(t)[sorted(chosen)]
+        problem._single.update(zip(names, own.astype(np.float32).tolist(), strict=True))
+
+
+def _scored(requests: Sequence[tuple[Any, Any]]) -> list[Sums]:
+    """Scores of the request of each problem, those of one model in one call."""
+    return by_engine(
+        [problem.engine for problem, _ in requests],
+        lambda engine, own: engine.scores([requests[n][1] for n in own]),
+    )
+
+
+class WindowSource(ModelSource[Engine]):
+    """The feature of one transformer, in nats.
+
+    Order 0 and 1: all scores at once; else after each history that a decoder keeps. lists: those
+    that are being scored, by document; shortened: what becomes of texts that are too long.
+    """
+
+    cacheable = True
+    shortened = ""
+
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        given: Window | TranslationSettings,
+        cache: Cache | None,
+        *,
+        pmi: bool,
+    ) -> None:
+        super().__init__(name, engine, cache, ERRORS, pmi=pmi)
+        self.order = given.order
+        self.lists: Mapping[str, KBest] = {}
+        self.lengths = LengthCounts()
+
+    @abstractmethod
+    def new_engine(self) -> Engine:
+        """Another engine of the model."""
+
+    @abstractmethod
+    def _problem(
+        self, name: str, texts: ListTexts, known: ListScores | None, *, null: bool = False
+    ) -> WindowProblem[Any]:
+        """The problem of a document with its cached scores."""
+
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """Features of each document (name, lists)."""
+        self.lists = dict(documents)
+        return super().score(documents)
+
+    def uncached_copy(self) -> WindowSource[Engine]:
+        """A copy for measuring time, which neither uses the cache nor counts."""
+        twin = copy(self)
+        twin._work_uncached(self.new_engine())
+        return twin
+
+    def _computed(
+        self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
+    ) -> Iterator[Arrays]:
+        """Scores of whole documents, in one batch."""
+        problems = [self._problem(name, texts, None, null=null) for name, texts in documents]
+        answers = WindowProblem.extend_together(
+            [(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))]
+        )
+        scores = iter([of_list for of_list, _ in answers])
+        for problem in problems:
+            yield {"scores": flat([*islice(scores, len(problem.lengths))])}
+
+    def read_by_people(self, lines: bytes, language: str | None = None) -> list[str]:
+        """The texts of LF-ended lines, detokenised if a language is given."""
+        own = lines.split(b"\n")[:-1]
+        if language is not None:
+            own = detokenised(own, language)
+        return [line.decode() for line in own]
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """Warnings: of memory, and of contexts and texts longer than the model's positions."""
+        super().finish(source, notices)
+        counts, positions = self.lengths, f"{self._engine.model.positions:,}"
+        if counts.contexts:
+            notices.add(
+                f"context longer than the {positions} positions of {self.label}: its earliest "
+                "sentences were left out; give a window (,sentences=N) to choose it",
+                source=source,
+                count=counts.contexts,
+            )
+        if counts.texts:
+            notices.add(
+                f"text longer than the {positions} positions of {self.label}, {self.shortened}",
+                source=source,
+                count=counts.texts,
+                asked=True,
+            )
+        counts.contexts = counts.texts = 0
+
+    def details(self) -> str:
+        """Tokens that the transformer read for those that were scored."""
+        work = self._engine.counts
+        if not work.nodes:
+            return ""
+        share = work.tokens / work.nodes
+        return f"{self.label}: {work.nodes:,} tokens read ({share:.2f} scored for each)"
