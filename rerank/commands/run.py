@@ -206,8 +206,14 @@ class ScorerOptions:
         "or tokens=512 (whole sentences) give less, join=space joins sentences by spaces in place "
         "of newlines, detokenize=en undoes the tokenisation of the lists, begin=TOKEN or "
         "begin=none is what texts begin with, long=window scores candidates beyond the model's "
-        "positions by parts. Example: --lm "
-        "codclm=DIR,pmi=yes.",
+        "positions by parts. Or seq2seq:DIR, a sequence-to-sequence model of Hugging Face (Marian, "
+        "NLLB, M2M100, mBART, T5), as log p(candidate | source); needs --source. Behind it: "
+        "src=zho_Hans,tgt=eng_Latn are the languages of what it reads and predicts, required where "
+        "its tokenizer has tokens for them; reverse=yes has it read candidates and predict "
+        "sources; sentences=2 puts the two sentences before in front of source and candidate, each "
+        "tokenised on its own, with separator=TOKEN after each if given (order 2); prefix=TEXT is "
+        "before what it reads; long=cut cuts that at its positions; detokenize=en, "
+        "detokenize-source=zh. Example: --lm codclm=DIR,pmi=yes.",
         type=LanguageModelValue(),
         default=(),
         metavar="NAME=DIR[,KEY=VALUE...]",

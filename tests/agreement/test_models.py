@@ -159,9 +159,8 @@ class Seq2Seq:
 
             def log_p(first: int) -> float:
                 sides = [SIDE["source"][n] for n in rows[first : t + 1]], texts[first : t + 1]
-                return seq2seq.log_p(
-                    folder, languages, *sides[:: -1 if self.reverse else 1], self.mark
-                )
+                read, predicted = reversed(sides) if self.reverse else sides
+                return seq2seq.log_p(folder, languages, read, predicted, self.mark)
 
             given = log_p(max(0, t - self.sentences))
             return {"lmpmi": given - log_p(t), "lmnull": log_p(t)} if self.pmi else {"lm": given}

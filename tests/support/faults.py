@@ -116,10 +116,12 @@ def checked(
     )
 
 
-def table(text: str, changes: Changes, exit: int = 2) -> list[Fault]:
+def table(
+    text: str, changes: Changes, exit: int = 2, setup: Callable[[World], None] | None = None
+) -> list[Fault]:
     """A fault a line, `name | command | message | cure`; the command of a cure may be missing."""
     return [
-        Fault(name, command, message, changes, exit, cure[0] if cure else None)
+        Fault(name, command, message, changes, exit, cure[0] if cure else None, setup=setup)
         for name, command, message, *cure in (row.split(" | ") for row in text.strip().split("\n"))
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from support import causal, seq2seq
 from support.faults import Changes, Fault, Model, line, replaced, table
 from support.models import save_models
 from support.world import World
@@ -21,6 +22,19 @@ FORWARD: Changes = {"lm": OF_CONTEXT}
 def wordless(world: World) -> None:
     """A model whose training text had no frequent word."""
     save_models({"rnnlm": world.folder / "lm"}, (), 4, 4, oov_rate=1.0)
+
+
+def translators(world: World) -> None:
+    """Folders of Hugging Face, of several kinds and with several faults."""
+    for kind in ("nllb", "marian", "t5"):
+        seq2seq.save(world.folder / kind, kind)
+    causal.save(world.folder / "gpt")
+    seq2seq.save(world.folder / "short", positions=40)
+    for name, lost in (("bare", "tokenizer.json"), ("empty", "model.safetensors")):
+        seq2seq.save(world.folder / name)
+        (world.folder / name / lost).unlink()
+    world.write("empty/pytorch_model.bin", "")
+    world.write("npz/model.npz", "")
 
 
 # Options
@@ -143,6 +157,51 @@ STRANGE: Changes = {"lm": Model("rnnlm", {"oov_rate": 0.0}), "dev.kbest": lambda
 COMMANDS += [
     Fault("--words-unknown-to-the-model", S, UNKNOWN, STRANGE, 0),
     Fault("--few-words-unknown", S, "!unknown to lm", {"lm": Model("rnnlm", {"oov_rate": 0.2})}, 0),
+]
+
+TRANSLATION, NLLB = f"{SCORE} --source dev.src --lm g=seq2seq:", "nllb,src=zho_Hans,tgt=eng_Latn"
+SOUND_ONE = f"{TRANSLATION}marian"
+COMMANDS += table(
+    f"""
+66-seq2seq-of-no-source | {SCORE} --lm g=seq2seq:marian | --source: --lm g needs the source sent.*; give --source FILE | {SOUND_ONE}
+66-seq2seq-key-of-causal | {SOUND_ONE},begin=x | begin is for hf:DIR, a Hugging Face model | {SOUND_ONE}
+66-seq2seq-key-for-causal | {HF}gpt,src=en | src is for seq2seq:DIR, a Hugging Face model | {HF}gpt
+66-seq2seq-reverse | {SOUND_ONE},reverse=2 | found reverse=2: .* is not a valid boolean | {SOUND_ONE}
+66-seq2seq-pmi | {SOUND_ONE},pmi=yes | always 0; leave the option out, or give a window | {SOUND_ONE},sentences=1,pmi=yes
+62-seq2seq-for-a-text | perplexity hyp.txt --lm seq2seq:marian | scores the candidates of a source; give it to decode, score | {SOUND_ONE}
+""",
+    {},
+    2,
+    setup=translators,
+)
+COMMANDS += table(
+    f"""
+66-seq2seq-no-language | {TRANSLATION}nllb | nllb: expected src=CODE behind the folder, the language of sources, .* for eng_Latn, zho_Hans, | {TRANSLATION}{NLLB}
+66-seq2seq-one-language | {TRANSLATION}nllb,src=zho_Hans | nllb: expected tgt=CODE behind the folder, the language of trans | {TRANSLATION}{NLLB}
+66-seq2seq-unknown-language | {TRANSLATION}nllb,src=zh_Hanz,tgt=eng_Latn | src=zh_Hanz: .* no such language; did you mean zho_Han. or zho_Han.\\? | {TRANSLATION}{NLLB}
+66-seq2seq-language-of-none | {SOUND_ONE},tgt=en | tgt=en: its tokenizer has no tokens for languages of translations; leave tgt= out | {SOUND_ONE}
+66-seq2seq-separator | {SOUND_ONE},sentences=1,separator=x7 | separator=x7: .* no such token; give another, such as </s> | {SOUND_ONE},sentences=1,separator=</s>
+62-seq2seq-causal | {TRANSLATION}gpt | gpt: expected a sequence-to-sequence model, found gpt2, .*; give it as --lm NAME=hf:gpt | {HF}gpt
+62-hf-seq2seq | {HF}t5 | t5: expected a causal language model, found t5, a sequence.*; give it as --lm NAME=seq2seq:t5 | {TRANSLATION}t5
+62-seq2seq-of-ours | {S} | the folder of a Hugging Face model is given as .* NAME=seq2seq:DIR | {SOUND_ONE}
+62-seq2seq-no-tokenizer | {TRANSLATION}bare | bare: .*with its tokenizer | {SOUND_ONE}
+62-seq2seq-pickle | {TRANSLATION}empty | empty: expected weights in \\*.safetensors, found only pytorch_model.bin; write | {SOUND_ONE}
+62-seq2seq-of-marian | {TRANSLATION}npz | npz: expected config.json of .*; convert model.npz of Marian with .*convert_marian | {SOUND_ONE}
+""",
+    {},
+    3,
+    setup=translators,
+)
+BEYOND = "dev.src:3: expected a source of at most 39 tokens, .*, found one of 41; add ,long=cut behind .*, or part it"
+COMMANDS += [
+    Fault("61-seq2seq-long-source", f"{TRANSLATION}short", BEYOND, {"dev.src": "a\n\n" + "a " * 20 + "\na\n"},
+        cure=f"{TRANSLATION}short,long=cut", setup=translators),
+    Fault("61-seq2seq-cut-source", f"{TRANSLATION}short,long=cut", "1 x text longer than the 40 positions of g, cut",
+        {"dev.src": "a\n\n" + "a " * 20 + "\na\n"}, 0, setup=translators, asked=True),
+    Fault("61-seq2seq-long-candidate", f"{TRANSLATION}short", "dev.kbest:2: expected candidates of at most 39 .*; leave it out",
+        {"dev.kbest": line(2, "a lamp burns", "a " * 40)}, setup=translators),
+    Fault("95-seq2seq-short-source", SOUND_ONE, "dev.src: expected 4 lines.*found 3", {"dev.src": "a\n" * 3}, 3,
+        {"dev.src": "a\n" * 4}, setup=translators),
 ]
 
 # Files beside lists and texts
