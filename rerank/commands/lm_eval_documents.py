@@ -29,7 +29,7 @@ from rerank.commands.run import (
 )
 from rerank.errors import InputError, UsageError
 from rerank.options import argument, option, part, record
-from rerank.scorers.models import HUGGING_FACE
+from rerank.scorers.hugging_face import HUGGING_FACE
 from rerank.values import FILE, FOLDER, Pair, Whole
 
 if TYPE_CHECKING:

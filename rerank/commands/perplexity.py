@@ -32,7 +32,7 @@ from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
-from rerank.scorers.models import HUGGING_FACE
+from rerank.scorers.hugging_face import HUGGING_FACE
 from rerank.table import Column, Table
 from rerank.torchrun import number_of_processes, others_alive, process_number, sharing_documents
 from rerank.values import FILE, FOLDER, PART
