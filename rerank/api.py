@@ -45,7 +45,17 @@ from rerank.scorers.agreement import (
     starts,
 )
 from rerank.scorers.features import FeatureSource
-from rerank.scorers.models import LM, SCORER, LanguageModelOption, check_names, open_models
+from rerank.scorers.glossary import WEIGHT, GlossaryScores, TermRecord
+from rerank.scorers.models import (
+    GLOSSARY,
+    LM,
+    SCORER,
+    GlossaryName,
+    LanguageModelOption,
+    check_names,
+    glossary_value,
+    open_models,
+)
 from rerank.scorers.plugin import PluginScorer
 from rerank.values import FILE, SEED, TEXT, Member, Whole, check_value
 
@@ -86,7 +96,8 @@ class Reranker:
         default = given.default_weight
         if not (found.dense or found.sparse):  # as the shell without a weights file
             alone = not (given.search.uniform or scorers or lm) and default is None
-            found = replace(found, dense={AGREEMENT: (1.0,)}) if alone else found
+            beside = {GLOSSARY: (WEIGHT,)} if given.glossary else {}
+            found = replace(found, dense={AGREEMENT: (1.0,), **beside}) if alone else found
             if alone or given.search.uniform:
                 name, default = "", default or 0.0
         self._without_weights = not name
@@ -103,6 +114,7 @@ class Reranker:
         source, results = self._opened(documents), DocumentResults()
         for name, kbest, result, trace in self._decoded(source):
             own = result if trace is None else trace.result
+            self._terms(kbest, own)
             texts = tuple(text.decode() for text in kbest.chosen(own.choices))
             results.append(DocumentResult.of(name, kbest, own, texts, source.systems))
         source.warn()
@@ -112,9 +124,15 @@ class Reranker:
     def trace(self, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
         """A record of each sentence that has candidates, as of `rerank decode --trace`."""
         source = self._opened(documents)
-        for *_, trace in self._decoded(source):
+        for _, kbest, result, trace in self._decoded(source):
             if trace is not None:
-                yield from trace.with_totals_alone(source.scorers).records(source.systems)
+                trace, terms = trace.with_totals_alone(source.scorers), self._terms(kbest, result)
+                yield from trace.records(source.systems, terms=terms)
+
+    def _terms(self, kbest: KBest, result: SearchResult) -> list[list[TermRecord]] | None:
+        """Terms of each sentence with candidates, which are counted; None without a glossary."""
+        found = [one for one in self.scorers if isinstance(one, GlossaryScores)]
+        return found[0].count(kbest, result.choices) if found else None
 
     def _decoded(
         self, source: MemoryRun
@@ -192,7 +210,8 @@ def choose(
     """The choice by agreement with the other candidates, as `rerank decode` without weights.
 
     Documents without scores: samples, or outputs of systems (`rerank.read(systems=…)`), which the
-    results name. Of equal candidates the first is chosen. search, options: as of `Reranker`.
+    results name. Of equal candidates the first is chosen. search, options: as of `Reranker`, as
+    `glossary="terms.tsv"` for documents that have sources.
     """
     return Reranker({}, search=search, **options).decode(documents)
 
@@ -434,7 +453,7 @@ class _Options:
         own = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
         machine = {"device", "dtype", "deterministic", "cache", "no_cache"}
         searching = {"alpha", "beam", "seed", "gap"}
-        known = sorted({*own, *machine, *searching, "default_weight", "n_best"})
+        known = sorted({*own, *machine, *searching, "default_weight", "glossary", "n_best"})
         for name in options:
             if name not in known:
                 raise ArgumentError(no_option(name, known))
@@ -451,6 +470,9 @@ class _Options:
         default = options.get("default_weight")
         given = () if default is None else _numbers("default_weight", default, 1)
         self.default_weight: float | None = next(iter(given), None)
+        self.glossary: str | None = options.get("glossary")
+        if self.glossary is not None:
+            check_value(GLOSSARY, GlossaryName(), self.glossary)
         own_machine = {name: options[name] for name in options if name in machine}
         self.machine = settings_of(ScoringMachine, **own_machine)
 
@@ -474,7 +496,11 @@ class _Options:
         named = [one.as_tuned(provenance) for one in named]
         added = [(name, Path(name)) for name in scorers]
         names = {LM: [(one.name, one.value) for one in named], SCORER: added}
+        names |= {GLOSSARY: [(GLOSSARY, Path(self.glossary))]} if self.glossary else {}
         check_names(names, [one.name for one in named if one.pmi])
         cache = self.machine.open_cache(notices) if named else None
         models = open_models(named, cache, **self.machine.of_models)
-        return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
+        found = [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
+        if (terms := self.glossary) is not None:
+            found.append(GlossaryScores.read(glossary_value(terms)[0], terms, notices))
+        return found

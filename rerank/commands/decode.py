@@ -94,7 +94,7 @@ class DecodingOutput:
     table: str | None = option(
         "A line for each sentence, with TABs and headings: document, segment (counted from 0 in "
         "it), engine (of --systems, or name of a merged list), text, score, and agreement (mean "
-        "chrF against the other candidates, if that is a feature). Cells have no quotes; TABs and "
+        "chrF2 against the other candidates). Cells have no quotes; TABs and "
         "line ends in them are spaces.",
         type=FILE,
         default=None,
@@ -224,6 +224,7 @@ def _opened(
 ) -> Iterator[ListRun]:
     """The run of a decoding; UsageError for a list with scores that only weights can use."""
     from rerank.commands.list_run import ListRun
+    from rerank.files.paths import display
 
     announce, weighted = options.messages.announce, options.weights.weights is not None
     given = options.run.as_tuned(model.weights)
@@ -232,8 +233,9 @@ def _opened(
         given, lists = _without_weights(given, lists, search, announce)
     with ListRun.open(lists, notices, given, announce=announce, asked=search.programs()) as run:
         if not (weighted or search.uniform) and run.has_scores():
+            names = " or ".join(display(path) for _, path in run.lists.merged) or run.name
             raise UsageError(
-                f"Missing option '--weights': {run.name} has scores, which only --search mbr, smc "
+                f"Missing option '--weights': {names} has scores, which only --search mbr, smc "
                 "and ffbs do without; add --weights FILE, or --search mbr for the candidate that "
                 "agrees most with the others"
             )
@@ -329,7 +331,9 @@ class _Writer:
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
-        reasons = "trace" in files or name == self.explained
+        reasons, terms = "trace" in files or name == self.explained, None
+        if features is not None and run.glossary is not None:
+            terms = run.glossary.count(kbest, result.choices)
         rows: Iterator[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
         if features is not None and (reasons or {"summary", "table"} & {*files}):
             with run.watch.lap("trace"):
@@ -339,7 +343,7 @@ class _Writer:
                 if reasons:
                     lists = [name for name, _ in run.lists.merged]
                     trace = trace.with_totals_alone(run.scorers)
-                    records = list(trace.records(run.systems, lists))
+                    records = list(trace.records(run.systems, lists, terms))
                     if "trace" in files:
                         files["trace"].writelines(map(to_line, records))
                     if name == self.explained:
@@ -354,8 +358,6 @@ class _Writer:
                 )
         if features is not None:
             self.agreement.add(kbest, features, result.choices)
-            if run.glossary is not None:
-                run.glossary.count(kbest, result.choices)
         # its marginals would make memory grow with the number of documents
         result = replace(result, posterior=None)
         self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))

@@ -282,7 +282,9 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         docs, no_docs, references, notices, drop=files.references.drop_unreferenced
     )
     model = display(docs or references[0])
-    reading = read_translation if not files.align else partial(_aligned, references=targets)
+    reading = partial(read_translation, cure="texts of whole documents need --align")
+    if files.align:
+        reading = partial(_aligned, references=targets)
     outputs = [
         SystemText(display(path), reading(path, documents, notices, model=model))
         for path in systems
@@ -349,7 +351,7 @@ def _rivals(
 
     references: [segment][reference], with which texts of whole documents are aligned.
     """
-    from rerank.files.paths import base_name
+    from rerank.files.paths import base_name, display
     from rerank.formats.translations import read_systems, read_translation
     from rerank.report.comparison import SystemText
 
@@ -364,7 +366,9 @@ def _rivals(
             for one, text in read_systems(path, documents, notices)[1].items():
                 found.append(SystemText(one, [line or b"" for line in text.lines]))
         else:
-            found.append(SystemText(name, read_translation(path, documents, notices, model=model)))
+            cure = f"for a text of whole documents give --systems {name}={display(path)},align=yes"
+            lines = read_translation(path, documents, notices, model=model, cure=cure)
+            found.append(SystemText(name, lines))
     return found
 
 

@@ -16,7 +16,7 @@ import click
 
 from decoders.table import describe_orders
 from rerank.commands.run import form_option
-from rerank.commands.search import SEARCH, SEARCH_NAMES
+from rerank.commands.search import OF_FILE, SEARCH, SEARCH_NAMES
 from rerank.files.terminal import say, show
 from rerank.options import Command, Given, of_dataclass, option, part, record
 from rerank.registry import (
@@ -28,6 +28,7 @@ from rerank.registry import (
     PROGRAM,
     SCORE_FILES,
     SCORERS,
+    UTILITIES,
     Registry,
     attribute,
     package,
@@ -207,6 +208,19 @@ def _metrics() -> Iterable[Row]:
         yield {"name": name, "option": f"--objective {name}", "address": address}
 
 
+def _utilities() -> Iterable[Row]:
+    """Show the utilities of --search mbr."""
+    for name, address in UTILITIES.builtin.items():
+        yield {"name": name, "option": f"--search mbr:utility={name}", "address": address}
+    yield {"name": "file", "option": "--search mbr:utility=file:U.npz", "description": OF_FILE}
+    told = "A program that is asked for them, with --source unless source=no is behind it."
+    yield {
+        "name": PROGRAM,
+        "option": f"--search mbr:utility={PROGRAM}:PROGRAM",
+        "description": told,
+    }
+
+
 def _scorers() -> Iterable[Row]:
     """Show the scorers and the option of each."""
     help = (
@@ -310,6 +324,7 @@ _KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
     "scorers": (SCORERS, _scorers),
     "decoders": (DECODERS, _decoders),
     "metrics": (METRICS, _metrics),
+    "utilities": (UTILITIES, _utilities),
     "formats": (FORMATS, _formats),
     "document-formats": (DOCUMENT_FORMATS, _document_formats),
 }

@@ -18,6 +18,7 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
   exist without them, too: not with --pair-scores;
 - `systems`: names of those whose output the choice is, and `outputs`, the text of each; only of
   lists made by `--systems`;
+- `terms`: with `--glossary`, those of the source sentence, each `[term, translations, kept]`;
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
   in the order of the file; only of a search that has a posterior.
 
@@ -42,7 +43,7 @@ from decoders.result import Direction, SearchResult
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
 from rerank.metrics.verdict import idle
-from rerank.scorers.agreement import SENTENCE_CHRF
+from rerank.scorers.agreement import votes_of
 from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
@@ -50,6 +51,7 @@ from rerank.scorers.features import (
     without_context,
     without_null,
 )
+from rerank.scorers.glossary import TermRecord
 from rerank.table import Column, Table, tsv_line
 
 Array = NDArray[np.float64]
@@ -315,12 +317,15 @@ class Trace:
             return replace(self, alone=found @ self.weights + self.document.sparse)
 
     def records(
-        self, systems: Mapping[str, str], lists: Collection[str] = ()
+        self,
+        systems: Mapping[str, str],
+        lists: Collection[str] = (),
+        terms: Sequence[Sequence[TermRecord]] | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The JSON object of each sentence with candidates.
 
         systems: name of each system by the label of its indicator feature; lists: names of those
-        among them that are merged lists, which have many texts.
+        among them that are merged lists, which have many texts; terms: of a glossary, by sentence.
         """
         kbest, document, result = self.kbest, self.document, self.result
         names = column_names(document.space.labels)
@@ -372,17 +377,18 @@ class Trace:
                     for name, values in indicators
                     if name not in lists and values[first:stop].any()
                 }
+            if terms is not None:
+                record["terms"] = terms[s]
             yield record
 
     def table(self, systems: Mapping[str, str]) -> Iterator[str]:
         """The lines of `decode --table`, with empty cells for a sentence without candidates."""
-        names = column_names(self.document.space.labels)
+        from rerank.metrics.agreement import chosen_agreement  # numba
+
         records = {record["sentence"]: record for record in self.records(systems)}
-        agreement: dict[int, float] = {}
-        if SENTENCE_CHRF in names:
-            rows = self.document.chosen_rows(self.result.choices)
-            values = self.document.static[rows, names.index(SENTENCE_CHRF)].tolist()
-            agreement = dict(zip(records, values, strict=True))
+        rows = self.document.chosen_rows(self.result.choices).tolist()
+        values = chosen_agreement(self.kbest, votes_of(self.kbest), rows)
+        agreement = dict(zip(records, values, strict=True))
         for t in range(len(self.kbest)):
             cells: list[object] = [None] * 4
             if record := records.get(t):

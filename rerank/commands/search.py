@@ -49,6 +49,10 @@ class UtilityName(MemberName):
         return value if other else super().convert(value, param, ctx)
 
 
+OF_FILE = (
+    "utilities of another tool, for line i of the source (from 0) an array `i` (K, K) of each "
+    "candidate where each other one is right"
+)
 SEARCH = Kind(DECODERS, "auto", keys=keys_of(Options, utility=UtilityName(UTILITIES)))
 SEARCH_NAMES = {  # options of searches, for people, by the names that decoders use
     **{"width": "--beam", "alpha": "--alpha", "seed": "--seed"},
@@ -71,9 +75,8 @@ class SearchOptions:
     )
     utility: str | None = option(
         "What mbr maximises against the other candidates, as mbr:utility=NAME; file:U.npz has "
-        "utilities of another tool, for line i of the source (from 0) an array `i` (K, K) of each "
-        "candidate where each other one is right; command:PROGRAM is asked for them, with --source "
-        "unless source=no is behind it [default: bleu].",
+        f"{OF_FILE}; command:PROGRAM is asked for them, with --source unless source=no is behind "
+        "it [default: bleu].",
         type=UtilityName(UTILITIES),
         default=None,
         rare=True,

@@ -430,7 +430,8 @@ def _texts(
     if documents.lines is None and is_plain and number_of_lines(path) == documents.n_file_lines:
         yield given, path
         return
-    found = read_texts_of(path, documents, notices, model=model, role="system")
+    cure = f"for a text of whole documents give --systems {given}={display(path)},align=yes"
+    found = read_texts_of(path, documents, notices, model=model, role="system", cure=cure)
     if len(found) > 1:
         names = ", ".join(text.name for text in found[:30])
         raise UsageError(

@@ -48,6 +48,7 @@ class Choice:
     alone: Mapping[str, Any] | None
     systems: Sequence[str] | None = None
     outputs: Mapping[str, str] | None = None
+    terms: Sequence[tuple[str, str, bool]] = ()
 
     def engines(self, text: str | None) -> list[str]:
         """Names of the systems whose output a text is."""

@@ -71,14 +71,15 @@ def read_translation(
     *,
     model: str = "the document set",
     role: Role = "system",
+    cure: str = "",
 ) -> list[bytes]:
     """Lines of a translation of documents, of so many sentences, or of any number if None.
 
-    role: of the text to take from a file that has several. A segment that such a file lacks is an
-    empty line, with a notice. InputError for another number of lines; of what is too much no more
-    than a count is kept.
+    role: of the text to take from a file that has several; cure: what else may be done about
+    another number of lines. A segment that such a file lacks is an empty line, with a notice.
+    InputError for another number of lines; of what is too much no more than a count is kept.
     """
-    found = read_texts_of(path, target, notices, model=model, role=role)
+    found = read_texts_of(path, target, notices, model=model, role=role, cure=cure)
     if len(found) > 1:
         names = ", ".join(text.name for text in found[:30])
         raise UsageError(f"{display(path)}: expected one {role}, found {len(found)}; give {names}")
@@ -102,15 +103,16 @@ def read_texts_of(
     *,
     model: str = "the document set",
     role: Role,
+    cure: str = "",
 ) -> list[Translation]:
     """All texts of this role in a file, or the one that `FILE#NAME` chooses.
 
-    target: see `read_translation`. O(size of the file).
+    target, cure: see `read_translation`. O(size of the file).
     """
     file, name = file_and_name(path)
     if str(file).startswith(PREFIX):
         files = cached_files(str(file), role, name)
-        return [_plain(one, target, notices, role, model=model) for one in files]
+        return [_plain(one, target, notices, role, model=model, cure=cure) for one in files]
     found = read_texts(file, notices)
     if found is None:
         if name is not None:
@@ -119,7 +121,7 @@ def read_texts_of(
                 f"{display(path)}: #{name} chooses a text of WMT XML, NIST SGML or JSON lines, but "
                 f"{display(file)} is a plain text; leave it out"
             )
-        return [_plain(path, target, notices, role, model=model)]
+        return [_plain(path, target, notices, role, model=model, cure=cure)]
     references = found.texts.get("reference", {})
     if role == "system" and name is None and not found.texts.get(role) and len(references) == 1:
         kind = "file without outputs of a system, its reference read as the translation"
@@ -228,7 +230,13 @@ def check_length(
 
 
 def _plain(
-    path: FilePath, target: Documents | int | None, notices: Notices, role: Role, *, model: str
+    path: FilePath,
+    target: Documents | int | None,
+    notices: Notices,
+    role: Role,
+    *,
+    model: str,
+    cure: str,
 ) -> Translation:
     """A plain text; one whose documents are parted as those of the target has its separators cut.
 
@@ -245,7 +253,8 @@ def _plain(
     if documents is not None and len(lines) > documents.n_file_lines and documents.lines is None:
         lines = without_separators(lines, documents) or lines
     if n_lines is not None:
-        cure = "" if documents is None else documents.cure
+        own = (documents and documents.cure) or f"line i must translate line i of {model}"
+        cure = f"{own}; {cure}" if cure else own
         check_length(lines, n_lines, source=display(path), model=model, cure=cure)
     return Translation(display(path), lines if documents is None else documents.in_order(lines))
 

@@ -13,12 +13,14 @@ from rerank.formats.run_records import Choice
 from rerank.table import Column, Table, one_line
 
 MOST_ROWS = 15  # of the tables of features and of words
-MOST_DOCUMENTS = 50  # of the table of engines
+MOST_DOCUMENTS = 50  # of tables of documents
 _FEATURES = (
     *(Column("feature"), Column("added most", "d")),
     *(Column("of changed", ".1%"), Column("mean", "+.3f")),
 )
 _WORDS = Column("first candidate"), Column("chosen"), Column("times", "d")
+_TERMS = Column("document"), Column("terms kept", "d"), Column("missed", "d")
+_MISSED = Column("term missed"), Column("translations"), Column("times", "d")
 _LEGEND = """\
 changed: another text than that of the first candidate
 added most: changed sentences in which the feature added most to the choice's lead over the first
@@ -32,9 +34,10 @@ class Explanation:
     by_context: sentences whose text would be another without context; None where no score depends
     on other sentences; added, most: what each feature added in all changed sentences, and in how
     many of them it added most; decided: sentences in which the choice leads because of a feature;
-    engines: of lists of systems, how many choices in each document are the output of each; shown:
-    choices to print one by one, each with the one before it; explained: changed sentences of which
-    it is known what the features added.
+    engines: of lists of systems, how many choices in each document are the output of each; terms:
+    of a glossary, how many of those of each document are kept and missed; missed: which terms;
+    shown: choices to print one by one, each with the one before it; explained: changed sentences of
+    which it is known what the features added.
     """
 
     documents: int = 0
@@ -47,6 +50,8 @@ class Explanation:
     decided: Counter[str] = field(default_factory=Counter)
     words: Counter[tuple[str, str]] = field(default_factory=Counter)
     engines: dict[str, Counter[str]] = field(default_factory=dict)
+    terms: dict[str, Counter[bool]] = field(default_factory=dict)
+    missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
 
     @classmethod
@@ -73,6 +78,9 @@ class Explanation:
             self.by_context = (self.by_context or 0) + choice.by_context
         if choice.systems:
             self.engines.setdefault(choice.document, Counter()).update(choice.systems)
+        if choice.terms:
+            self.terms.setdefault(choice.document, Counter()).update(k for *_, k in choice.terms)
+            self.missed.update((term, own) for term, own, kept in choice.terms if not kept)
         over = {name: value or 0.0 for name, value in (choice.over_runner_up or {}).items()}
         if (lead := sum(over.values())) > 0:
             self.decided.update(name for name, value in over.items() if value >= lead)
@@ -86,7 +94,8 @@ class Explanation:
             self.added[name] = self.added.get(name, 0.0) + value
         if added:
             self.explained += 1
-            self.most[max(added, key=added.__getitem__)] += 1
+            if any(added.values()):  # else all candidates are equal, as to minimum Bayes risk
+                self.most[max(added, key=added.__getitem__)] += 1
 
     def ranked(self) -> list[tuple[str, int, float]]:
         """Features, in how many sentences each added most, and what it added in the mean.
@@ -114,6 +123,16 @@ class Explanation:
                 if self.engines
                 else {}
             ),
+            **(
+                {
+                    "terms": {
+                        d: {"kept": n[True], "missed": n[False]} for d, n in self.terms.items()
+                    },
+                    "missed": [[*term, count] for term, count in self.missed.most_common()],
+                }
+                if self.terms
+                else {}
+            ),
             "words": [[old, new, count] for (old, new), count in self.words.most_common()],
             "shown": [asdict(choice) for _, choice in self.shown],
         }
@@ -129,6 +148,19 @@ class Explanation:
             rows.append(["all documents", *map(whole.__getitem__, names)])
         return Table([Column("document"), *(Column(one_line(name), "d") for name in names)], rows)
 
+    def terms_table(self) -> Table:
+        """Documents, and how many terms of a glossary their choices keep and miss."""
+        counts = [(own[True], own[False]) for own in self.terms.values()]
+        rows = [[name, *own] for name, own in zip(self.terms, counts, strict=True)]
+        if len(rows) > 1:
+            rows.append(["all documents", *map(sum, zip(*counts, strict=True))])
+        return Table(_TERMS, rows)
+
+    def missed_table(self) -> Table:
+        """Terms of a glossary that choices miss, and in how many sentences."""
+        missed = self.missed.most_common(MOST_ROWS)
+        return Table(_MISSED, [[*map(one_line, term), count] for term, count in missed])
+
     def to_text(self) -> str:
         """The figures as tables, and the sentences that are shown."""
         shown = [sentence_text(before, choice) for before, choice in self.shown]
@@ -142,21 +174,21 @@ class Explanation:
         if self.by_context is not None:
             summary += f"; {self.by_context:,} would be another without context"
         parts = [summary]
-        if self.changed:
+        if any(self.added.values()):
             rows = [
                 (name, most, most / max(1, self.explained), mean)
                 for name, most, mean in self.ranked()[:MOST_ROWS]
+                if most or mean
             ]
             parts += [Table(_FEATURES, rows).to_text(), _LEGEND]
         if self.engines:
-            table = self.engines_table()
-            rest = len(table.rows) - MOST_DOCUMENTS - 1
-            if rest > 0:
-                kept = [*table.rows[:MOST_DOCUMENTS], table.rows[-1]]
-                table = Table(table.columns, kept)
-            parts.append(table.to_text())
-            more = f"; {rest:,} more documents by --format json" * (rest > 0)
-            parts.append(f"chosen segments of each engine; one of several counts for each{more}")
+            told = "chosen segments of each engine; one of several counts for each"
+            parts += _by_document(self.engines_table(), told)
+        if self.terms:
+            told = "terms of the glossary in the sources, and whether the chosen segment has them"
+            parts += _by_document(self.terms_table(), told)
+        if self.missed:
+            parts.append(self.missed_table().to_text())
         words = [
             (old or "(nothing)", new or "(nothing)", n)
             for (old, new), n in self.words.most_common(MOST_ROWS)
@@ -164,6 +196,15 @@ class Explanation:
         if words:
             parts.append(Table(_WORDS, words).to_text())
         return "\n\n".join([*parts, *shown]) + "\n"
+
+
+def _by_document(table: Table, told: str) -> list[str]:
+    """A table of documents, shortened if there are many, and what is said below it."""
+    rest = len(table.rows) - MOST_DOCUMENTS - 1
+    if rest > 0:
+        table = Table(table.columns, [*table.rows[:MOST_DOCUMENTS], table.rows[-1]])
+        told += f"; {rest:,} more documents by --format json"
+    return [table.to_text(), told]
 
 
 def with_previous(choices: Iterable[Choice]) -> Iterator[tuple[Choice | None, Choice]]:
@@ -184,6 +225,8 @@ def sentence_text(before: Choice | None, choice: Choice) -> str:
     lines += _row("first", first + _engines(choice, first))
     lines += _row("chosen", marked_changes(first, chosen) if choice.changed else "the same")
     lines += _row("systems", ", ".join(choice.systems) if choice.systems else None)
+    missed = [f"{term} ({own})" for term, own, kept in choice.terms if not kept]
+    lines += _row("missed", ", ".join(missed) if missed else None)
     if other is not None:
         lead = "" if choice.margin is None else f"   ({-choice.margin:+.3f})"
         lead += _engines(choice, other)

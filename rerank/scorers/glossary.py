@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -64,6 +64,10 @@ class Term:
 
     source: str
     targets: tuple[str, ...]
+
+
+TermRecord: TypeAlias = tuple[str, str, bool]
+"""A term of a sentence in a trace: source, translations, and whether the choice has one of them."""
 
 
 class Glossary:
@@ -234,13 +238,21 @@ class GlossaryScores(FeatureSource):
         parts = [-(~own).sum(axis=1, dtype=np.float64) + 0.0 for _, own in self._found(kbest)]
         return Unary(parts)
 
-    def count(self, kbest: KBest, choices: Sequence[int]) -> None:
-        """Add the terms of a document: in its sentences, in its choices, and in any candidates."""
+    def count(self, kbest: KBest, choices: Sequence[int]) -> list[list[TermRecord]]:
+        """Add the terms of a document: in its sentences, in its choices, and in any candidates.
+
+        Returns those of each sentence that has candidates, and whether its choice keeps them.
+        """
+        found = list[list[TermRecord]]()
         for (terms, kept), choice in zip(self._found(kbest), choices, strict=True):
+            found.append([])
             for i, own in zip(terms, kept.T.tolist(), strict=True):
                 self.sentences[i] += 1
                 self.kept[i] += own[choice]
                 self.possible[i] += any(own)
+                term = self.glossary.terms[i]
+                found[-1].append((term.source, "|".join(term.targets), own[choice]))
+        return found
 
     def _found(self, kbest: KBest) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Terms of each sentence that has candidates, and which candidate keeps each, (K, …)."""

@@ -61,7 +61,7 @@ class Tuner(Protocol):
 class SavedSearches:
     """Optima by what was searched, in a cache; without a cache nothing is kept.
 
-    found: searches whose result was there. Several threads may call `optimum`.
+    found: searches whose result was there from an earlier run. Several threads may call `optimum`.
     """
 
     def __init__(self, cache: Cache | None = None) -> None:
@@ -89,6 +89,7 @@ class SavedSearches:
         name = digest.hexdigest()
         with self._lock:
             arrays = self._cache.get(_group(), name)
+            earlier = name not in self._names
             self._names.add(name)
         if arrays is not None:
             with suppress(KeyError, ValueError):
@@ -102,7 +103,7 @@ class SavedSearches:
                 sized = kept.weights.shape == (n,) and kept.statistics.shape >= (_BLEU,)
                 finite = all(np.isfinite(one).all() for one in numbers)
                 if sized and kept.statistics.ndim == 1 and finite:
-                    self.found += 1
+                    self.found += earlier
                     return kept
             with self._lock:  # anybody's arrays: the search is made again
                 self._cache.refuse(_group(), name)

@@ -213,7 +213,7 @@ def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
     trace = [json.loads(line) for line in world.lines("t")]
     assert [float(row[4]) for row in rows] == [one["total"] for one in trace]
     of_others = [one["features"]["consensuschrf"] for one in trace]
-    assert [float(row[5]) for row in rows] == of_others
+    assert [float(row[5]) for row in rows] == pytest.approx(of_others)
     summary = world.json("s.json")
     assert summary["agreement"]["chosen"] == pytest.approx(sum(of_others) / 4)
     assert summary["engines"] == {"A\tone": 2, "B": 4, "C": 3}
@@ -231,3 +231,7 @@ def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
     rows = [line.split("\t") for line in world.lines("out.tsv")[1:]]
     assert rows[1] == ["x", "1", "", "", "", ""]
     assert [[row[2], row[3]] for row in rows] == [["", text] for text in world.lines("out")]
+    for t, row in enumerate(rows):  # also of lists with scores
+        own = [x.split(" ||| ")[1] for x in world.lines("dev.kbest") if x.startswith(f"{t} |")]
+        if own:
+            assert float(row[5]) == pytest.approx(agreement(own, own.index(row[3]), 2))

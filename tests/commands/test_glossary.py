@@ -6,6 +6,7 @@ The truth is read off the texts by hand.
 import pytest
 from support.world import World
 
+import rerank
 from rerank import Document, Reranker
 from rerank.scorers.lexical_cohesion import Consistency
 
@@ -96,6 +97,24 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     world.write(
         "ref", ["Li sleeps in the large bed of his old house every night", "a cat", "Rhode , too"]
     )
+    documents = rerank.read(systems=files, side={"source": "src"}, no_docs="each")
+    world.write("own", world.lines("terms")[:3])
+    results = rerank.choose(documents, glossary="own")
+    assert [own.texts[0] for own in results] == run.lines
+    kept = [one["terms"] for one in Reranker({}, glossary="own").trace(documents)]
+    assert kept == [[("李", "Li", True)], [("猫", "cat", True)], [("罗德", "Rhode|Rhodes", False)]]
+    world.ok(f"{command[:-4]} each --source src --glossary terms --trace t --out o")
+    explained = world.ok("explain t --format json").json
+    assert explained["terms"] == {
+        f"{d}": {"kept": n, "missed": 1 - n} for d, n in enumerate([1, 1, 0], 1)
+    }
+    assert explained["missed"] == [["罗德", "Rhode|Rhodes", 1]]
+    rows_of = [line.split() for line in world.ok("explain t").out.splitlines()]
+    assert ["all", "documents", "2", "1"] in rows_of
+    assert ["罗德", "Rhode|Rhodes", "1"] in rows_of
+    assert "  missed      罗德 (Rhode|Rhodes)\n" in world.ok("explain t 3").out + "\n"
+    page = world.ok("report --trace t --no-docs each --ref ref").out
+    assert '<th scope="row">罗德</th><td class="text">Rhode|Rhodes</td><td>1</td>' in page
     world.ok(
         f"tune-mert {systems} --no-docs each --source src --ref ref --glossary terms --out w.json"
     )

@@ -251,7 +251,10 @@ CASES = (
     Case("weights w.json --to ini --out w.ini", files=("w.ini",)),
     *(
         Case(f"list {kind}", "text json")
-        for kind in ("models", "scorers", "decoders", "metrics", "formats", "document-formats")
+        for kind in (
+            *("models", "scorers", "decoders", "metrics", "utilities", "formats"),
+            "document-formats",
+        )
     ),
     Case(
         "cache info --cache cache",

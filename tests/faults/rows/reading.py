@@ -7,6 +7,7 @@ LIST, WEIGHTS = {"dev.kbest": RESTORED}, {"w.ini": RESTORED}
 FROM_SOURCE = DECODE + " --missing source --source dev.src"
 HUGE = {"dev.kbest": line(3, "LM0= -7", "LM0= -1.7e308")}
 CRLF = {"dev.kbest": lambda content: content.replace(b"\n", b"\r\n")}
+WHOLE = b"a lamp burns and it gives light\n\nthe caf\xc3\xa9 is closed and no one is coming\n"
 FAULTS = [
     # Lists
     Fault("04-encoding-wrong", DECODE + " --encoding ascii",
@@ -55,6 +56,14 @@ FAULTS = [
     Fault("47-hypotheses-too-few", EVALUATE,
           r"hyp\.txt: expected 4 lines as dev\.docs has, found 3; line i must translate line i of dev\.docs",
           {"hyp.txt": without(4)}, cure={"hyp.txt": RESTORED}),
+    Fault("47-hypotheses-are-texts-of-documents", EVALUATE, r"; texts of whole documents need --align$",
+          {"hyp.txt": WHOLE, "base.txt": WHOLE}, cure=EVALUATE + " --align"),
+    Fault("47-rival-is-a-text-of-documents", "evaluate --docs dev.docs --ref dev.ref --systems A=base.txt --systems B=hyp.txt base.txt",
+          r"hyp\.txt: .*; for a text of whole documents give --systems B=hyp\.txt,align=yes$", {"hyp.txt": WHOLE},
+          cure="evaluate --docs dev.docs --ref dev.ref --systems A=base.txt --systems B=hyp.txt,align=yes base.txt"),
+    Fault("47-system-is-a-text-of-documents", "decode --docs dev.docs --systems A=base.txt --systems B=hyp.txt",
+          r"hyp\.txt: .*; for a text of whole documents give --systems B=hyp\.txt,align=yes$", {"hyp.txt": WHOLE},
+          cure="decode --docs dev.docs --systems A=base.txt --systems B=hyp.txt,align=yes"),
     Fault("50-no-documents", "decode --kbest dev.kbest --weights w.ini --out -", ("--docs FILE", "--no-docs each", "--no-docs one"), {}, 2,
           "decode --kbest dev.kbest --weights w.ini --out - --no-docs each"),
     Fault("50-two-kinds-of-documents", TUNE + " --no-docs each", ("--docs FILE", "--no-docs each", "--no-docs one"), {}, 2, TUNE),
