@@ -22,9 +22,9 @@ def explain(options: ExplainOptions) -> None:
     """Say what a decoding changed and why, of the file of decode --trace.
 
     Without DOC the whole run: the features that moved most sentences, the commonest changes of
-    words and, of lists of --systems, the segments of each engine by document. With DOC, a document
-    id, also each of its changed sentences; with DOC:SENT one sentence, counted from 0 in its
-    document.
+    words and, of lists of --systems, the segments of each engine by document, with --glossary the
+    terms that are kept and missed. With DOC, a document id, also each of its sentences that is
+    changed or misses a term; with DOC:SENT one sentence, counted from 0 in its document.
 
     Example:
       rerank explain test.trace talk-7:12

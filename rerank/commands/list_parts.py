@@ -212,7 +212,11 @@ def _utilities() -> Iterable[Row]:
     """Show the utilities of --search mbr."""
     for name, address in UTILITIES.builtin.items():
         yield {"name": name, "option": f"--search mbr:utility={name}", "address": address}
-    yield {"name": "file", "option": "--search mbr:utility=file:U.npz", "description": OF_FILE}
+    yield {
+        "name": "file",
+        "option": "--search mbr:utility=file:U.npz",
+        "description": f"A file has {OF_FILE}.",
+    }
     told = "A program that is asked for them, with --source unless source=no is behind it."
     yield {
         "name": PROGRAM,

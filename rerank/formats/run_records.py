@@ -64,6 +64,11 @@ class Choice:
         """Whether the text of the choice would be another without context."""
         return self.alone is not None and self.alone["text"] != self.texts["chosen"]
 
+    @property
+    def missed(self) -> list[tuple[str, str]]:
+        """Terms of a glossary that the choice misses, and their translations."""
+        return [(term, own) for term, own, kept in self.terms if not kept]
+
     def __post_init__(self) -> None:
         """KeyError or ValueError for a record without some of the texts and numbers."""
         if None in (self.texts["chosen"], self.texts["first"]) or "runner_up" not in self.texts:

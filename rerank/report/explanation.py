@@ -58,7 +58,9 @@ class Explanation:
     def of(
         cls, choices: Iterable[Choice], document: str | None = None, sentence: int | None = None
     ) -> Explanation:
-        """Of all choices; or of one document, whose changed sentences are shown; or of a sentence.
+        """Of all choices; or of one document, or of a sentence.
+
+        Of a document, the sentences that are changed or miss a term are shown.
 
         Memory: the distinct changes of words, and what is shown.
         """
@@ -68,7 +70,8 @@ class Explanation:
                 found.documents += before is None
                 if sentence in (None, choice.sentence):
                     found._count(choice)
-                    if document is not None and (choice.changed or sentence is not None):
+                    told = choice.changed or choice.missed or sentence is not None
+                    if document is not None and told:
                         found.shown.append((before, choice))
         return found
 
@@ -80,7 +83,7 @@ class Explanation:
             self.engines.setdefault(choice.document, Counter()).update(choice.systems)
         if choice.terms:
             self.terms.setdefault(choice.document, Counter()).update(k for *_, k in choice.terms)
-            self.missed.update((term, own) for term, own, kept in choice.terms if not kept)
+            self.missed.update(choice.missed)
         over = {name: value or 0.0 for name, value in (choice.over_runner_up or {}).items()}
         if (lead := sum(over.values())) > 0:
             self.decided.update(name for name, value in over.items() if value >= lead)
@@ -225,8 +228,8 @@ def sentence_text(before: Choice | None, choice: Choice) -> str:
     lines += _row("first", first + _engines(choice, first))
     lines += _row("chosen", marked_changes(first, chosen) if choice.changed else "the same")
     lines += _row("systems", ", ".join(choice.systems) if choice.systems else None)
-    missed = [f"{term} ({own})" for term, own, kept in choice.terms if not kept]
-    lines += _row("missed", ", ".join(missed) if missed else None)
+    missed = ", ".join(f"{term} ({own})" for term, own in choice.missed)
+    lines += _row("missed", missed or None)
     if other is not None:
         lead = "" if choice.margin is None else f"   ({-choice.margin:+.3f})"
         lead += _engines(choice, other)

@@ -7,6 +7,7 @@ Where the values come from is the subject of `test_origins.py`. After a wanted c
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -69,6 +70,15 @@ def outputs(words: tuple[str, ...]) -> list[str]:
     forms = re.search(r"^ +--format \[([a-z|]+)\]", help_of(*words), re.MULTILINE)
     name = "-".join(words)
     return [f"{name}.{form}" for form in forms[1].split("|")] if forms else [name]
+
+
+def test_what_is_printed_as_a_table_is_printed_as_json_too() -> None:
+    for case, form in EVERY:
+        printed = (OUTPUTS / case.name(form)).read_text().partition("--- ")[0]
+        assert case.forms or not re.search(r"^-{3,}(  -+)+$", printed, re.MULTILINE), case.words
+        assert not case.forms or "json" in case.forms.split()
+        if form == "json":
+            json.loads(printed)
 
 
 def test_every_command_has_an_output_in_every_format() -> None:
