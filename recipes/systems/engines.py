@@ -4,7 +4,7 @@
 
 - `SET.de`, `SET.en`, `SET.docids`: letters of a few sentences, references, document ids
 - `SET.a`, `SET.b`, `SET.c`: outputs of the engines, a line for each source line
-- `SET.a.comet` and others: an estimate of the quality of each of these lines, as COMET writes it
+- `SET.comet.tsv`: a made-up estimate of the quality of each of these lines, as COMET gives it
 - `test.llm`: a fourth output, of a model that translates whole letters and keeps no lines
 - `test.nbest`: a k-best list of Moses for the same source lines
 - `terms.tsv`: a glossary
@@ -82,33 +82,41 @@ def faulty(rng: random.Random, share: float, first: float) -> list[int]:
             for _ in SLOTS]  # fmt: skip
 
 
+def candidates(rng: random.Random, chosen: list[Phrase]) -> list[str]:
+    """Five different translations with scores, best first, as Moses writes them."""
+    totals: dict[str, float] = {}
+    while len(totals) < 5:
+        columns = faulty(rng, 0.4, 0.5)
+        faults = sum(column > 1 for column in columns)
+        totals[translation(chosen, columns)] = rng.gauss(0, 1) - faults
+    ranked = sorted(totals.items(), key=lambda one: -one[1])
+    return [f"{text} ||| tm= {x:.3f} wp= {-len(text.split())} ||| {x:.3f}" for text, x in ranked]
+
+
 def write(folder: Path, name: str, rng: random.Random) -> None:
     """Write the files of a set."""
     known = phrases()
     files: dict[str, list[str]] = {"llm": [], "nbest": []}
+    files["comet.tsv"] = ["document\tsegment\tsystem\tvalue\n"]
     for n in range(LETTERS * SENTENCES):
         chosen = [rng.choice(own) for own in known.values()]
         time, verb, who, what, where = (phrase[0] for phrase in chosen)
         lines = {"de": f"{time} {verb} {who} {what} {where}."}
-        lines |= {"en": translation(chosen, [1] * 5), "docids": f"letter-{n // SENTENCES + 1}"}
+        letter = f"letter-{n // SENTENCES + 1}"
+        lines |= {"en": translation(chosen, [1] * 5), "docids": letter}
         for engine, (share, first) in FAULTS.items():
             columns = faulty(rng, share, first)
             faults = sum(column > 1 for column in columns)
             lines[engine] = translation(chosen, columns)
-            lines[f"{engine}.comet"] = f"{0.92 - 0.06 * faults + rng.gauss(0, 0.03):.4f}"
+            value = f"{0.92 - 0.06 * faults + rng.gauss(0, 0.03):.4f}"
+            row = letter, str(n % SENTENCES), engine.upper(), value
+            files["comet.tsv"].append("\t".join(row) + "\n")
         for file, line in lines.items():
             files.setdefault(file, []).append(f"{line}\n")
         # two or three sentences a line, a blank line between letters
         end = "\n\n" if n % SENTENCES == SENTENCES - 1 else "\n" if n % 5 == 2 else " "
         files["llm"].append(translation(chosen, faulty(rng, 0.2, 0.6)) + end)
-        candidates = sorted(
-            (sum(column > 1 for column in columns) + rng.gauss(0, 1), columns)
-            for columns in (faulty(rng, 0.4, 0.5) for _ in range(5))
-        )
-        for cost, columns in candidates:
-            text = translation(chosen, columns)
-            scores = f"tm= {-cost:.3f} wp= {-len(text.split())}"
-            files["nbest"].append(f"{n} ||| {text} ||| {scores} ||| {-cost:.3f}\n")
+        files["nbest"] += [f"{n} ||| {candidate}\n" for candidate in candidates(rng, chosen)]
     for file, own in files.items():
         if name == "test" or file not in ("llm", "nbest"):
             (folder / f"{name}.{file}").write_text("".join(own), encoding="utf-8")

@@ -58,14 +58,17 @@ class WeightsFile:
         if self.weights is not None:
             return LinearModel.read(self.weights, self.default_weight, notices)
         weights = {} if search.uniform else {AGREEMENT: 1.0, **_beside_agreement(scorers)}
-        needing = [
-            f"--{option}"
-            for option, named in scorers.names.items()
-            if not weights.keys() >= {name for name, _ in named}
-        ]
-        needing += ["--default-weight"] if self.default_weight is not None else []
-        if needing:
-            raise UsageError(f"{needing[0]}: it is of no use without weights; add --weights FILE")
+        for kind, named in scorers.names.items():
+            if missing := [name for name, _ in named if name not in weights]:
+                raise UsageError(
+                    f"--{kind}: it is of no use without weights; add --weights FILE, which "
+                    "tune-mert writes with references; without any, a file of your own, as with "
+                    f"the line `{missing[0]}= 1`, and --default-weight 0 for other features"
+                )
+        if self.default_weight is not None:
+            raise UsageError(
+                "--default-weight: it is of no use without weights; add --weights FILE"
+            )
         return LinearModel(Weights({name: (one,) for name, one in weights.items()}), "", 0.0)
 
 

@@ -99,6 +99,9 @@ FAULTS = [
         cure=f"{TERMED},case=yes"),
     Fault("46-glossary-twice-in-the-list", TERMED, "--glossary: dev.kbest already has the feature 'glossary'; leave the option out",
         {"terms": TERMS, "dev.kbest": replaced("LM0=", "glossary= 0 LM0=")}, exit=2, cure=SCORED),
+    Fault("46-scores-without-weights", "decode --kbest dev.kbest --docs dev.docs --scores qe=dev.qe --out -",
+        r"--scores: it is of no use without weights; .*with the line `qe= 1`, and --default-weight 0", {"own": "qe= 1\n"}, exit=2,
+        cure="decode --kbest dev.kbest --docs dev.docs --scores qe=dev.qe --weights own --default-weight 0"),
     Fault("46-glossary-without-weights", "decode --kbest dev.kbest --docs dev.docs --search mbr --source dev.src --glossary terms --out -",
         "--glossary: it is of no use without weights; add --weights FILE", {"terms": TERMS}, exit=2, cure=TERMED),
     *(
