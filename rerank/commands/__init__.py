@@ -104,8 +104,28 @@ class _Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), help) for name, help in rows.items()])
 
 
+_HELP = """Choose translations that fit their documents, among k-best lists, samples or systems.
+
+\b
+To begin:
+  rerank demo                      an embedded example, from training to the report
+  rerank check --kbest FILE ...    what is in your files, and what is wrong with them
+  rerank decode --systems A=a.txt --systems B=b.txt --systems C=c.txt --out chosen.txt
+
+\b
+Exit codes:
+  0    success
+  1    the run failed: files, memory, a scorer; evaluate --min-gain is not reached
+  2    options or configuration, or a file that is not there
+  3    bad input data; warnings under --strict; check: the files have faults
+  75   stopped early, with the state saved: run the same command again
+  130  interrupted, nothing saved (143: terminated)
+"""
+
+
 @click.group(
     cls=_Commands,
+    help=_HELP,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
@@ -114,17 +134,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="rerank")
 def cli() -> None:
-    r"""Rerank the k-best lists of whole documents with document-context language models.
-
-    \b
-    Exit codes:
-      0    success
-      1    the run failed: files, memory, a scorer; evaluate --min-gain is not reached
-      2    options or configuration, or a file that is not there
-      3    bad input data; warnings under --strict; check: the files have faults
-      75   stopped early, with the state saved: run the same command again
-      130  interrupted, nothing saved (143: terminated)
-    """
+    """The command line of `rerank`; its help is `_HELP`."""
 
 
 execute = partial(cli.main, prog_name="rerank", standalone_mode=False)
