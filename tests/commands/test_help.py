@@ -53,7 +53,7 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
 
 def test_the_list_of_commands_has_the_first_sentence_of_their_help(world: World) -> None:
     text = world.ok("--help", COLUMNS="80").out
-    assert "\n  2    options or configuration" in text
+    assert "\n    2    options or configuration" in text
     listed = " ".join(text.split())
     for name in {words[0] for words in subcommands()}:
         text = world.ok(f"{name} --help", COLUMNS="80").out
