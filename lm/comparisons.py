@@ -2,13 +2,14 @@
 
 The order of sentences is the discrimination task of Barzilay & Lapata (2008),
 https://aclanthology.org/J08-1001, as Lin et al. (2015), §6.1, and Ji et al. (2016), §4.2, give it
-to language models.
+to language models; blocks of passages are those of Ghosh et al. (2016), §4.4.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from math import comb
 
@@ -187,3 +188,72 @@ def _texts(corpus: Corpus, orders: Mapping[int, Orders]) -> Iterator[Corpus]:
             size += each
     if held:
         yield corpus.rearranged(held)
+
+
+# Passages, and blocks of them whose last sentences are candidates of each other
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Consecutive sentences of a document: indices of the first and the last one in the text.
+
+    topic: of the last sentence, where topics are known.
+    """
+
+    document: int
+    first: int
+    last: int
+    topic: int | None = None
+
+
+Block = Sequence[Passage]
+
+
+def separate(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
+    """At most `most` blocks of passages from `size` different documents each.
+
+    As in the paper, where a block has one random passage from each of 50 random paragraphs. Each
+    block takes a random passage from the documents that have the most left, ties at random, which
+    makes as many blocks as there can be.
+    """
+    left: dict[int, list[Passage]] = {}
+    for k in rng.permutation(len(passages)).tolist():
+        left.setdefault(passages[k].document, []).append(passages[k])
+    blocks: list[Block] = []
+    while len(left) >= size and len(blocks) < most:
+        shuffled = [list(left)[k] for k in rng.permutation(len(left)).tolist()]
+        chosen = sorted(shuffled, key=lambda d: -len(left[d]))[:size]
+        blocks.append([left[d].pop() for d in chosen])
+        left = {d: own for d, own in left.items() if own}
+    return blocks
+
+
+def consecutive(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
+    """At most `most` blocks, chosen at random, of passages that follow each other in the text.
+
+    Candidates are about the same things, which makes the choice harder. A block may hold several
+    documents.
+    """
+    blocks = _dealt(passages, size)
+    return [blocks[b] for b in sorted(rng.permutation(len(blocks))[:most].tolist())]
+
+
+def of_one_topic(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
+    """At most `most` blocks, chosen at random, of passages whose last sentences have one topic.
+
+    The second experiment of §4.4, where all candidates come from the same topic. A topic's
+    passages are dealt in random order; a rest that fills no block is left out.
+    """
+    of_topics: dict[int | None, list[Passage]] = {}
+    for k in rng.permutation(len(passages)).tolist():
+        of_topics.setdefault(passages[k].topic, []).append(passages[k])
+    blocks = [block for own in of_topics.values() for block in _dealt(own, size)]
+    return [blocks[b] for b in rng.permutation(len(blocks))[:most].tolist()]
+
+
+def _dealt(passages: Block, size: int) -> list[Block]:
+    """Blocks of passages in their order, without a rest that fills none."""
+    return [passages[i : i + size] for i in range(0, len(passages) - size + 1, size)]
+
+
+BLOCKS = {"separate": separate, "consecutive": consecutive, "same-topic": of_one_topic}

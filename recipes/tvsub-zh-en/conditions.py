@@ -20,9 +20,9 @@ from lm.checkpoint import load_model
 from lm.scoring import ScoringEngine, after
 from lm.sentences import Rows
 from lm.trie import Candidates
-from rerank.commands.run import progress
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
+from rerank.files.terminal import progress
 from rerank.formats.document_files import documents_of_file
 from rerank.formats.moses import append_features
 from rerank.formats.table import read_kbest_documents

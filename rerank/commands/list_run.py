@@ -23,7 +23,7 @@ from rerank.commands.lists import (
     Lists,
     with_own_sources,
 )
-from rerank.commands.run import RunOptions, ScorerOptions, duration, progress
+from rerank.commands.run import RunOptions, ScorerOptions
 from rerank.commands.search import Search
 from rerank.commands.systems import made_lists
 from rerank.corpus.documents import Documents
@@ -34,7 +34,7 @@ from rerank.files.cache import Cache
 from rerank.files.lines import RereadFile, check_readable, scratch_file, spool
 from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath, display
-from rerank.files.terminal import Interrupts, Terminated
+from rerank.files.terminal import Interrupts, Terminated, duration, progress
 from rerank.formats.table import lines_of
 from rerank.formats.translations import SOURCE, check_files
 from rerank.formats.weights import Weights

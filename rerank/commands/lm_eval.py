@@ -30,9 +30,9 @@ from rerank.commands.run import (
     ReferenceFiles,
     form_option,
     print_result,
-    progress,
 )
 from rerank.errors import InputError, UsageError
+from rerank.files.terminal import progress
 from rerank.options import Command, argument, option, part, record
 from rerank.report.measures import check_word_lists
 from rerank.values import FILE, FOLDER, TEXT, Pair, Whole

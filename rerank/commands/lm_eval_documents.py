@@ -25,9 +25,9 @@ from rerank.commands.run import (
     form_option,
     parting_option,
     print_result,
-    progress,
 )
 from rerank.errors import InputError, UsageError
+from rerank.files.terminal import progress
 from rerank.options import argument, option, part, record
 from rerank.scorers.hugging_face import HUGGING_FACE
 from rerank.values import FILE, FOLDER, Pair, Whole
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lm.checkpoint import SavedModel
+    from lm.comparisons import Block
     from lm.corpus import Corpus
     from rerank.metrics.accuracy import Array
     from rerank.notices import Notices
@@ -245,14 +246,8 @@ def next_sentence(options: NextSentenceOptions) -> None:
                     score: np.concatenate([outcomes_of(by_score[score]) for by_score in own])
                     for score in SCORES
                 }
-    about = {
-        "blocks": len(blocks),
-        "block": settings.block,
-        "context": settings.context,
-        "candidates": settings.candidates,
-        "left_out": left_out,
-        "seed": settings.seed,
-    }
+    chosen = {name: getattr(settings, name) for name in ("block", "context", "candidates")}
+    about = {"blocks": len(blocks), **chosen, "left_out": left_out, "seed": settings.seed}
     documents = [own.document for block in blocks for own in block]
     print_result(NextSentenceReport.of(outcomes, documents, about), options.form)
 
@@ -306,8 +301,8 @@ class EvaluationText:
 
     def sentence(self, s: int) -> str:
         """Sentence s, as text."""
-        begin, end = self.corpus.sentences[s : s + 2].tolist()
-        return b" ".join(self.words[i] for i in self.corpus.tokens[begin:end].tolist()).decode()
+        own = self.corpus.tokens[slice(*self.corpus.sentences[s : s + 2])]
+        return b" ".join(self.words[i] for i in own.tolist()).decode()
 
 
 # Documents and permutations of their sentences
@@ -346,12 +341,11 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
             raise UsageError("--bags: no --lm is a model of bags of words, such as rnnslm")
         means = options.bags != "sum"
         text = EvaluationText.read(given.text, given.parting, notices)
-        n = text.corpus.n_documents
-        orders = {
-            d: distinct_orders(text.corpus, d, permutations, np.random.default_rng((seed, d)))
-            for d in range(n)
-        }
-        orders = {d: own for d, own in orders.items() if len(own)}
+        n, orders = text.corpus.n_documents, {}
+        for d in range(n):
+            rng = np.random.default_rng((seed, d))
+            if len(own := distinct_orders(text.corpus, d, permutations, rng)):
+                orders[d] = own
         if not orders:
             raise InputError(
                 "expected a document of two different sentences or more, found none; part "
@@ -403,72 +397,6 @@ def _causal_log_probs(
 # Passages, and blocks of them whose last sentences are candidates of each other
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """Consecutive sentences of a document: indices of the first and the last one in the text.
-
-    topic: of the last sentence, where topics are known.
-    """
-
-    document: int
-    first: int
-    last: int
-    topic: int | None = None
-
-
-Block = Sequence[Passage]
-
-
-def separate(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
-    """At most `most` blocks of passages from `size` different documents each.
-
-    As in the paper, where a block has one random passage from each of 50 random paragraphs. Each
-    block takes a random passage from the documents that have the most left, ties at random, which
-    makes as many blocks as there can be.
-    """
-    left: dict[int, list[Passage]] = {}
-    for k in rng.permutation(len(passages)).tolist():
-        left.setdefault(passages[k].document, []).append(passages[k])
-    blocks: list[Block] = []
-    while len(left) >= size and len(blocks) < most:
-        shuffled = [list(left)[k] for k in rng.permutation(len(left)).tolist()]
-        chosen = sorted(shuffled, key=lambda d: -len(left[d]))[:size]
-        blocks.append([left[d].pop() for d in chosen])
-        left = {d: own for d, own in left.items() if own}
-    return blocks
-
-
-def consecutive(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
-    """At most `most` blocks, chosen at random, of passages that follow each other in the text.
-
-    Candidates are about the same things, which makes the choice harder. A block may hold several
-    documents.
-    """
-    blocks = _dealt(passages, size)
-    return [blocks[b] for b in sorted(rng.permutation(len(blocks))[:most].tolist())]
-
-
-def of_one_topic(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
-    """At most `most` blocks, chosen at random, of passages whose last sentences have one topic.
-
-    The second experiment of §4.4, where all candidates come from the same topic. A topic's
-    passages are dealt in random order; a rest that fills no block is left out.
-    """
-    of_topics: dict[int | None, list[Passage]] = {}
-    for k in rng.permutation(len(passages)).tolist():
-        of_topics.setdefault(passages[k].topic, []).append(passages[k])
-    blocks = [block for own in of_topics.values() for block in _dealt(own, size)]
-    return [blocks[b] for b in rng.permutation(len(blocks))[:most].tolist()]
-
-
-def _dealt(passages: Block, size: int) -> list[Block]:
-    """Blocks of passages in their order, without a rest that fills none."""
-    return [passages[i : i + size] for i in range(0, len(passages) - size + 1, size)]
-
-
-CANDIDATES = {"separate": separate, "consecutive": consecutive, "same-topic": of_one_topic}
-
-
 def _check_topics(
     opened: Sequence[tuple[str, Path, SavedModel | CausalLM]], settings: Blocks
 ) -> None:
@@ -499,6 +427,8 @@ def _blocks(
     """
     import numpy as np
 
+    from lm.comparisons import BLOCKS, Passage
+
     size, kind = settings.context + 1, settings.candidates
     passages = [
         Passage(d, last - size + 1, last, None if topics is None else int(topics[last]))
@@ -506,22 +436,21 @@ def _blocks(
         for last in range(begin + size - 1, end, size)
     ]
     rng = np.random.default_rng(settings.seed)
-    blocks = CANDIDATES[kind](passages, settings.block, settings.blocks, rng)
+    blocks = BLOCKS[kind](passages, settings.block, settings.blocks, rng)
     if blocks:
         return blocks, len(passages) - len(blocks) * settings.block
-    number = {
-        "separate": len({own.document for own in passages}),
-        "same-topic": max(Counter(own.topic for own in passages).values(), default=0),
-        "consecutive": len(passages),
+    of_topic = max(Counter(own.topic for own in passages).values(), default=0)
+    what, number = {
+        "separate": ("documents with ", len({own.document for own in passages})),
+        "same-topic": ("passages of one topic, of all ", of_topic),
+        "consecutive": ("", len(passages)),
     }[kind]
-    what = {"separate": "documents with ", "same-topic": "passages of one topic, of all "}
     cure = "choose another text"
     if number > 1:
         cure = f"give --block {number} or less"
         cure += ", or --candidates consecutive" * (len(passages) > number)
     raise InputError(
-        f"expected {settings.block} {what.get(kind, '')}passages of {size} sentences, found "
-        f"{number}; {cure}",
+        f"expected {settings.block} {what}passages of {size} sentences, found {number}; {cure}",
         source=text.name,
     )
 
@@ -541,8 +470,7 @@ def _matrices(
     corpus = saved.in_reading_order(corpus)
 
     def sentence(s: int) -> list[int]:
-        begin, end = corpus.sentences[s : s + 2].tolist()
-        return [*corpus.tokens[begin:end].tolist()]
+        return [*corpus.tokens[slice(*corpus.sentences[s : s + 2])].tolist()]
 
     engine = ScoringEngine.of(saved.model)
     for block in blocks:

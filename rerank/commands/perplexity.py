@@ -17,7 +17,6 @@ from rerank.commands.run import (
     form_option,
     parting_option,
     print_result,
-    progress,
     side_files,
 )
 from rerank.commands.texts import (
@@ -30,6 +29,7 @@ from rerank.commands.texts import (
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
+from rerank.files.terminal import progress
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
 from rerank.scorers.hugging_face import HUGGING_FACE

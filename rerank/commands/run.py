@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
-from rerank.files.terminal import progress_shown, say, show, shows_progress
+from rerank.files.terminal import progress_shown, say, show
 from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, vain
 from rerank.options import Given, given, option, part, record
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
     from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
 
-T = TypeVar("T")
 KBEST_HELP = (
     "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
     "- is standard input. Several, and --systems, are merged by text: features sysNAME, how often "
@@ -77,7 +74,6 @@ _FORMS = {  # of results, and what --help says of them
     ("text", "json", "tsv", "latex", "markdown"): "Output as text; as JSON or TSV, with all "
     "digits; or as a table for LaTeX (booktabs) or Markdown.",
 }
-_LOG_SECONDS = 60  # between two lines about the progress of work
 SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
 
@@ -536,59 +532,3 @@ def print_result(result: Any, form: str) -> None:
     else:
         text = getattr(result, f"to_{form}")()
     show(text.removesuffix("\n"))
-
-
-def progress(
-    items: Iterable[T],
-    *,
-    label: str,
-    unit: str,
-    total: int,
-    left: Callable[[], float | None] = lambda: None,
-) -> Iterator[T]:
-    """Yield the items, while standard error shows how many of them are done.
-
-    `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
-    unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
-    leaves none either. left: seconds to a time limit, None without one.
-    """
-    if sys.stderr is None or process_number() > 0 or not shows_progress():
-        # standard error is closed by the caller, the first process shows it, or nobody is to
-        yield from items
-    elif sys.stderr.isatty():
-        from tqdm import tqdm
-
-        most = total if left() is None else None
-        bar = tqdm(items, desc=label, unit=f" {unit}", total=most, leave=False, dynamic_ncols=True)
-        for item in bar:
-            yield item
-            if (seconds := left()) is not None:
-                bar.set_postfix_str(f"{duration(seconds)} left", refresh=False)
-    else:
-        yield from _logged(items, label, unit, total, left)
-
-
-def _logged(
-    items: Iterable[T], label: str, unit: str, total: int, left: Callable[[], float | None]
-) -> Iterator[T]:
-    """Yield the items; a line on standard error after each that completes a minute."""
-    start = last = monotonic()
-    for done, item in enumerate(items, 1):
-        yield item
-        now = monotonic()
-        if now - last >= _LOG_SECONDS:
-            last = now
-            rate = done / (now - start)
-            speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
-            seconds, limit, of = (total - done) / rate, left(), f"/{total}"
-            if limit is not None and limit < seconds:
-                seconds, of = limit, ""
-            say(f"{label}: {done}{of} {unit}, {speed}, {duration(seconds)} left")
-
-
-def duration(seconds: float) -> str:
-    """A length of time for people: `45 s`, `3 min`, `2 h 5 min`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

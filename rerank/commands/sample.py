@@ -65,8 +65,8 @@ def sample(options: SampleOptions) -> None:
       rerank sample --lm codclm.lm --documents 3 --sentences 8 --seed 7
     """
     from lm.sampling import sample as draw
-    from rerank.commands.run import progress
     from rerank.files.outputs import atomic, check_outputs
+    from rerank.files.terminal import progress
     from rerank.scorers.models import broken_models, open_model
 
     lm, start, sampling = options.lm, options.start, options.sampling

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from rerank.commands.findings import Findings
 from rerank.commands.lists import KBestFile, Lists
-from rerank.commands.run import progress
 from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import EMPTY
@@ -28,6 +27,7 @@ from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
 from rerank.corpus.spelling import Spelling, nfc_lines
 from rerank.errors import InputError
 from rerank.files.paths import FilePath, display
+from rerank.files.terminal import progress
 from rerank.formats.translations import (
     SOURCE,
     check_source_order,

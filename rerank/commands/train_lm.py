@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.commands.run import Machine, Messages, progress, side_files
+from rerank.commands.run import Machine, Messages, side_files
 from rerank.commands.texts import TextFiles, TextOptions, TrainingTexts, training_texts
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_new_folder, check_outputs
-from rerank.files.terminal import Interrupts
+from rerank.files.terminal import Interrupts, progress
 from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command, Given, of_dataclass, option, part, record

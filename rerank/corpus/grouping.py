@@ -39,6 +39,8 @@ _NOT_BEST = (
     "the largest ones"
 )
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
+_NOTHING_TO_RERANK = "list with one hypothesis per sentence, so there is nothing to rerank"
+_SPECIAL = "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word"
 _NAMED = 5  # ids listed in a message
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 
@@ -46,56 +48,23 @@ _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 ALL = ReadingOptions()
 
 
-def documents_of(
-    rows: Iterable[KBestRows],
-    documents: Documents,
-    notices: Notices,
-    options: ReadingOptions = ALL,
-    *,
-    source: str = "",
-    store: ArrayStore = IN_MEMORY,
-    sources: Iterator[Sequence[bytes]] | None = None,
-) -> Iterator[KBest]:
-    """One `KBest` per document, with one document and one chunk of lines in memory at a time.
-
-    A document for which `store` has no room is read into files.
-
-    Within a document ids may be interleaved; a document must be one run of rows, unless the lines
-    of the documents themselves stand apart: all rows are then held. Rows of lines that the
-    documents leave out are skipped. `InputError` for a sentence from which more than `max_k`
-    candidates would be read. O(n log n) per document, and the cost of `farthest_first`.
-
-    sources: the source lines of each document, which are the candidates of sentences without any.
-    """
-    grouping = _Grouping(documents, notices, options, source, store, sources)
-    after = 0  # the document after the last one that was yielded
-    parts = grouping.gathered(rows) if documents.interleaved else grouping.parts(rows)
-    for d, group in groupby(parts, key=itemgetter(0)):
-        yield from map(grouping.document, range(after, d))
-        yield grouping.document(d, (part for _, part in group))
-        after = d + 1
-    if after == 0:
-        raise InputError("expected a k-best list, found no hypotheses", source=source)
-    yield from map(grouping.document, range(after, len(documents)))
-    grouping.report()
-
-
-class _Grouping:
+class Grouping:
     """Groups rows by document and sentence, and counts what the user should know about.
 
-    sources: source lines of each document. no_rows: with the labels of the list; numbers:
-    (n_file_lines,) sentence of a line, or −1; top, limit: candidates to keep, and to read, of each
-    sentence; missing: ids without candidates.
+    sources: the source lines of each document, which are the candidates of sentences without any.
+    no_rows: with the labels of the list; numbers: (n_file_lines,) sentence of a line, or −1; top,
+    limit: candidates to keep, and to read, of each sentence; missing: ids without candidates.
     """
 
     def __init__(
         self,
         documents: Documents,
         notices: Notices,
-        options: ReadingOptions,
-        source: str,
-        store: ArrayStore,
-        sources: Iterator[Sequence[bytes]] | None,
+        options: ReadingOptions = ALL,
+        *,
+        source: str = "",
+        store: ArrayStore = IN_MEMORY,
+        sources: Iterator[Sequence[bytes]] | None = None,
     ) -> None:
         self.documents, self.notices, self.options = documents, notices, options
         self.source, self.store, self.sources = source, store, sources
@@ -110,6 +79,27 @@ class _Grouping:
         self.has_totals, self.lowest_id, self.largest_k = False, MAX_ID, 0
         self.missing: list[int] = []
         self.order: _ListOrder | None = None
+
+    def lists(self, rows: Iterable[KBestRows]) -> Iterator[KBest]:
+        """One `KBest` per document, with one document and one chunk of lines in memory at a time.
+
+        A document for which `store` has no room is read into files.
+
+        Within a document ids may be interleaved; a document must be one run of rows, unless the
+        lines of the documents themselves stand apart: all rows are then held. Rows of lines that
+        the documents leave out are skipped. `InputError` for a sentence from which more than
+        `max_k` candidates would be read. O(n log n) per document, and the cost of `farthest_first`.
+        """
+        after = 0  # the document after the last one that was yielded
+        parts = self.gathered(rows) if self.documents.interleaved else self.parts(rows)
+        for d, group in groupby(parts, key=itemgetter(0)):
+            yield from map(self.document, range(after, d))
+            yield self.document(d, (part for _, part in group))
+            after = d + 1
+        if after == 0:
+            raise InputError("expected a k-best list, found no hypotheses", source=self.source)
+        yield from map(self.document, range(after, len(self.documents)))
+        self.report()
 
     def parts(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
         """The rows split where the document changes: (document, its rows)."""
@@ -207,18 +197,16 @@ class _Grouping:
 
     def report(self) -> None:
         """Add the notices that need all documents."""
-        if self.missing:
-            self._note_missing()
+        self._note_missing()
         if self.order is not None and not any(one.kind == UNLABELLED_COSTS for one in self.notices):
             self.order.report(self.notices, self.source)
         if self.largest_k == 1:
-            self.notices.add(
-                "list with one hypothesis per sentence, so there is nothing to rerank",
-                source=self.source,
-            )
+            self.notices.add(_NOTHING_TO_RERANK, source=self.source)
 
     def _note_missing(self) -> None:
         """Count the source lines without hypotheses, or refuse them if `--missing` says so."""
+        if not self.missing:
+            return
         n, first = len(self.missing), sorted(self.missing)[:_NAMED]
         named = ", ".join(map(str, first)) + (", …" if n > _NAMED else "")
         if self.options.missing == AS_ERROR:
@@ -304,10 +292,7 @@ class _Grouping:
                 special += (own[0] + k for k, found in enumerate(words) if found)
         if rows.dense.shape[1] or rows.sparse.names or self.has_totals:  # otherwise they are votes
             self._note(DUPLICATE, rows.file_lines[repeated])
-        self._note(
-            "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word",
-            rows.file_lines[special],
-        )
+        self._note(_SPECIAL, rows.file_lines[special])
 
     def _note(self, kind: str, lines: NDArray[np.int64]) -> None:
         """Add a notice of this kind with the number of these lines, if there are any."""

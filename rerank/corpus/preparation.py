@@ -177,10 +177,7 @@ def _without(pattern: str, place: int, of_list: bool, times: str = "*") -> str:
     if of_list:
         begin, end = rf"s/(\|\|\| ){pattern} {times}/\1/", rf"s/ {times}{pattern}( \|\|\|)/\1/"
     else:
-        begin, end = (
-            rf"s/^{pattern}[[:space:]]{times}//",
-            rf"s/[[:space:]]{times}{pattern}$//",
-        )
+        begin, end = (rf"s/^{pattern}[[:space:]]{times}//", rf"s/[[:space:]]{times}{pattern}$//")
     return f"sed -E {quote(end if place else begin)}"
 
 

@@ -14,18 +14,22 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from time import monotonic
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, TypeVar
 
 from rerank.text import printable
+from rerank.torchrun import process_number
 
 # C0 and C1 without TAB and LF, separators of lines, bidirectional controls, surrogates
 _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]"
 )
+T = TypeVar("T")
+_LOG_SECONDS = 60  # between two lines about the progress of work
 _LONGEST = 4000  # characters of a line of a message
 _PROGRESS: ContextVar[bool] = ContextVar("progress", default=True)
 Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -124,6 +128,62 @@ def progress_shown(shown: bool) -> Iterator[None]:
 def shows_progress() -> bool:
     """Whether the progress of long work is to be shown here."""
     return _PROGRESS.get()
+
+
+def progress(
+    items: Iterable[T],
+    *,
+    label: str,
+    unit: str,
+    total: int,
+    left: Callable[[], float | None] = lambda: None,
+) -> Iterator[T]:
+    """Yield the items, while standard error shows how many of them are done.
+
+    `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
+    unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
+    leaves none either. left: seconds to a time limit, None without one.
+    """
+    if sys.stderr is None or process_number() > 0 or not shows_progress():
+        # standard error is closed by the caller, the first process shows it, or nobody is to
+        yield from items
+    elif sys.stderr.isatty():
+        from tqdm import tqdm
+
+        most = total if left() is None else None
+        bar = tqdm(items, desc=label, unit=f" {unit}", total=most, leave=False, dynamic_ncols=True)
+        for item in bar:
+            yield item
+            if (seconds := left()) is not None:
+                bar.set_postfix_str(f"{duration(seconds)} left", refresh=False)
+    else:
+        yield from _logged(items, label, unit, total, left)
+
+
+def _logged(
+    items: Iterable[T], label: str, unit: str, total: int, left: Callable[[], float | None]
+) -> Iterator[T]:
+    """Yield the items; a line on standard error after each that completes a minute."""
+    start = last = monotonic()
+    for done, item in enumerate(items, 1):
+        yield item
+        now = monotonic()
+        if now - last >= _LOG_SECONDS:
+            last = now
+            rate = done / (now - start)
+            speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
+            seconds, limit, of = (total - done) / rate, left(), f"/{total}"
+            if limit is not None and limit < seconds:
+                seconds, of = limit, ""
+            say(f"{label}: {done}{of} {unit}, {speed}, {duration(seconds)} left")
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people: `45 s`, `3 min`, `2 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def flush_messages() -> None:

@@ -68,12 +68,14 @@ NO_TOKENS = (
 )
 AGAIN = "source that comes again, as of a second run; its hypotheses are put together"
 _TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
-_AFTER_BAR = re.compile(
-    rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t"
-)  # a line behind a progress bar or a log's head
+_AFTER_BAR = re.compile(rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t")  # behind a progress bar or a log's head
 _KNOWN = frozenset(b"STHDPAIECWO")
 _LN2 = math.log(2)
 _SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
+_TOO_LARGE = (
+    "expected at most 1 GiB of hypotheses, which have to be sorted by sentence, found more; decode "
+    "fewer sentences per file"
+)
 _OF_JOSHUA = re.compile(rb"(?:^|\s)(?:tm_[A-Za-z]+_[0-9]+|lm_[0-9]+)=")
 
 
@@ -84,11 +86,11 @@ class NamedFeatures(LineFormat):
     """
 
     name: str
-    column: int  # of the features
-    total: int
+    column = 2  # of the features
+    total = 3
 
-    def __init__(self, names: tuple[str, ...] | None = None, sparse: bool = False) -> None:
-        self.names, self.sparse, self._known = names, sparse, frozenset(names or ())
+    def __init__(self, names: tuple[str, ...] = (), sparse: bool = False) -> None:
+        self.names, self.sparse, self._known = names, sparse, frozenset(names)
 
     def feature_columns(self, head: Sequence[bytes]) -> list[bytes]:
         """Those of the lines that are not blank; none unless each has a total and these columns."""
@@ -133,13 +135,10 @@ class NamedFeatures(LineFormat):
         if self.total < len(fields):
             total = found.number(fields[self.total].strip(), "the total")
         sentence = sentence_id(fields[0].strip())
-        names = found.names if self.names is None else self.names
-        names = tuple(features) if names is None else names
-        known = self._known or set(names)
-        others = {name: value for name, value in features.items() if name not in known}
+        names = self.names
+        others = {name: value for name, value in features.items() if name not in self._known}
         if others and not self.sparse:
-            other = next(iter(others))
-            column = self.column
+            other, column = next(iter(others)), self.column
             cure = f"; {grammar.features_cure(fields[column], column)}" if "=" in other else ""
             raise InputError(f"expected the features {', '.join(names)}, found {other!r}{cure}")
         if self.sparse and found.names is None:
@@ -164,8 +163,6 @@ class Cdec(NamedFeatures):
     description = "K-best lists of cdec; features that a line leaves out are 0."
     suffixes = (".kbest",)
     example = b"0 ||| the text ||| LanguageModel=-38.1 PhraseModel_0=1.5 Glue=2 ||| -12.6"
-    column = 2
-    total = 3
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether all lines have features `name=value`, of changing names or with `_`.
@@ -184,8 +181,6 @@ class Joshua(NamedFeatures):
     description = "K-best lists of Joshua; features that a line leaves out are 0."
     suffixes = (".nbest",)
     example = b"0 ||| the text ||| tm_pt_0=-1.5 lm_0=-38.1 WordPenalty=-2 ||| -12.6"
-    column = 2
-    total = 3
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether all lines have one of the names of Joshua's models."""
@@ -383,11 +378,8 @@ def _add(found: RowBuilder, one: _Hypothesis) -> None:
     names = ("score",) if one.log_prob is None else ("logprob", "score")
     if found.names not in (None, names):
         some, there = ("no", "one") if one.log_prob is not None else ("a", "none")
-        fault = found.fault(
-            f"expected {some} P- line as for the first hypothesis, found {there}; is the output "
-            "cut off?"
-        )
-        found.refuse(fault)
+        what = f"expected {some} P- line as for the first hypothesis, found {there}"
+        found.refuse(found.fault(f"{what}; is the output cut off?"))
         return
     if one.log_prob is None:
         found.note(NO_TOKENS)
@@ -406,12 +398,7 @@ def by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> I
         pieces.append(chunk)
         size += len(chunk.lines.blob)
         if size > _SORTED:
-            raise InputError(
-                "expected at most 1 GiB of hypotheses, which have to be sorted by sentence, "
-                "found more; decode fewer sentences per file",
-                source=source,
-                line=int(chunk.file_lines[-1]),
-            )
+            raise InputError(_TOO_LARGE, source=source, line=int(chunk.file_lines[-1]))
     if not pieces:
         return
     ids = np.concatenate([piece.sentences for piece in pieces])
@@ -420,9 +407,6 @@ def by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> I
         yield from pieces
         return
     rows = concatenate(pieces)
-    notices.add(
-        "sentences in the order of batches, sorted by id",
-        source=source,
-        line=int(rows.file_lines[falls[0] + 1]),
-    )
+    line = int(rows.file_lines[falls[0] + 1])
+    notices.add("sentences in the order of batches, sorted by id", source=source, line=line)
     yield rows.take(np.argsort(ids, kind="stable"))

@@ -160,14 +160,8 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
         if (one.kind, one.first) not in known:
             line = one.first.removeprefix(f"{source}:")
             place = int(line) if line.isdigit() else None
-            notices.add(
-                one.kind,
-                source=source,
-                line=place,
-                count=one.count,
-                names=one.names,
-                asked=one.asked,
-            )
+            more: dict[str, Any] = {"count": one.count, "names": one.names, "asked": one.asked}
+            notices.add(one.kind, source=source, line=place, **more)
     return found
 
 
@@ -241,11 +235,8 @@ def _fields(
     where = "each line" if len(parted) == len(rows) else "most lines"
     cut = [f"<(awk -F'{mark}' '{{print ${n}}}' {file})" for n in range(1, len(columns) + 1)]
     sizes = [sum(map(len, column)) for column in columns]
-    texts = [
-        text
-        for text, column in zip(cut, columns, strict=True)
-        if not all(_NO_TEXT.fullmatch(cell) for cell in column)
-    ]
+    pairs = zip(cut, columns, strict=True)
+    texts = [text for text, column in pairs if not all(map(_NO_TEXT.fullmatch, column))]
     cure = f"give the text alone, as {cut[sizes.index(max(sizes))]}"
     if role == "reference" and len(texts) != 1:
         several = " ".join(f"--ref {text}" for text in (texts or cut)[:4])
@@ -371,11 +362,8 @@ def _table(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, s
         field = re.compile(rf'(?:^|{delimiter})"(?:[^"]|"")*"(?={delimiter}\S|$)'.encode())
         sizes = [sum(map(len, column)) for column in zip(*rows, strict=True)]
         ids = {row[0] for row in rows if row[0].isdecimal() and delimiter != "\t"}
-        if (
-            not named
-            and not any(map(field.search, lines))
-            and (len(rows) > len(ids) or len(ids) < 3)
-        ):
+        counted = len(rows) == len(ids) > 2
+        if not (named or counted or any(map(field.search, lines))):
             continue
         longest = sizes.index(max(sizes))
         column = next((n for n, key in enumerate(head) if key in TEXT_KEYS[role]), longest)
@@ -384,11 +372,8 @@ def _table(lines: Sequence[bytes], file: str, role: Role | None) -> tuple[str, s
             f'open(sys.argv[1], newline="", encoding="utf-8"), delimiter="{delimiter}")]'
         ).replace("\t", "\\t")
         command = f"python3 -c '{program}' {file} {column}{' | tail -n +2' if named else ''}"
-        what = (
-            f"a table with the columns {', '.join(head)}"
-            if named
-            else f"CSV with {'ids' if len(ids) == len(rows) else 'texts in quotes'}"
-        )
+        what = f"CSV with {'ids' if len(ids) == len(rows) else 'texts in quotes'}"
+        what = f"a table with the columns {', '.join(head)}" if named else what
         return what, f"`{command} > {file}.txt` writes a column of it"
     return None
 
@@ -411,11 +396,8 @@ def cached_files(
     folder, start = os.path.split(pattern)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     paths = {one.removeprefix(start): os.path.join(folder, one) for one in names}
-    files = {
-        field: path
-        for field, path in paths.items()
-        if path == pattern + field and os.path.isfile(path) and os.path.getsize(path)
-    }
+    own = {field: path for field, path in paths.items() if path == pattern + field}
+    files = {f: path for f, path in own.items() if os.path.isfile(path) and os.path.getsize(path)}
     field = {"source": "src", "reference": "ref", "documents": "docid"}[role]
     if role == "reference":
         found = {field: path for field, path in files.items() if re.match("ref(-|$)", field)}

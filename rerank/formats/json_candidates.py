@@ -224,16 +224,6 @@ def _sum_of_tokens(one: Mapping[str, Any]) -> float | None:
     return None
 
 
-def scores_beside(one: dict[str, Any], candidates: Sequence[Any]) -> tuple[str, Any] | None:
-    """The key of the scores beside candidates that have none of their own, and what is there."""
-    first = candidates[0] if candidates else None
-    if first is None or (isinstance(first, dict) and first_key(first, (*SCORE, "features"))):
-        return None
-    keys = (*SCORES, *SCORE)
-    key = next((key for key in keys if isinstance(one.get(key), list | dict)), None)
-    return None if key is None else (key, one.pop(key))
-
-
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 

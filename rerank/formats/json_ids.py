@@ -75,28 +75,31 @@ class SentenceIds:
     texts: Sequence[tuple[Any, str]] = ()
 
     @property
+    def known(self) -> list[int]:
+        """The numbers of the objects whose ids are right."""
+        return [n for n in self.numbers if isinstance(n, int)]
+
+    @property
     def last(self) -> int:
         """The highest number of a sentence; -1 if there is none."""
-        return max((n for n in self.numbers if isinstance(n, int)), default=-1)
+        return max(self.known, default=-1)
 
     @property
     def rising(self) -> bool:
         """Whether no object comes after one of a later sentence."""
-        known = [n for n in self.numbers if isinstance(n, int)]
-        return all(a <= b for a, b in pairwise(known))
+        return all(a <= b for a, b in pairwise(self.known))
 
     @property
     def mixed(self) -> bool:
         """Whether objects of a document stand behind those of another one."""
         starts = [own.start for _, own in self.documents]
-        owners = (bisect_right(starts, n) for n in self.numbers if isinstance(n, int) and starts)
+        owners = (bisect_right(starts, n) for n in self.known if starts)
         return sum(1 for _ in groupby(owners)) > len(starts)
 
     @property
     def apart(self) -> int:
         """How often an object is not beside the earlier ones of its sentence."""
-        known = [n for n in self.numbers if isinstance(n, int)]
-        runs = [n for n, before in zip(known, [-1, *known], strict=False) if n != before]
+        runs = [n for n, _ in groupby(self.known)]
         return len(runs) - len({*runs})
 
     def command(self, value: str) -> str:
@@ -104,8 +107,7 @@ class SentenceIds:
 
         value: of an object, as a program of jq.
         """
-        known = [n for n in self.numbers if isinstance(n, int)]
-        if all(n == known[0] + i for i, n in enumerate(known)):
+        if all(n == i for i, n in enumerate(self.known, self.known[0] if self.known else 0)):
             return f"jq -r '{value}'"
         if self.key is None or self.documents or self.named:
             return ""
@@ -240,13 +242,11 @@ def _numbers(
     ]
     if key is None:
         return found, [], False
-    ids: dict[int, _Id] = {}  # by row
-    for n, row in enumerate(rows):
-        if row is not None:
-            if isinstance(one := _id(row, key), str):
-                found[n] = one
-            else:
-                ids[n] = one
+    given = {n: _id(row, key) for n, row in enumerate(rows) if row is not None}
+    for n, fault in given.items():
+        if isinstance(fault, str):
+            found[n] = fault
+    ids = {n: one for n, one in given.items() if isinstance(one, _Id)}
     several = any(one.prefix for one in ids.values())
     groups: dict[Group, dict[int, int]] = {}  # numbers by row
     for n, one in ids.items():
@@ -336,9 +336,7 @@ def _command(program: str) -> str:
 # Samples
 
 
-def are_samples(
-    ids: Sequence[tuple[Any, str]], texts: Sequence[bytes | None], most: int = _MOST_PAIRS
-) -> str | None:
+def are_samples(ids: Sequence[tuple[Any, str]], texts: Sequence[bytes | None]) -> str | None:
     """The part of ids, as a pattern, that names samples of a sentence; None if there is none.
 
     ids: documents and ids of objects; texts: the first of each, None for none. Samples are alike,
@@ -355,8 +353,8 @@ def are_samples(
         else:
             within = [pair for group in groups.values() for pair in pairwise(group)]
             between = [*pairwise(group[0] for group in groups.values())]
-            alike = _likeness(within[:most])
-            if alike > _ALIKE and alike > 2 * _likeness(between[:most]):
+            alike = _likeness(within[:_MOST_PAIRS])
+            if alike > _ALIKE and alike > 2 * _likeness(between[:_MOST_PAIRS]):
                 return pattern
     return None
 

@@ -41,7 +41,6 @@ from rerank.formats.json_candidates import (
     is_list,
     plain_number,
     plain_text,
-    scores_beside,
     taken_candidates,
     text_and_score,
 )
@@ -96,7 +95,7 @@ class JsonLines(CollectedFormat):
     )
 
     def __init__(self, ids: SentenceIds | None = None) -> None:
-        self._ids = ids
+        self._ids = ids or sentence_ids(())
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether one of the objects has candidates; the first ones may be of requests that failed.
@@ -115,22 +114,17 @@ class JsonLines(CollectedFormat):
         self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
     ) -> Iterator[KBestRows]:
         """The hypotheses in the order of the file; by sentence, where its ids fall."""
-        if (ids := self._ids) is None:
-            lines = list(lines)
-            yield from JsonLines(sentence_ids(lines)).read(lines, notices, source=source, clip=clip)
-            return
-        if ids.apart:
-            notices.add(APART, source=source, count=ids.apart)
-        if ids.mixed:
+        if self._ids.apart:
+            notices.add(APART, source=source, count=self._ids.apart)
+        if self._ids.mixed:
             notices.add(MIXED, source=source)
         found = super().read(lines, notices, source=source, clip=clip)
-        yield from found if ids.rising else by_sentence(found, notices, source)
+        return found if self._ids.rising else by_sentence(found, notices, source)
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the candidates of one line after the other."""
         layout: _Layout | None = None
-        unread = Unread()
-        ids = self._ids or sentence_ids(())
+        unread, ids = Unread(), self._ids
         texts = list[bytes | None]()  # of the first objects
         for place, line in enumerate(found.filled(lines)):
             before = len(found)
@@ -157,9 +151,7 @@ class JsonLines(CollectedFormat):
         self, lines: Iterable[bytes], notices: Notices, *, source: str
     ) -> Iterator[Sentence]:
         """(sentence, its document, its source) of each sentence, None where there is none."""
-        place = Place(source, notices)
-        lines = list(lines) if self._ids is None else lines
-        ids = self._ids or sentence_ids(lines)
+        place, ids = Place(source, notices), self._ids
         for n, line in enumerate(place.filled(lines)):
             try:
                 one = read_object(line, place)
@@ -177,7 +169,7 @@ class JsonLines(CollectedFormat):
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The highest id of a sentence; -1 if there is none."""
-        return (self._ids or sentence_ids(lines)).last
+        return self._ids.last
 
     def write(
         self,
@@ -367,10 +359,12 @@ def _scores_of(
     found: RowBuilder, one: dict[str, Any], candidates: Sequence[object], unread: Unread
 ) -> list[Any]:
     """The numbers of candidates that are beside them; none if they have their own."""
-    beside = scores_beside(one, candidates)
-    if beside is None:
+    first = candidates[0] if candidates else None
+    own = isinstance(first, dict) and first_key(first, (*SCORE, "features"))
+    key = next((k for k in (*SCORES, *SCORE) if isinstance(one.get(k), list | dict)), None)
+    if first is None or own or key is None:
         return []
-    key, scores = beside
+    scores = one.pop(key)
     lists = [*scores.values()] if isinstance(scores, dict) else [scores]
     if not all(isinstance(own, list) and len(own) == len(candidates) for own in lists):
         raise found.fault(
@@ -383,12 +377,7 @@ def _scores_of(
 
 
 def _add_candidate(
-    found: RowBuilder,
-    sentence: int,
-    one: Any,
-    score: Any,
-    head: Mapping[str, Any],
-    unread: Unread,
+    found: RowBuilder, sentence: int, one: Any, score: Any, head: Mapping[str, Any], unread: Unread
 ) -> None:
     """Add a candidate: an object with a text, a text alone or with a number, or its subwords."""
     sparse = features = None

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import Grouping
 from rerank.corpus.kbest import KBest
-from rerank.formats.table import KBestFormat
+from rerank.formats.table import KBestFormat, TwoPassFormat
 from rerank.notices import Notices
 
 
@@ -21,8 +21,10 @@ def check_format(known: KBestFormat, kbest: KBest) -> None:
     """
     first = list(_write(known, kbest))
     _check(known.detect(first), "detect does not recognise what write has written", first)
+    if isinstance(known, TwoPassFormat):
+        known = known.prepared(first, source="")
     rows = list(known.read(iter(first), Notices(), source="", clip=None))
-    (found,) = documents_of(rows, Documents.one(len(kbest)), Notices())
+    (found,) = Grouping(Documents.one(len(kbest)), Notices()).lists(rows)
     for name in ("labels", "counts", "dense"):
         expected, value = getattr(kbest, name), getattr(found, name)
         _check(np.array_equal(expected, value), f"{name} {expected} read back as {value}", first)

@@ -56,6 +56,24 @@ COLUMNS = (
     "the longest; columns are read as scores if all lines have decimals in them, as -0.41"
 )
 _CONVERT = "`rerank convert --kbest-format {} --to moses --kbest FILE > NEW`"
+_IDS_AND_TEXTS = "it looks like a table of ids, texts and scores, which becomes a list by {}"
+_SCORED = (
+    "it looks like plain text with numbers beside each hypothesis: if it has K hypotheses of each "
+    f"sentence, a line each, use {_CONVERT.format('flat:K')}"
+)
+_TABLE = (
+    "it looks like a table with columns of numbers: write each hypothesis as 'id ||| text ||| "
+    "numbers'"
+)
+_TABS = (
+    "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
+    + _CONVERT.format("tabs")
+)
+_PLAIN = (
+    "it looks like plain text: if it has K hypotheses of each sentence, a line each, use, with "
+    "portage:K in place of flat:K and ffvals as SCORES for a list of Portage, "
+    + _CONVERT.format("flat:K --kbest-scores SCORES")
+)
 _DIGIT_AT_END = re.compile(rb"^[0-9]|[0-9]$")  # before or after a decimal comma
 _ALIGNMENT = re.compile(rb"\s*[0-9]+-[0-9]+(?:\s+[0-9]+-[0-9]+)*\s*")
 _HEAD = 200  # lines that tell which columns are numbers
@@ -174,33 +192,15 @@ def looks_like(head: Sequence[bytes]) -> str:
         below = looks_like(head[1:])
         return f"its first line is a heading: without it, as `sed 1d FILE > NEW` writes, {below}"
     if single.size > 1:
-        if command := single.table_of_ids(head):
-            what = "a table of ids, texts and scores"
-            return f"it looks like {what}, which becomes a list by {command}"
-        return (
-            "it looks like plain text with numbers beside each hypothesis: if it has K hypotheses "
-            f"of each sentence, a line each, use {_CONVERT.format('flat:K')}"
-        )
+        command = single.table_of_ids(head)
+        return _IDS_AND_TEXTS.format(command) if command else _SCORED
     if len(rows[0]) > 1:
         return ""
     if any(b"\t" in line for line in head):
         several = columns_of(head, several=True)
         cells = [cell for line in head for cell in line.split(b"\t")]
-        if several.size == 1 and any(map(is_numeric, cells)):
-            return (
-                "it looks like a table with columns of numbers: write each hypothesis as 'id ||| "
-                "text ||| numbers'"
-            )
-        return (
-            "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
-            + _CONVERT.format("tabs")
-        )
-    ids = "".join(f"{kind}; " for kind in odd_words(head))
-    return (
-        f"{ids}it looks like plain text: if it has K hypotheses of each sentence, a line each, "
-        "use, with portage:K in place of flat:K and ffvals as SCORES for a list of Portage, "
-        + _CONVERT.format("flat:K --kbest-scores SCORES")
-    )
+        return _TABLE if several.size == 1 and any(map(is_numeric, cells)) else _TABS
+    return "".join(f"{kind}; " for kind in odd_words(head)) + _PLAIN
 
 
 def _are_ids(cells: Sequence[bytes]) -> bool:
@@ -291,21 +291,17 @@ class Flat(ReadOnlyFormat):
         if scores is not None and next(scores, None) is not None:
             raise self._unequal(number, f"more in {self.scores_name}")
         if number % self.k:
-            raise InputError(
-                f"expected {self.k} lines for each sentence, found {number:,} lines, "
-                f"{number % self.k} of the last one; give the right K in --kbest-format "
-                f"{self.name}:K",
-                source=found.source,
-                line=number,
+            there = f"{number:,} lines, {number % self.k} of the last one"
+            raise found.fault(
+                f"expected {self.k} lines for each sentence, found {there}; give the right K in "
+                f"--kbest-format {self.name}:K",
+                number,
             )
 
     def _unequal(self, number: int, where: str) -> InputError:
         """The error about files of different lengths."""
-        return InputError(
-            f"expected a line of scores for each hypothesis, found {number:,} lines and {where}",
-            source=self.scores_name,
-            line=number or None,
-        )
+        what = f"a line of scores for each hypothesis, found {number:,} lines and {where}"
+        return InputError(f"expected {what}", source=self.scores_name, line=number or None)
 
 
 class Portage(Flat):
@@ -388,7 +384,8 @@ def _started(
     if not (several or counted) and (command := columns.table_of_ids(texts)):
         raise found.fault(f"expected texts, found ids before them; {command} writes a list", 1)
     found.line = 1
-    own = [one for line in texts for one in columns.hypotheses(line)]
+    of_lines = [[*columns.hypotheses(line)] for line in texts]
+    own = [one for row in of_lines for one in row]
     if any(numbers for _, numbers in own):
         found.note(SCORES)
     elif several and (command := _column_of_numbers(texts)):
@@ -399,7 +396,7 @@ def _started(
     candidates = [text for text, _ in own]
     for kind in () if several else odd_columns(candidates) or odd_words(candidates, k):
         found.note(kind)
-    in_places = [t for line in texts for t, _ in [*columns.hypotheses(line)] or [(b"", [])]]
+    in_places = [text for row in of_lines for text, _ in row or [(b"", [])]]
     if k is not None and k > 1 and _unlike(in_places, k):
         found.note(_UNLIKE.format(k))
     return columns, chain(head, rest)

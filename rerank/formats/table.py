@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ALL, documents_of
+from rerank.corpus.grouping import ALL, Grouping
 from rerank.corpus.kbest import KBest, KBestRows
 from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.spelling import nfc_rows
@@ -54,6 +54,14 @@ _OTHERS = {  # how files begin that are no k-best lists, and what to do with the
     "[print(json.dumps(ast.literal_eval(line))) for line in sys.stdin]' < FILE > NEW`",
     rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
 }
+_BEHIND_LOG = (
+    "it looks like a list behind other lines, as of logging; `grep -E '^[0-9]+ *[|]{3}.*[|]{3}' "
+    "FILE > NEW` keeps it"
+)
+_NUMBERS = (
+    "it looks like numbers alone, as of Portage's ffvals: give it as --kbest-scores beside the "
+    "list, with --kbest-format portage:K or flat:K"
+)
 _SHAPE = 'expected for each sentence a line {"candidates": [{"text": "…", "score": -1.5}, …]}'
 _OF_LIST = re.compile(rb"[0-9]+ *[|]{3}.*[|]{3}")
 _KEY = re.compile(rb'"(?:%s)"\s*:' % b"|".join(one.encode() for one in (*CANDIDATES, *ANSWERS)))
@@ -212,12 +220,9 @@ def opened(
     else:
         known, k = chosen_format(options.kbest_format)
         if isinstance(known, SizedFormat):
-            scores = options.kbest_scores
-            known = known.configured(
-                k,
-                None if scores is None else read_lines(scores, notices),
-                "" if scores is None else display(scores),
-            )
+            file = options.kbest_scores
+            scores = None if file is None else read_lines(file, notices)
+            known = known.configured(k, scores, "" if file is None else display(file))
     if isinstance(known, TwoPassFormat):
         if is_pipe(path):
             raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
@@ -226,9 +231,7 @@ def opened(
     return known, lines
 
 
-def format_of(
-    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
-) -> KBestFormat:
+def format_of(path: FilePath, options: ReadingOptions, notices: Notices | None) -> KBestFormat:
     """The format of the k-best list in a file."""
     if options.kbest_format is not None:
         return chosen_format(options.kbest_format)[0]
@@ -237,7 +240,7 @@ def format_of(
 
 
 def annotations_of(
-    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
+    path: FilePath, options: ReadingOptions, notices: Notices | None = None
 ) -> tuple[list[bytes] | None, list[bytes] | None]:
     """Documents and sources of a k-best list, of each sentence from the first id on.
 
@@ -254,11 +257,11 @@ def annotations_of(
         for column, text in zip(columns, texts, strict=True):
             if text is not None:
                 column[sentence - options.first_id] = text
-    documents, sources = (
+    found = [
         [column[t] for t in range(n)] if len(column) == n > 0 and min(column) == 0 else None
         for column in columns
-    )
-    return documents, sources
+    ]
+    return found[0], found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,13 +279,10 @@ class Survey:
     rising: bool = True
 
 
-def survey_of(
-    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
-) -> Survey:
+def survey_of(path: FilePath, options: ReadingOptions, notices: Notices | None) -> Survey:
     """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
     last_id = last_line = latest = 0
-    rising = True
-    seen: Counter[int] = Counter()
+    rising, seen = True, Counter[int]()
     top = math.inf if options.top is None else options.top
     notices = notices or Notices()
     known, lines = opened(path, notices, options)
@@ -307,15 +307,13 @@ def read_kbest_documents(
     *,
     sources: Iterator[Sequence[bytes]] | None = None,
 ) -> Iterator[KBest]:
-    """The k-best lists of each document, in the order of `documents`; see `documents_of`."""
+    """The k-best lists of each document, in the order of `documents`; see `Grouping.lists`."""
     known, lines = opened(path, notices, options)
     name = display(path)
     rows = known.read(lines, notices, source=name, clip=options.clip_inf)
-    if options.in_nfc:
-        rows = map(nfc_rows, rows)
-    yield from documents_of(
-        rows, documents, notices, options, source=name, store=store, sources=sources
-    )
+    rows = map(nfc_rows, rows) if options.in_nfc else rows
+    grouping = Grouping(documents, notices, options, source=name, store=store, sources=sources)
+    yield from grouping.lists(rows)
 
 
 def lines_of(
@@ -354,21 +352,12 @@ def _looks_like(head: Sequence[bytes], place: Place) -> str:
     """What a file may be that begins with these lines, the first not blank; empty if not known."""
     line = head[0]
     if any(map(_OF_LIST.match, head)):
-        keep = "`grep -E '^[0-9]+ *[|]{3}.*[|]{3}' FILE > NEW`"
-        return place.named(
-            f"it looks like a list behind other lines, as of logging; {keep} keeps it"
-        )
-    for pattern, meaning in _OTHERS.items():
-        if re.match(pattern, line):
-            return place.named(meaning)
+        return place.named(_BEHIND_LOG)
+    if found := next((text for sign, text in _OTHERS.items() if re.match(sign, line)), None):
+        return place.named(found)
     if re.match(rb"\s*[\[{]", line):
         return _json(head, place)
-    if all(map(NUMBER.fullmatch, line.split())):
-        return (
-            "it looks like numbers alone, as of Portage's ffvals: give it as --kbest-scores beside "
-            "the list, with --kbest-format portage:K or flat:K"
-        )
-    return place.named(looks_like(head))
+    return _NUMBERS if all(map(NUMBER.fullmatch, line.split())) else place.named(looks_like(head))
 
 
 def _json(head: Sequence[bytes], place: Place) -> str:
@@ -399,9 +388,7 @@ def _json(head: Sequence[bytes], place: Place) -> str:
         return f"it looks like JSON with an object on several lines: {_shape('.', place)}"
     keys = f"it looks like JSON, but has no list of candidates at its keys {', '.join(found)}"
     program = guessed_candidates(found)
-    if program is None:
-        return f"{keys:.200}: {_SHAPE}"
-    return f"{keys:.200}: {_shape(program, place)}"
+    return f"{keys:.200}: {_SHAPE if program is None else _shape(program, place)}"
 
 
 def _shape(program: str, place: Place) -> str:

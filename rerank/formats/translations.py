@@ -48,10 +48,13 @@ from rerank.registry import SIDE_INFORMATION
 Files = Mapping[str, str | Path]
 SOURCE = "source"  # the kind of side information that are the source lines
 NO_FILES: Files = MappingProxyType({})
+_OTHER_SET = "is it the file of another test set?"
 MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
 _PLACEHOLDERS = (  # of WMT and Moses' tools; of pandas, Python and JSON
     *(b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION", b"nan", b"NaN", b"None", b"null"),
 )
+_WITHOUT_TEXT = {b"": "blank reference"}
+_WITHOUT_TEXT |= dict.fromkeys(_PLACEHOLDERS, "reference that only says there is no translation")
 UNREFERENCED = "sentence without reference, left out (--drop-unreferenced)"
 _SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
 
@@ -86,10 +89,8 @@ def read_translation(
     text = found[0]
     missing = sum(line is None for line in text.lines)
     if missing and missing == len(text.lines):
-        raise InputError(
-            "expected segments of these documents, found none; is it the file of another test set?",
-            source=text.name,
-        )
+        what = "segments of these documents, found none"
+        raise InputError(f"expected {what}; {_OTHER_SET}", source=text.name)
     if missing:
         kind = "segment without translation, read as an empty one"
         notices.add(kind, source=text.name, count=missing)
@@ -280,19 +281,15 @@ def read_with_documents(
             "out"
         )
     model = display(references[0]) if docs is None and references else display(docs or "")
-    if docs is None and own is not None:
-        documents = own
-    elif docs is None:
-        texts = read_reference_texts(references, None, notices)
-        n_lines = len(texts[0].lines)
-        documents = chosen_documents(None, no_docs, lambda: n_lines, notices)
-        return matched(texts, documents, notices, drop=drop)
-    else:
+    documents = own
+    if docs is not None:
         most = None if own is None else partial(int, _SPARSEST * own.n_sentences)
         if own is None and references and not is_pipe(file_of(references[0])):
             most = partial(count_lines, references[0])
         documents = chosen_documents(docs, no_docs, int, notices, most=most)
     texts = read_reference_texts(references, documents, notices, model=model)
+    if documents is None:
+        documents = chosen_documents(None, no_docs, lambda: len(texts[0].lines), notices)
     return matched(texts, documents, notices, drop=drop)
 
 
@@ -317,11 +314,7 @@ def check_source_order(
 
 
 def matched(
-    texts: Sequence[Translation],
-    documents: Documents,
-    notices: Notices,
-    *,
-    drop: bool | None = None,
+    texts: Sequence[Translation], documents: Documents, notices: Notices, *, drop: bool | None
 ) -> tuple[Documents, list[list[bytes]]]:
     """The documents, and the references of their sentences: [sentence][reference].
 
@@ -332,11 +325,9 @@ def matched(
         rows = zip(*(text.lines for text in texts), strict=True)
         kept = [None not in row for row in rows]
         if not any(kept):
-            raise InputError(
-                f"expected references of these {len(kept)} sentences, found none that is complete; "
-                "is it the file of another test set?",
-                source=", ".join(text.name for text in texts),
-            )
+            what = f"references of these {len(kept)} sentences, found none that is complete"
+            names = ", ".join(text.name for text in texts)
+            raise InputError(f"expected {what}; {_OTHER_SET}", source=names)
         if not all(kept):
             lacking = next(text.name for text in texts if None in text.lines)
             notices.add(UNREFERENCED, source=lacking, count=kept.count(False), asked=True)
@@ -346,18 +337,13 @@ def matched(
 
 
 def read_references(
-    paths: Sequence[FilePath],
-    target: Documents | int | None,
-    notices: Notices,
-    *,
-    model: str = "the document set",
+    paths: Sequence[FilePath], target: Documents | int | None, notices: Notices
 ) -> list[list[bytes]]:
     """References of each sentence of documents, or of so many sentences: [sentence][reference].
 
-    model: the file with these sentences, for messages; if `target` is None, the first reference.
     InputError if a file has another number of lines, or lacks a segment.
     """
-    texts = read_reference_texts(paths, target, notices, model=model)
+    texts = read_reference_texts(paths, target, notices)
     return complete(texts, target if isinstance(target, Documents) else None, notices)
 
 
@@ -368,7 +354,10 @@ def read_reference_texts(
     *,
     model: str = "the document set",
 ) -> list[Translation]:
-    """The references of all files, of which one may have several."""
+    """The references of all files, of which one may have several.
+
+    model: the file with these sentences, for messages; if `target` is None, the first reference.
+    """
     if not paths:
         raise UsageError("expected a reference file, found none; name one or more")
     found: list[Translation] = []
@@ -403,19 +392,16 @@ def complete(
                 source=text.name,
             )
         for n, line in enumerate(map(bytes.strip, lines), 1):
-            if not line:
-                notices.add("blank reference", source=text.name, line=n)
-            elif line in _PLACEHOLDERS:
-                kind = "reference that only says there is no translation"
+            if kind := _WITHOUT_TEXT.get(line):
                 notices.add(kind, source=text.name, line=n)
         columns.append(lines)
     names = [text.name for text in texts]
     _note_mixed_references(names, columns, notices)
     for name, own in zip(names[1:], columns[1:], strict=True):
-        called = {f"references in {name}": own, f"references in {names[0]}": columns[0]}
         if own == columns[0]:
             notices.add(f"references identical to those of {names[0]}; give each once", source=name)
             continue
+        called = {f"references in {name}": own, f"references in {names[0]}": columns[0]}
         note_alignment(called, notices, source=name)
         profiles = {one: profile_of(lines) for one, lines in called.items()}
         note_preparation(profiles, notices, source=name)
@@ -436,8 +422,7 @@ def note_identity(
     hypotheses: Sequence[bytes],
     references: Sequence[Sequence[bytes]],
     notices: Notices,
-    *,
-    source: str = "",
+    source: str,
 ) -> None:
     """Add a notice if the hypotheses are identical to one of the reference files."""
     for r, lines in enumerate(zip(*references, strict=True), 1):
@@ -453,18 +438,12 @@ def _note_mixed_references(
         [(n, found[0]) for n, found in enumerate(map(escapes_in, lines), 1) if found]
         for lines in files
     ]
-    if all(escapes):
-        return
     for name, found in zip(names, escapes, strict=True):
-        if found:
+        if found and not all(escapes):
             line, escape = found[0]
-            notices.add(
-                f"mixed escaping: this reference contains {escape.decode()} and similar, another "
-                f"one does not; {unescaping(escape, 'it')}",
-                source=name,
-                line=line,
-                count=len(found),
-            )
+            kind = f"mixed escaping: this reference contains {escape.decode()} and similar, another"
+            kind += f" one does not; {unescaping(escape, 'it')}"
+            notices.add(kind, source=name, line=line, count=len(found))
 
 
 # Side information
@@ -479,10 +458,8 @@ def check_files(needed: Mapping[str, str], given: Iterable[str], prefix: str = "
     given = set(given)
     for kind, model in needed.items():
         if kind not in given:
-            option = f"--{prefix}{kind}"
-            raise UsageError(
-                f"{option}: {model} needs {SIDE_INFORMATION[kind]}; give {option} FILE"
-            )
+            flag = f"--{prefix}{kind}"
+            raise UsageError(f"{flag}: {model} needs {SIDE_INFORMATION[kind]}; give {flag} FILE")
     for kind in sorted(given - needed.keys()):
         raise UsageError(
             f"--{prefix}{kind}: no model here needs {SIDE_INFORMATION[kind]}; leave it out"
@@ -549,7 +526,7 @@ def _line_by_line(path: FilePath, documents: Documents) -> bool:
     if str(path).startswith("sacrebleu:") or documents_in(path, Notices()) is not None:
         return False
     separators = count_lines(path) - documents.n_file_lines
-    return not len(documents) - 1 <= separators <= len(documents) or separators < 1
+    return separators < 1 or separators not in (len(documents) - 1, len(documents))
 
 
 def check_document(
@@ -567,11 +544,8 @@ def check_document(
     for i, line in enumerate(lines):
         words = words_of(line)
         if kind in LABELS and len(words) != 1:
-            raise InputError(
-                f"expected one label, found {len(words)} words; write a label without spaces for "
-                "each source line",
-                source=name,
-                line=numbers[i],
-            )
+            cure = "write a label without spaces for each source line"
+            fault = f"expected one label, found {len(words)} words; {cure}"
+            raise InputError(fault, source=name, line=numbers[i])
         if kind in NUMBERS:
             sentence_number(words, i, len(lines), name, numbers[i])

@@ -170,12 +170,8 @@ class Evaluation:
     def verdicts(self) -> list[str]:
         """The comparisons in words, a line each."""
         base, *others = self.systems
-        lines = [
-            f"verdict: {one.name} against {base.name}: {one.verdict}"
-            for one in others
-            if one.verdict is not None
-        ]
-        return [*lines, *([f"verdict: {self.idle}"] if self.idle else [])]
+        said = [f"{x.name} against {base.name}: {x.verdict}" for x in others if x.verdict]
+        return [f"verdict: {line}" for line in (*said, self.idle) if line]
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON values, unrounded.
@@ -249,12 +245,10 @@ class Evaluation:
 
         distinct: whether each heading of a gain names its system.
         """
-        columns = [Column("document"), Column("lines", ",")]
-        columns.append(Column(self.systems[0].name, ".2f"))
+        columns = [Column("document"), Column("lines", ","), Column(self.systems[0].name, ".2f")]
         for system in self.systems[1:]:
-            columns += [Column(system.name, ".2f"), Column("gain", "+.2f")]
-            if distinct:
-                columns[-1] = Column(f"{system.name} gain", "+.2f")
+            gain = f"{system.name} gain" if distinct else "gain"
+            columns += [Column(system.name, ".2f"), Column(gain, "+.2f")]
         rows = []
         for document in self.documents:
             first, *others = document.bleu
@@ -281,25 +275,16 @@ def _numbers(system: System) -> dict[str, object]:
     """The figures of a system by name, for other programs."""
     found: dict[str, object] = {"system": system.name}
     for name, score in system.all_scores.items():
-        p, (low, high) = score.p_values, score.interval or (None, None)
-        found |= {
-            name: score.score,
-            f"{name}_low": low,
-            f"{name}_high": high,
-            f"{name}_gain": score.difference,
-            f"{name}_p": score.p_value,
-            f"{name}_bootstrap_p": None if p is None else p.bootstrap,
-            f"{name}_sign_test_p": None if p is None else p.sign_test,
-            **({} if score.role is None else {f"{name}_role": score.role}),
-        }
+        low, high = score.interval or (None, None)
+        _, bootstrap, sign_test = astuple(score.p_values) if score.p_values else (None,) * 3
+        own: dict[str, object] = {"low": low, "high": high, "gain": score.difference}
+        own |= {"p": score.p_value, "bootstrap_p": bootstrap, "sign_test_p": sign_test}
+        own |= {} if score.role is None else {"role": score.role}
+        found |= {name: score.score, **{f"{name}_{key}": value for key, value in own.items()}}
     for name, words in system.word_classes.items():
-        found |= {
-            f"{name}_precision": words.precision,
-            f"{name}_recall": words.recall,
-            f"{name}_f1": words.f1.score,
-            f"{name}_f1_gain": words.f1.difference,
-            f"{name}_f1_p": words.f1.p_value,
-        }
+        own = {"precision": words.precision, "recall": words.recall, "f1": words.f1.score}
+        own |= {"f1_gain": words.f1.difference, "f1_p": words.f1.p_value}
+        found |= {f"{name}_{key}": value for key, value in own.items()}
     return found | {
         "length_ratio": system.length_ratio,
         "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
@@ -445,8 +430,7 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     yield f"BLEU: sacrebleu {baseline.signature}; {n:,} documents, {sentences:,} lines"
     for name, score in baseline.metrics.items():
         if name != "bleu":
-            better = _REMARKS.get(name, "")
-            yield f"{NAMES.get(name, name)}: {_origin(score)}{better}"
+            yield f"{NAMES.get(name, name)}: {_origin(score)}{_REMARKS.get(name, '')}"
     for name, score in baseline.detokenised.items():
         yield f"detokenised {NAMES.get(name, name)}: {_origin(score)}"
     for name in baseline.scores:
@@ -479,9 +463,8 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
 
 def _origin(score: MetricScore) -> str:
     """The signature of a metric; of sacrebleu's metrics the name of the tool before it."""
-    return (
-        score.signature if score.signature.startswith("rerank|") else f"sacrebleu {score.signature}"
-    )
+    ours = score.signature.startswith("rerank|")
+    return score.signature if ours else f"sacrebleu {score.signature}"
 
 
 def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
