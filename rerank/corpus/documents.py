@@ -90,15 +90,19 @@ class Documents:
         if not found:
             raise InputError("expected one document id per source line, found none", source=source)
         cure = _sizes_cure(found) if may_be_sizes else cure
-        starts = (0, *accumulate(map(len, found.values())))
         order = tuple(chain.from_iterable(found.values()))
         if len(found) == len(order) and (parts := _paragraphs(found)):
-            ends = (0, *accumulate(map(len, parts.values())))
-            segments = tuple(chain.from_iterable(parts.values()))
-            return cls(tuple(parts), ends, segments=segments)
+            whole = cls.of_sizes({name: len(own) for name, own in parts.items()})
+            return replace(whole, segments=tuple(chain.from_iterable(parts.values())))
+        whole = cls.of_sizes({name: len(own) for name, own in found.items()})
         if order == tuple(range(len(order))):
-            return cls(tuple(found), starts, cure=cure)
-        return cls(tuple(found), starts, order, len(order), cure=cure)
+            return replace(whole, cure=cure)
+        return replace(whole, lines=order, file_length=len(order), cure=cure)
+
+    @classmethod
+    def of_sizes(cls, sizes: Mapping[str, int]) -> Documents:
+        """Documents of these numbers of sentences, by id, in order."""
+        return cls(tuple(sizes), (0, *accumulate(sizes.values())))
 
     @classmethod
     def each(cls, n: int) -> Documents:
@@ -143,16 +147,14 @@ class Documents:
 
     def selected(self, kept: Sequence[bool]) -> Documents:
         """The documents of some of the sentences (T,); documents without any are left out."""
-        places = self.lines or range(self.n_sentences)
-        parts = [(name, [t for t in own if kept[t]]) for name, own in self.ranges()]
-        filled = [(name, part) for name, part in parts if part]
-        sentences = [t for _, part in filled for t in part]
-        return Documents(
-            tuple(name for name, _ in filled),
-            (0, *accumulate(len(part) for _, part in filled)),
-            tuple(places[t] for t in sentences),
-            self.n_file_lines,
-            None if self.segments is None else tuple(self.segments[t] for t in sentences),
+        places, ids = self.lines or range(self.n_sentences), self.segments
+        sentences = [t for t in range(self.n_sentences) if kept[t]]
+        sizes = {name: sum(map(bool, kept[own.start : own.stop])) for name, own in self.ranges()}
+        return replace(
+            Documents.of_sizes({name: size for name, size in sizes.items() if size}),
+            lines=tuple(places[t] for t in sentences),
+            file_length=self.n_file_lines,
+            segments=None if ids is None else tuple(ids[t] for t in sentences),
         )
 
     def split(self, lines: Sequence[Item]) -> list[Sequence[Item]]:
@@ -308,12 +310,9 @@ class EvaluationSet:
         there = [f"{kind} {shown_name(one)}" for kind in self.texts for one in self.texts[kind]]
         wanted = f"a {role}" if name is None else f"the {role} {name!r}"
         cure = "name one of these as FILE#NAME" if found else "give the file that has it"
-        if self.cure and not found:
-            cure += f"; {self.cure}"
-        raise InputError(
-            f"expected {wanted}, found {', '.join(there[:30]) or 'no texts'}; {cure}",
-            source=self.file,
-        )
+        cure += f"; {self.cure}" if self.cure and not found else ""
+        fault = f"expected {wanted}, found {', '.join(there[:30]) or 'no texts'}; {cure}"
+        raise InputError(fault, source=self.file)
 
 
 class EvaluationSetBuilder:
@@ -349,36 +348,27 @@ class EvaluationSetBuilder:
         """The set; segments that a source lacks are left out, with a notice."""
         sources = self._texts.get("source", {})
         known: set[Segment] = set().union(*sources.values())
-        segments: list[Segment] = []
-        starts = [0]
-        ids = []
+        segments, sizes = list[Segment](), dict[str, int]()
         for document, numbers in self._documents.items():
             order = sorted(numbers, key=self._sort_key) if self._sort_key else list(numbers)
             found = [(document, number) for number in order]
             kept = [one for one in found if one in known] if sources else found
-            if len(kept) < len(found):
-                notices.add(
-                    "segment that the source does not have, left out",
-                    source=self._source,
-                    count=len(found) - len(kept),
-                )
-            if kept:
-                segments += kept
-                ids.append(document)
-                starts.append(len(segments))
+            if left_out := len(found) - len(kept):
+                kind = "segment that the source does not have, left out"
+                notices.add(kind, source=self._source, count=left_out)
+            segments += kept
+            sizes |= {document: len(kept)} if kept else {}
         if not segments:
-            raise InputError(
-                "expected segments of documents, found none; is this the right file?",
-                source=self._source,
-            )
-        return EvaluationSet(
-            self._source,
-            Documents(tuple(ids), tuple(starts), segments=tuple(number for _, number in segments)),
-            {
-                role: {name: [text.get(s) for s in segments] for name, text in texts.items()}
-                for role, texts in self._texts.items()
-            },
+            fault = "expected segments of documents, found none; is this the right file?"
+            raise InputError(fault, source=self._source)
+        documents = replace(
+            Documents.of_sizes(sizes), segments=tuple(number for _, number in segments)
         )
+        texts = {
+            role: {name: [text.get(s) for s in segments] for name, text in own.items()}
+            for role, own in self._texts.items()
+        }
+        return EvaluationSet(self._source, documents, texts)
 
 
 def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes | None]:

@@ -39,6 +39,7 @@ _WORD = "[^[:space:]]+"
 _CASES = {"capitals": ("capitals", "L"), "small": ("small letters", "U"), "small words": (
     "words that begin with small letters", "")}  # fmt: skip
 _BEFORE_MARKS, _BETWEEN = "spaces before punctuation", "spaces between words"
+_WORDS = "while BLEU counts words between white space; give --tokenize 13a"
 _WHITE_SPACE = ("none", "13a", "intl")  # tokenizers that need spaces between words
 
 
@@ -229,12 +230,9 @@ def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterato
         yield Difference(f"{value!r}{known}", n, "prepare both alike", filter, bool(marks))
 
 
-_STAGES = (
-    (_marks,),
-    (_language,),
-    (_ends, _case, _characters, _tokens),
-    (_unexplained,),
-)  # the first that finds
+_STAGES = (  # the first that finds
+    *((_marks,), (_language,), (_ends, _case, _characters, _tokens), (_unexplained,)),
+)
 
 
 def note_preparation(
@@ -267,24 +265,18 @@ def note_preparation(
     for ours, theirs, command, one in [*said, *((other_name, name, "", one) for one in others)]:
         is_said = one.what == _BETWEEN or (one.what == _BEFORE_MARKS and tokenize == "none")
         if tokenize is None or not is_said:  # of BLEU below
-            filter = f"filter the {ours} with: {command}{one.filter}" if one.filter else ""
-            cures = [one.cure.replace("{other}", theirs), filter]
-            notices.add(
-                f"{ours} have {one.what}, {theirs} do not; {', or '.join(x for x in cures if x)}",
-                source=source,
-                count=one.lines,
-            )
+            filter_ = f"filter the {ours} with: {command}{one.filter}" if one.filter else ""
+            cures = ", or ".join(filter(None, [one.cure.replace("{other}", theirs), filter_]))
+            kind = f"{ours} have {one.what}, {theirs} do not; {cures}"
+            notices.add(kind, source=source, count=one.lines)
     for place, end in enumerate(("begins", "ends")):
-        if both := _shared_ids(own, other, place):
-            short, long = both
+        short, long = sorted((own.ids(place), other.ids(place)), key=len)
+        if short and set(short) <= set(long):  # the same ids in both texts
             sorting = "" if short == long[: len(short)] else ", in another order; sort both files"
             filters = {_without(_WORD, place, of_list, "+") for of_list in (lists, False)}
-            notices.add(
-                f"every line of {name} and of {other_name} {end} with an id such as {short[0]}"
-                f"{sorting}; remove it: {' and '.join(sorted(filters))}",
-                source=source,
-                count=own.lines,
-            )
+            kind = f"every line of {name} and of {other_name} {end} with an id such as {short[0]}"
+            kind += f"{sorting}; remove it: {' and '.join(sorted(filters))}"
+            notices.add(kind, source=source, count=own.lines)
     if tokenize is not None and not any(one.marked for one in (*found, *others)):
         _note_words(texts, notices, source, tokenize)
 
@@ -307,14 +299,6 @@ def _differences(
     return found[0], found[1]
 
 
-def _shared_ids(
-    one: TextProfile, other: TextProfile, place: int
-) -> tuple[list[str], list[str]] | None:
-    """Ids at the same place of the lines of both texts, the shorter first."""
-    short, long = sorted((one.ids(place), other.ids(place)), key=len)
-    return (short, long) if short and set(short) <= set(long) else None
-
-
 def _note_words(
     texts: Mapping[str, TextProfile], notices: Notices, source: str, tokenize: str
 ) -> None:
@@ -323,42 +307,29 @@ def _note_words(
     Most lines of one text end like `word.`, or those of one do and those of the other one do not;
     or words of a script without spaces have more characters than any segmentation leaves.
     """
-    names, profiles = tuple(texts), tuple(texts.values())
-    scripts = [(profile.unsegmented, i) for i, profile in enumerate(profiles)]
-    unsegmented = [
-        (script, i)
-        for script, i in scripts
-        if script and profiles[1 - i].counts["words", script] >= MANY * profiles[1 - i].lines
-    ]
-    if unsegmented and (tokenize in _WHITE_SPACE or tokenize.startswith("moses-")):
-        script, i = unsegmented[0]
-        kind = (
-            f"{names[i]} in {script} without spaces between words, of which BLEU with "
-            f"tok:{tokenize} makes one word; give --tokenize {_TOKENIZERS[script]}"
-        )
-        notices.add(kind, source=source, count=profiles[i].lines)
-    elif tokenize == "none":
-        for i in range(2):
-            own, other = profiles[i], profiles[1 - i]
-            attached, apart = own.counts["attached", ""], own.counts["apart", ""]
-            many = attached >= ENOUGH and attached > apart
-            if many and not i:
-                notices.add(
-                    "line that looks detokenised, while BLEU counts words between white space; "
-                    "give --tokenize 13a",
-                    source=source,
-                    line=own.attached,
-                    count=attached,
-                )
-                return
-            if own.share("attached") >= MANY and other.share("apart") >= MANY:
-                notices.add(
-                    f"{names[i]} look detokenised, {names[1 - i]} tokenised, while BLEU counts "
-                    "words between white space; give --tokenize 13a",
-                    source=source,
-                    count=attached,
-                )
-                return
+    pairs = [*texts.items()]
+    both = [(*pairs[i], *pairs[1 - i]) for i in range(2)]
+    of_scripts = tokenize in _WHITE_SPACE or tokenize.startswith("moses-")
+    for text, own, _, other in both if of_scripts else ():
+        script = own.unsegmented
+        if script and other.counts["words", script] >= MANY * other.lines:
+            kind = (
+                f"{text} in {script} without spaces between words, of which BLEU with "
+                f"tok:{tokenize} makes one word; give --tokenize {_TOKENIZERS[script]}"
+            )
+            notices.add(kind, source=source, count=own.lines)
+            return
+    for text, own, other_text, other in both if tokenize == "none" else ():
+        attached = own.counts["attached", ""]
+        many = attached >= ENOUGH and attached > own.counts["apart", ""]
+        if many and own is pairs[0][1]:
+            kind = f"line that looks detokenised, {_WORDS}"
+            notices.add(kind, source=source, line=own.attached, count=attached)
+            return
+        if own.share("attached") >= MANY and other.share("apart") >= MANY:
+            kind = f"{text} look detokenised, {other_text} tokenised, {_WORDS}"
+            notices.add(kind, source=source, count=attached)
+            return
 
 
 def note_differences(

@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice, pairwise
+from itertools import chain, islice, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
 from rerank.errors import InputError, UsageError
@@ -87,11 +87,9 @@ class Docids(DocumentIds):
         ids, field = chain(head, ids), choices.field or _field_of_ids(head)
         if field is not None:
             ids = _fields(ids, field, place)
+        unchosen, apart = choices.field is None, choices.interleaved
         documents = Documents.from_lines(
-            ids,
-            source=place.source,
-            interleaved=choices.interleaved,
-            may_be_sizes=choices.field is None,
+            ids, source=place.source, interleaved=apart, may_be_sizes=unchosen
         )
         heading = re.split(r"[\s,;]+", documents.ids[0].lower())
         if documents.starts[:2] == (0, 1) and not {*DOCUMENT_KEYS}.isdisjoint(heading):
@@ -200,10 +198,9 @@ def counts_on(
     """
     pattern = re.compile(rf"(.+?){separator}([0-9]{{1,8}})[)]?")
     parts = [found.groups() for one in ids if (found := pattern.fullmatch(one))]
-    if len(parts) < len(ids):
-        return False
     steps = [(one, int(b) - int(a)) for (one, a), (other, b) in pairwise(parts) if one == other]
-    return {step for _, step in steps} == {1} and len({one for one, _ in steps}) > restart
+    names = {one for one, _ in steps}
+    return len(parts) == len(ids) and {b for _, b in steps} == {1} and len(names) > restart
 
 
 class Sizes(DocumentIds):
@@ -219,9 +216,8 @@ class Sizes(DocumentIds):
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether each line is a name and a number, and no name comes twice."""
         fields = [line.split() for line in b"\n".join(head).rstrip().split(b"\n")]
-        if not all(len(parts) == 2 and _SIZE.fullmatch(parts[1]) for parts in fields):
-            return False
-        return len({parts[0] for parts in fields}) == len(fields)
+        pairs = all(len(parts) == 2 and _SIZE.fullmatch(parts[1]) for parts in fields)
+        return pairs and len({parts[0] for parts in fields}) == len(fields)
 
     def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
         """The documents; InputError for another line, and for an id that comes twice."""
@@ -253,12 +249,7 @@ class Sizes(DocumentIds):
             sizes[name] = size
         if not sizes:
             raise InputError("expected the size of each document, found none", source=place.source)
-        return _of_sizes(sizes)
-
-
-def _of_sizes(sizes: dict[str, int]) -> Documents:
-    """Documents of these numbers of sentences, in order."""
-    return Documents(tuple(sizes), (0, *accumulate(sizes.values())))
+        return Documents.of_sizes(sizes)
 
 
 class Spans(DocumentIds):
@@ -273,12 +264,12 @@ class Spans(DocumentIds):
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether all lines are rows of such a table whose ranges follow each other."""
         filled = [line for line in head if line.strip()]
-        rows = [_span(line) for line in filled[bool(_HEAD.fullmatch(filled[0].strip())) :]]
-        if all(map(_OPUS.fullmatch, filled)) or not rows:
+        found = [_span(line) for line in filled[bool(_HEAD.fullmatch(filled[0].strip())) :]]
+        rows = [row for row in found if row]
+        different = len({row[0] for row in rows}) == len(found) > 0
+        if not different or all(map(_OPUS.fullmatch, filled)):
             return False
-        if None in rows or len({row[0] for row in rows if row}) < len(rows):
-            return False
-        spans = [row[1:] for row in rows if row]
+        spans = [row[1:] for row in rows]
         gaps = {start - end for (_, end), (start, _) in pairwise(spans)}
         return spans[0][0] in (0, 1) and (gaps <= {0} or gaps <= {1})
 
@@ -322,7 +313,7 @@ class Spans(DocumentIds):
                     line,
                 )
             sizes[name] = expected - start
-        return _of_sizes(sizes)
+        return Documents.of_sizes(sizes)
 
 
 def _span(line: bytes) -> tuple[str, int, int] | None:

@@ -151,7 +151,7 @@ def _head(line: bytes) -> dict[str, Any] | None:
             found = {key: msgspec.Raw(json.dumps(value).encode()) for key, value in plain.items()}
         row: dict[str, Any] = {}
         answer = not found.keys().isdisjoint(_ANSWER)
-        several = any(_begins(found.get(key), b"[") for key in CANDIDATES)
+        several = any(key in CANDIDATES and _begins(found[key], b"[") for key in found)
         for key, value in found.items():
             kind = _kind(key)
             if kind == "id":
@@ -187,9 +187,9 @@ def _kind(key: str) -> str:
     return "like a document" if _LIKE_DOCUMENT.search(key) else "other"
 
 
-def _begins(value: msgspec.Raw | None, mark: bytes) -> bool:
+def _begins(value: msgspec.Raw, mark: bytes) -> bool:
     """Whether a JSON value is a list, an object or a text, as its mark says."""
-    return value is not None and memoryview(value)[:1] == mark
+    return memoryview(value)[:1] == mark
 
 
 def _may_be_name(key: str, value: msgspec.Raw) -> bool:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, repeat
-from operator import attrgetter
+from operator import itemgetter
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -235,11 +235,12 @@ def kept_keys(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
 class _Layout:
     """Keys that all candidates of a sentence have: of a text, the total, and the same features.
 
-    dense: where its values are; keys: number of those of a candidate and of its features;
-    candidates: type of the list of candidates, as msgspec has it.
+    features: getters of the values of each; None for candidates without `features`, whose only one
+    is the total; keys: number of those of a candidate and of its features; candidates: type of the
+    list of candidates, as msgspec has it.
     """
 
-    dense: tuple[attrgetter[Any], ...]
+    features: Sequence[Callable[[Any], Any]] | None
     with_total: bool
     keys: int
     candidates: Any
@@ -254,30 +255,29 @@ class _Layout:
         with suppress(LookupError, TypeError, ValueError, RecursionError):
             head = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             key = first_key(head, CANDIDATES)
-            given = head.pop(key) if key else b"[]"
-            candidates = msgspec.json.decode(given, type=self.candidates)
+            candidates = msgspec.json.decode(head.pop(key or ""), type=self.candidates)
             head = {name: msgspec.json.decode(value) for name, value in head.items()}
             texts = [candidate.text for candidate in candidates]
             (strings, keys), n, text = counts(head), len(texts), "".join(texts)
-            columns = [list(map(column, candidates)) for column in self.dense]
+            totals = [one.total for one in candidates] if self.with_total else [None] * n
+            columns = [totals] if self.with_total else []
+            if self.features is not None:
+                owners = [one.features for one in candidates]
+                columns = [list(map(getter, owners)) for getter in self.features]
             blocks = (zip(*c, strict=True) if isinstance(c[0], list) else [c] for c in columns)
             dense = np.array(list(chain.from_iterable(blocks)), np.float64).reshape(-1, n).T
             if (
                 n
-                and not (first_key(head, SCORES) and not self.dense)
+                and (columns or not first_key(head, SCORES))
                 and dense.shape == (n, len(found.names or ()))
                 and not ("\n" in text or "\t" in text or "\0" in text)
                 and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
             ):
                 _without_number(head)
                 unread.note_sentence(head, n, found.line, found.names or ())
-                found.extend(
-                    sentence,
-                    [text.encode().strip(b" \t") for text in texts],
-                    dense,
-                    [one.total for one in candidates] if self.with_total else [None] * n,
-                    _written([head, {}]) if head else b"",
-                )
+                encoded = [text.encode().strip(b" \t") for text in texts]
+                kept = _written([head, {}]) if head else b""
+                found.extend(sentence, encoded, dense, totals, kept)
                 return True
         return False
 
@@ -285,37 +285,21 @@ class _Layout:
 @lru_cache(maxsize=4)
 def _layout(keys: tuple[str, ...], names: tuple[str, ...]) -> _Layout | None:
     """The layout of candidates with these keys and names of values; None with any other key."""
-    text, total, features = first_key(keys, TEXT), first_key(keys, SCORE), "features" in keys
-    if text is None or len(keys) != 1 + (total is not None) + features:
+    text, total, with_features = first_key(keys, TEXT), first_key(keys, SCORE), "features" in keys
+    if text is None or len(keys) != 1 + (total is not None) + with_features:
         return None
-    fields: dict[str, tuple[str, Any]] = {"text": (text, str)}
-    if total is not None:
-        fields["total"] = total, _NUMBER
-    dense = list(fields)[1:]
-    try:
-        if features:
-            of_features = {
-                f"f{i}": (name, _NUMBER | list[_NUMBER])
-                for i, name in enumerate(dict.fromkeys(names))
-            }
-            dense = [f"features.{field}" for field in of_features]
-            fields["features"] = "features", _object_of(of_features)
-        candidates = list[_object_of(fields)]  # type: ignore[misc, valid-type]
-    except ValueError:  # a name with a quotation mark
-        return None
-    n_keys = len(fields) + features * len(dense)
-    return _Layout(tuple(map(attrgetter, dense)), total is not None, n_keys, candidates)
-
-
-def _object_of(fields: Mapping[str, tuple[str, Any]]) -> Any:
-    """The type of an object whose attributes have these keys and types."""
-    return msgspec.defstruct(
-        "Object",
-        [(field, kind) for field, (_, kind) in fields.items()],
-        rename={field: key for field, (key, _) in fields.items()},
+    fields: dict[str, Any] = {"text": str} | ({} if total is None else {"total": _NUMBER})
+    fields |= {"features": dict[str, _NUMBER | list[_NUMBER]]} if with_features else {}
+    candidate: Any = msgspec.defstruct(
+        "Candidate",
+        [*fields.items()],
+        rename={"text": text, "total": total or ""},
         forbid_unknown_fields=True,
         gc=False,
     )
+    getters = [itemgetter(name) for name in dict.fromkeys(names)] if with_features else None
+    n_keys = len(fields) + len(getters or ())
+    return _Layout(getters, total is not None, n_keys, list[candidate])
 
 
 def _add_sentence(
