@@ -130,12 +130,9 @@ def guessed_candidates(one: Mapping[str, Any]) -> str | None:
     if len(one) > 1 and all(isinstance(v, dict) and first_key(v, CANDIDATES) for v in one.values()):
         return "to_entries[] | {id: .key} + .value"
     objects = [k for k, v in lists.items() if all(isinstance(e, dict) for e in v)]
-    of_sentence = {*DOCUMENT, *SOURCE, *REFERENCE}
-    own = [
-        k
-        for k in objects
-        if all(first_key(e, (*TEXT, "tokens")) and of_sentence.isdisjoint(e) for e in lists[k])
-    ]
+    of_sentence, keys = {*DOCUMENT, *SOURCE, *REFERENCE}, (*TEXT, "tokens")
+    with_texts = [k for k in objects if all(first_key(e, keys) for e in lists[k])]
+    own = [k for k in with_texts if all(map(of_sentence.isdisjoint, lists[k]))]
     texts = [k for k, v in lists.items() if all(isinstance(e, str) for e in v)] or own
     beside = {*IDS, *of_sentence}
     alone = [k for k, v in one.items() if isinstance(v, str) and " " in v and k not in beside]
@@ -146,11 +143,8 @@ def guessed_candidates(one: Mapping[str, Any]) -> str | None:
         return f".candidates = [{{text: .{name}{also}}}] | del(.{name})"
     if not texts:
         return f".{json.dumps(objects[0])}[]" if objects else None
-    numbers = [
-        key
-        for key, value in lists.items()
-        if len(value) == len(one[texts[0]]) and all(_is_number(plain_number(e)) for e in value)
-    ]
+    alike = [key for key, value in lists.items() if len(value) == len(one[texts[0]])]
+    numbers = [key for key in alike if all(_is_number(plain_number(e)) for e in lists[key])]
     moved = [json.dumps(key) for key in (texts[0], *numbers[:1])]
     scores = f" | .scores = .{moved[1]}" if numbers else ""
     removed = ", ".join(f".{key}" for key in moved)
@@ -282,21 +276,18 @@ class Unread:
             if key in TEXT and isinstance(value, str):
                 self.note("texts", key, line)
                 continue
-            given = [value]
+            name, given = json.dumps(key), [value]
+            program = f"{{{name}: .{name}}}"
             if isinstance(value, dict):
-                given = [*value.values()]
-            elif isinstance(value, list) and not features:
-                given = value
+                given, program = [*value.values()], f".{name}"
+            elif isinstance(value, list):
+                given, program = given if features else value, f"{{{name}: (.{name} | add)}}"
             given = [plain_number(one) for one in given]
             if given and all(map(_is_number, given)) and not _SETTING.search(key):
                 fraction = any(one < 0 or one % 1 != 0 for one in given)
                 if fraction or _SCORE_NAME.search(key):
                     self.note("number", key, line)
-                    name = json.dumps(key)
-                    summed = f"(.{name} | add)" if isinstance(value, list) else f".{name}"
-                    self.values[key] = (
-                        summed if isinstance(value, dict) else f"{{{name}: {summed}}}"
-                    )
+                    self.values[key] = program
 
     def warn(self, place: Place, ordered: Callable[[str], str]) -> None:
         """Add a warning of each kind, with the command that makes features of its keys.
