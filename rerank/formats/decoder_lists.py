@@ -66,6 +66,14 @@ LOG_LINE = "line that is no output of fairseq (logging), skipped"
 NO_TOKENS = (
     "hypothesis without P- lines; its feature is the score of H-, normalised by length, in nats"
 )
+_NO_SCORE = (
+    "expected H-ID, score and text with TABs, found {}; if scores are left out, `sed -E "
+    r"'s/^H-([0-9]+).(.*)/\1 ||| \2 |||/' FILE > NEW` makes a list of it"
+)
+_NOT_BEHIND = (
+    "expected H-{} before its other lines, found {}; give the output in its own order or, if it is "
+    "sorted, the H- lines alone: `grep ^H- FILE > NEW`"
+)
 AGAIN = "source that comes again, as of a second run; its hypotheses are put together"
 _TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
 _AFTER_BAR = re.compile(rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t")  # behind a progress bar or a log's head
@@ -245,6 +253,21 @@ class _Hypothesis:
     log_prob: float | None = None
     tags: bytes = b""  # of its further lines
 
+    def take(self, kind: bytes, rest: bytes, found: RowBuilder, line: bytes) -> None:
+        """Take the text or the tokens of its `D-` or `P-` line; InputError for a second one."""
+        if kind in self.tags:
+            raise InputError(
+                f"expected one {kind.decode()}- line after H-{self.sentence}, found {shown(line)}, "
+                "too; is an H- line missing before it?"
+            )
+        self.tags += kind
+        first, _, text = rest.partition(b"\t")
+        if kind == b"D":
+            self.text = text
+        else:
+            values = [found.number(token, "a token") for token in first.split()]
+            self.log_prob = found.finite(math.fsum(values) * _LN2, "logprob")
+
 
 class Fairseq(ReadOnlyFormat):
     """The format of fairseq's output."""
@@ -280,9 +303,9 @@ class Fairseq(ReadOnlyFormat):
                 if line.strip():
                     found.note(LOG_LINE)
                 continue
-            kind, fields = tag[1], line[tag.end() :].split(b"\t")
+            kind, rest = tag[1], line[tag.end() :]
             if kind == b"S" and tag[2]:
-                _note_again(found, tag[2], sources, line[tag.end() :])
+                _note_again(found, tag[2], sources, rest)
             if kind in b"SO" and not tag[2]:
                 counted += 1
             if kind not in b"HDP":
@@ -294,33 +317,15 @@ class Fairseq(ReadOnlyFormat):
             try:
                 sentence = sentence_id(tag[2]) if tag[2] else max(counted, 0)
                 if kind == b"H":
-                    if len(fields) < 2:
-                        raise InputError(
-                            f"expected H-ID, score and text with TABs, found {shown(line)}; if "
-                            "scores are left out, `sed -E 's/^H-([0-9]+).(.*)/\\1 ||| \\2 |||/' "
-                            "FILE > NEW` makes a list of it"
-                        )
-                    score = found.number(fields[0], "the score") * _LN2
-                    last = _Hypothesis(sentence, found.line, b"\t".join(fields[1:]), score)
-                    broken = False
+                    score_text, mark, text = rest.partition(b"\t")
+                    if not mark:
+                        raise InputError(_NO_SCORE.format(shown(line)))
+                    score = found.number(score_text, "the score") * _LN2
+                    last, broken = _Hypothesis(sentence, found.line, text, score), False
                 elif not broken:
                     if last is None or last.sentence != sentence:
-                        raise InputError(
-                            f"expected H-{sentence} before its other lines, found {shown(line)}; "
-                            "give the output in its own order or, if it is sorted, the H- lines "
-                            "alone: `grep ^H- FILE > NEW`"
-                        )
-                    if kind in last.tags:
-                        raise InputError(
-                            f"expected one {kind.decode()}- line after H-{sentence}, found "
-                            f"{shown(line)}, too; is an H- line missing before it?"
-                        )
-                    last.tags += kind
-                    if kind == b"D":
-                        last.text = b"\t".join(fields[1:])
-                    else:
-                        values = [found.number(token, "a token") for token in fields[0].split()]
-                        last.log_prob = found.finite(math.fsum(values) * _LN2, "logprob")
+                        raise InputError(_NOT_BEHIND.format(sentence, shown(line)))
+                    last.take(kind, rest, found, line)
             except InputError as fault:
                 found.refuse(fault)
                 last, broken = None, True
