@@ -344,8 +344,8 @@ def _permuted(options: PermutationOptions) -> CoherenceReport:
         n, orders = text.corpus.n_documents, {}
         for d in range(n):
             rng = np.random.default_rng((seed, d))
-            if len(own := distinct_orders(text.corpus, d, permutations, rng)):
-                orders[d] = own
+            if len(several := distinct_orders(text.corpus, d, permutations, rng)):
+                orders[d] = several
         if not orders:
             raise InputError(
                 "expected a document of two different sentences or more, found none; part "
