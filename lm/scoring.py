@@ -1,9 +1,9 @@
 """Log-probabilities of k-best candidates, prefix by prefix.
 
-Three ways, by what the scores depend on: `independent` (order 0), `pairs` (order 1) and
-`after` (any model, from given contexts). The recurrence runs once per trie node, and the
-(nodes × V) logits exist only a chunk at a time. A candidate's score is log p of its words and
-`</s>`, in nats, float32 from float64 sums.
+By what the scores depend on: `independent` (order 0), `pairs` (order 1) and `after` (any model,
+from given contexts); `given_each` scores one sentence given each of some others. The recurrence
+runs once per trie node, and the (nodes × V) logits exist only a chunk at a time. A candidate's
+score is log p of its words and `</s>`, in nats, float32 from float64 sums.
 """
 
 from __future__ import annotations
@@ -218,6 +218,40 @@ def after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Row
         (_checked(engine, scores, lists, i), summary)
         for i, ((lists, _), (scores, summary)) in enumerate(zip(requests, found, strict=True))
     ]
+
+
+def given_each(
+    engine: ScoringEngine, sentences: Candidates, side: Rows, groups: Indices
+) -> list[LogProbs]:
+    """Scores (M_t,) of one sentence given each of M_t rows of side information, for T sentences.
+
+    sentences: T lists of one candidate; side: rows of all groups; groups: (T + 1,) their offsets.
+    For contexts that are `alone`. O(Σ M_t L_t · (H² + V R)) time for sentences of L_t words: no
+    prefixes are shared, since contexts differ. Errors: LogProbError, whose candidate is the row of
+    the group, MemoryError.
+    """
+    context, longest = engine.model.context, side.tensors[0].shape[1]
+
+    def attempt() -> list[LogProbs]:
+        scores: list[LogProbs] = []
+        begin, most = 0, engine.backend.tokens(engine.model.config.hidden) // (longest + 1)
+        while begin < len(sentences):
+            last = np.searchsorted(groups, groups[begin] + most, side="right")
+            end = max(int(last) - 1, begin + 1)
+            first, *bounds = groups[begin : end + 1].tolist()
+            encoded = context.encoded(side.take(slice(first, bounds[-1])))
+            given = context.enter(context.start(len(encoded)), encoded)
+            requests = [
+                (sentences.part(t, t + 1), given.take(slice(a - first, b - first)))
+                for t, (a, b) in enumerate(pairwise([first, *bounds]), begin)
+            ]
+            scores += [found[:, 0] for found, _ in _all_after(engine, requests)]
+            begin = end
+        return scores
+
+    with engine.counts.timed(engine.backend):
+        found = enumerate(engine.backend.with_fewer_tokens(attempt))
+    return [_checked(engine, scores, sentences.part(t, t + 1), t) for t, scores in found]
 
 
 def _distinct_after(

@@ -39,7 +39,8 @@ class Context(nn.Module):
     auxiliary parameters, if there are any. averaged: whether training minimises the
     mean of `auxiliary_nll` over a sentence's words, instead of the sum. learns_with: package that
     `fit` imports, None if it needs none. spells: kinds of side information whose unknown words are
-    read as their characters (`lm.corpus.spelled`). width: D, columns of a value.
+    read as their characters (`lm.corpus.spelled`). alone: whether it is made of nothing but side
+    information of its own sentence. width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
     and size, for their sizes, and keywords for the fields of `lm.model.Config` that `options`
@@ -62,6 +63,7 @@ class Context(nn.Module):
     options: ClassVar[tuple[str, ...]] = ()
     learns_with: ClassVar[str | None] = None
     spells: ClassVar[tuple[str, ...]] = ()
+    alone: ClassVar[bool] = False
     width = 0
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:

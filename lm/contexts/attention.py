@@ -255,6 +255,7 @@ class SourceStates(GivenContext):
     averages = False
     side_information = ("source",)
     spells = ("source",)
+    alone = True
     options = ("source_words",)
 
     def __init__(

@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ _SHORTAGE = "language model that ran out of memory and went on with smaller batc
 
 
 Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine | TranslationEngine")
+Places: TypeAlias = NDArray[np.int64]
 
 
 class ModelSource(FeatureSource, Generic[Engine]):
@@ -293,7 +294,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
     (`lm.document_cache`), which makes the order unbounded; None for the model alone.
     """
 
-    cached_columns = ("unknown", "words")
+    cached_columns: Sequence[str] = ("unknown", "words")
 
     def __init__(
         self,
@@ -383,16 +384,9 @@ class LanguageModel(ModelSource[ScoringEngine]):
                 yield from self._computed([document], null=null)
         elif documents:
             names, texts = zip(*documents, strict=True)
-            encoded = [self._encoded(own) for own in texts]
             starts = np.cumsum([0, *(len(own.counts) for own in texts)])
-            lists = Candidates.joined([lists for lists, _ in encoded])
-            side, first = self._side_rows(texts), np.zeros(len(lists), dtype=np.bool_)
-            first[starts[:-1][np.diff(starts) > 0]] = True
             try:
-                if null or (self.order == 0 and side is None):  # in the start context
-                    scores = independent(self._engine, lists, side)
-                else:
-                    scores = pairs(self._engine, lists, first, side)
+                yield from self._batch(texts, starts, null=null)
             except LogProbError as fault:
                 place = fault.list or 0
                 d = int(np.searchsorted(starts, place, side="right")) - 1
@@ -403,8 +397,21 @@ class LanguageModel(ModelSource[ScoringEngine]):
                 raise RerankError(
                     f"{self._place(names[0])}{to}: {fault}; keep fewer candidates with --top"
                 ) from None
-            for (a, b), (_, columns) in zip(pairwise(starts), encoded, strict=True):
-                yield {**columns, "scores": flat(scores[a:b])}
+
+    def _batch(self, texts: Sequence[ListTexts], starts: Places, *, null: bool) -> list[Arrays]:
+        """Scores of documents in one batch; starts: (D + 1,) offsets into the lists of all."""
+        encoded = [self._encoded(own) for own in texts]
+        lists = Candidates.joined([lists for lists, _ in encoded])
+        side, first = self._side_rows(texts), np.zeros(len(lists), dtype=np.bool_)
+        first[starts[:-1][np.diff(starts) > 0]] = True
+        if null or (self.order == 0 and side is None):  # in the start context
+            scores = independent(self._engine, lists, side)
+        else:
+            scores = pairs(self._engine, lists, first, side)
+        return [
+            {**columns, "scores": flat(scores[a:b])}
+            for (a, b), (_, columns) in zip(pairwise(starts), encoded, strict=True)
+        ]
 
     def _problem(self, name: str, texts: ListTexts, known: ListScores | None) -> HistoryProblem:
         """The problem of a document that is scored as a search goes on, with its cached scores."""

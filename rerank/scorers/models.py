@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rerank.scorers.translation_model import TranslationScorer
 
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
+REVERSE = "reverse"  # key of models of Hugging Face and of ours: score the source
 GLOSSARY = "glossary"  # its option, and its feature
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
@@ -70,7 +71,8 @@ class LanguageModelOption:
 
     value: the folder, as it was given with the keys of a window; window: what a model of Hugging
     Face is given, None for one of our own; pmi: whether its feature becomes two, with and without
-    context; document_cache: weight λ of a document cache (`lm.document_cache`), if any.
+    context; document_cache: weight λ of a document cache (`lm.document_cache`), if any; reverse:
+    whether one of our own scores the source given a candidate (`rerank.scorers.channel_model`).
     """
 
     name: str
@@ -78,6 +80,7 @@ class LanguageModelOption:
     value: Path
     pmi: bool = False
     document_cache: float | None = None
+    reverse: bool = False
     window: Window | TranslationSettings | None = None
 
     @classmethod
@@ -92,12 +95,14 @@ class LanguageModelOption:
     def option(self) -> str:
         """The option as it was given, for messages."""
         share = "" if self.document_cache is None else f",document-cache={self.document_cache}"
+        share += ",reverse=yes" * self.reverse
         return f"--{LM} {self.name}={self.value}{',pmi=yes' * self.pmi}{share}"
 
     @property
     def provenance(self) -> dict[str, object]:
         """Entries of a weights file about what is made of the model's scores."""
         found: dict[str, object] = {"pmi": True} if self.pmi else {}
+        found |= {"reverse": True} if self.reverse else {}
         share = self.document_cache
         return found if share is None else {**found, "document_cache": share}
 
@@ -136,7 +141,7 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
                     f"{folder} is a Hugging Face model, whose tokens are not words; give "
                     "--scorer NAME=document-cache beside it"
                 )
-            if key in (WINDOW_KEYS | TRANSLATION_KEYS).keys() - own:
+            if key in (WINDOW_KEYS | TRANSLATION_KEYS).keys() - own and (mark or key != REVERSE):
                 places = [f"{mark}DIR" for mark, kind in OF_FOLDERS.items() if key in kind.keys]
                 raise click.BadParameter(
                     f"{key} is for {' and '.join(places)}, a Hugging Face model"
@@ -248,7 +253,6 @@ def open_models(
     if not models:
         return []
     from lm.backend import Backend
-    from rerank.scorers.language_model import LanguageModel
 
     # called when the model has set the number of threads, which a backend keeps
     backend = partial(
@@ -258,10 +262,7 @@ def open_models(
     for model in models:
         scorer: FeatureSource
         if (window := model.window) is None:
-            saved, share = open_model(model.value, device, threads), model.document_cache
-            scorer = LanguageModel(
-                model.name, saved, backend(), cache, pmi=model.pmi, document_cache=share
-            )
+            scorer = _open_own(model, open_model(model.value, device, threads), backend, cache)
         else:
             scorer = _open_transformer(model, window, backend, cache, threads)
         if model.pmi and scorer.order == 0:
@@ -278,6 +279,30 @@ def open_models(
             )
         found.append(scorer)
     return found
+
+
+def _open_own(
+    model: LanguageModelOption,
+    saved: SavedModel,
+    new_backend: Callable[[], Backend],
+    cache: Cache | None,
+) -> FeatureSource:
+    """The scorer of a model of our own; UsageError if it is to be reversed and cannot be."""
+    from rerank.scorers.channel_model import ChannelModel
+    from rerank.scorers.language_model import LanguageModel
+
+    if not model.reverse:
+        pmi, share = model.pmi, model.document_cache
+        return LanguageModel(model.name, saved, new_backend(), cache, pmi=pmi, document_cache=share)
+    if model.pmi or model.document_cache is not None:
+        other = "pmi" if model.pmi else "document-cache"
+        raise UsageError(f"{model.option}: {other} is not for reverse=yes; leave it out")
+    if not saved.model.context.alone:
+        raise UsageError(
+            f"{model.option}: reverse=yes is for models that read a source sentence by attention; "
+            "train one by train-lm --model attention --train SOURCE --source TARGET"
+        )
+    return ChannelModel(model.name, saved, new_backend(), cache)
 
 
 def _open_transformer(

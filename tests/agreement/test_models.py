@@ -38,6 +38,7 @@ SIDE = {
     "topics": ["3", "1", "2", "unheard", "1", "2", "1"],
     "parents": ["3", "1", "4", "2", "0", "3", "1"],
 }
+SCORED = ["the lamp", "no one unheard", "it", "a a", "she burns", "light", "is no light"]
 PARENTS = {"x": ["1", "2", "-1"], "y": ["-1", "2", "0"]}  # of sentences with candidates, from 0
 FEATURES = {"LM0": 0.25, "lm": 1.0, "lmoov": -0.5, "lmpmi": 1.5, "lmnull": 0.5, "used": 1.25}
 FEATURES |= {"b": 1.5, "boov": 0.25, "ngram": 0.75, "ngramoov": -0.25}
@@ -60,12 +61,16 @@ class Lm:
     pmi: bool = False
     share: float = 0.0
     side: str = ""
+    reverse: bool = False
     shape: Mapping[str, Any] = field(default_factory=dict)
 
     def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
         saved = world.model(self.model, self.name, seed=len(self.name), **self.shape)
         options = f"--lm {self.name}={self.name}" + ",pmi=yes" * self.pmi
         options += f",document-cache={self.share}" * bool(self.share)
+        if self.reverse:
+            world.write("dev.scored", SCORED)
+            options += ",reverse=yes --source dev.scored"
         options += "".join(f" --{kind} dev.{kind}" for kind in self.side.split())
         of = {}
         for document, own in lists.items():
@@ -75,6 +80,10 @@ class Lm:
             of[document] = definition(saved, side, self.share)
 
         def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            if self.reverse:
+                source = SCORED[FIRST[document] + NUMBERS[document][t]]
+                own = definition(saved, {"source": [texts[t]]})[0]
+                return {self.name: own((source,), 0)}
             given = of[document][0](texts, t)
             words = saved.vocabulary.encode(texts[t].encode().split())
             oov = {f"{self.name}oov": sum(word == UNKNOWN for word in words)}
@@ -191,6 +200,7 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "n-grams": ("viterbi", [NGram()]),
     "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
     "source-words": ("viterbi", [Lm("attention", side="source")]),
+    "channel": ("viterbi", [Lm("attention", reverse=True)]),
     "source-and-context": ("viterbi", [Lm("dclm-bilingual-decoupled", side="source", pmi=True)]),
     "topics": ("viterbi", [Lm("clstm-given-topic", side="topics")]),
     "relations": (BEAM, [Lm("dclm-projection", side="relations")]),
