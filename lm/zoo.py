@@ -167,6 +167,7 @@ _MODELS: Zoo = {
         head="lm.heads.class_softmax:ClassSoftmax",
         shape=("lstm", 1),
         order=0,
+        recipe="luong",
     ),
     "clstm-prevsent": _topics("topics:PreviousTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=1),
     "clstm-sentseg": _topics(

@@ -32,12 +32,13 @@ class ChannelModel(LanguageModel):
     """
 
     cached_columns = ()
+    counted = "source"
 
     def __init__(
         self, name: str, saved: SavedModel, backend: Backend, cache: Cache | None = None
     ) -> None:
         super().__init__(name, saved, backend, cache)
-        self.columns = ()
+        self.columns, self.cure = (), "leave reverse=yes out if it is a model of the target"
         identity = repr((saved.digest, "reverse")).encode()
         self.digest = hashlib.sha256(identity).hexdigest()[: len(saved.digest)]
 

@@ -401,11 +401,12 @@ class UnknownWords:
         *,
         source: str,
         text: str = "list",
+        cure: str = "",
     ) -> None:
         """A warning if there are far more unknown words than in the model's training text.
 
         about: what the model's folder says of it, with the rate of unknown words in training;
-        text: what was counted, a singular noun.
+        text: what was counted, a singular noun; cure: of a text in which nearly all are unknown.
         """
         known = about.get("oov_rate", 0.0)
         trained = float(known) if isinstance(known, float | int) else 0.0
@@ -416,7 +417,8 @@ class UnknownWords:
             notices.add(
                 f"word unknown to {name} ({self.share:.1%} of the {text}'s words, {trained:.1%} "
                 f"of its training text's; most frequent: {words}): check case, escaping (&apos;), "
-                f"tokenisation and subwords; the {text}s must look like the training text",
+                f"tokenisation and subwords; the {text}s must look like the training text"
+                f"{'; ' * bool(cure)}{cure}",
                 source=source,
                 count=self.oov,
             )

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from lm.seq2seq import TranslationEngine
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
+FOREIGN = 0.5  # share of words unknown to a model, of a text in another language
 _SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
@@ -295,6 +296,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
     """
 
     cached_columns: Sequence[str] = ("unknown", "words")
+    counted = "list"  # in which unknown words are counted
 
     def __init__(
         self,
@@ -326,6 +328,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
             identity = repr((saved.digest, document_cache)).encode()
             self.digest = hashlib.sha256(identity).hexdigest()[: len(saved.digest)]
         self.unknown = UnknownWords()
+        self.cure = "reverse=yes if it is a model of the source" if model.context.alone else ""
 
     def _identity(self, *, null: bool) -> tuple[object, ...]:
         """The model, the arithmetic, and how contexts are formed.
@@ -352,7 +355,9 @@ class LanguageModel(ModelSource[ScoringEngine]):
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of far more unknown words than the training text has."""
         super().finish(source, notices)
-        self.unknown.warn(self.label, self.saved.about, notices, source=source)
+        about, cure = self.saved.about, self.cure if self.unknown.share > FOREIGN else ""
+        text = self.counted
+        self.unknown.warn(self.label, about, notices, source=source, text=text, cure=cure)
         self.unknown = UnknownWords()
 
     def report(self) -> str:

@@ -299,8 +299,9 @@ def _open_own(
         raise UsageError(f"{model.option}: {other} is not for reverse=yes; leave it out")
     if not saved.model.context.alone:
         raise UsageError(
-            f"{model.option}: reverse=yes is for models that read a source sentence by attention; "
-            "train one by train-lm --model attention --train SOURCE --source TARGET"
+            f"{model.option}: reverse=yes is for models of attention over the words of a source "
+            "sentence; leave it out, or train one: train-lm --model attention --train SOURCE "
+            "--source TARGET"
         )
     return ChannelModel(model.name, saved, new_backend(), cache)
 

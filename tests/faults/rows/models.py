@@ -112,6 +112,7 @@ COMMANDS += table(
 62-hf-for-sample | sample --lm hf:gpt | hf:gpt: this command takes models made by
 62-hf-tags-for-perplexity | perplexity hyp.txt --lm hf:gpt --tags hyp.txt | --tags: not for hf:gpt, of Hugging Face; leave it
 62-hf-pmi-of-a-text | lm-eval coherence hyp.txt --lm hf:gpt,pmi=yes | pmi is for lists of candidates; leave it out
+62-hf-reverse | {HF}gpt,reverse=yes | reverse is for models of train-lm that read a source
 62-hf-long | {HF}gpt,long=cut | found long=cut
 62-hf-no-folder | {HF},sentences=2 | expected hf:DIR
 62-hf-negative | {HF}gpt,sentences=-1 | found sentences=-1
@@ -221,6 +222,24 @@ FILES += [
     Fault(f"95-source-of-{n}-lines", SOURCE, f"dev.src: expected 4 lines.*found {n}",
         {**GIVEN, "dev.src": "la lampe\n" * n}, 3, {"dev.src": "la lampe\n" * 4})
     for n in (3, 6)
+]
+CHANNEL = f"{S},reverse=yes --source dev.src"
+KNOWN: Changes = {"lm": Model("attention", {"oov_rate": 0.1}), "dev.src": "the lamp\nit is\nno one\na light\n"}
+FILES += table(
+    f"""
+95-reverse-without-source | {S},reverse=yes | --source: --lm lm needs the source .*give --source FILE | {CHANNEL}
+95-reverse-with-pmi | {S},reverse=yes,pmi=yes --source dev.src | pmi is not for reverse=yes; leave it out | {CHANNEL}
+95-reverse-with-cache | {S},document-cache=0.1,reverse=yes --source dev.src | document-cache is not for reverse | {CHANNEL}
+""",
+    KNOWN,
+)
+OTHER = f"{CHANNEL} | attention over the words of a source sentence; leave it out"
+FILES += table(f"95-reverse-of-a-text | {OTHER} | {S}", {"lm": PLAIN})
+FILES += table(f"95-reverse-of-documents | {OTHER} | {SOURCE}", {"lm": BOTH})
+FILES += [
+    Fault("95-reverse-one-short", CHANNEL, "dev.src: expected 4 lines.*found 3", {**KNOWN, "dev.src": "it\n" * 3}, 3, {"dev.src": "it\n" * 4}),
+    Fault("95-reverse-of-the-target", CHANNEL, "unknown to lm .100.0% of the source's.*leave reverse=yes out if it is a", {**KNOWN, "dev.src": "la\n" * 4}, 0, SOURCE),
+    Fault("95-model-of-the-source", SOURCE, "; reverse=yes if it is a model of the source", {**KNOWN, "dev.kbest": replaced("e", "\u4e00")}, 0, CHANNEL),
 ]
 TOPICS, LABELS, ONE = (f"{S} --topics t", Model("clstm-given-topic"), "expected one label, found 2 words")
 APART: Changes = {"lm": LABELS, "t": "1\n2\n1 1\n1\n", "dev.docs": "a\nb\na\nb\n"}
