@@ -340,11 +340,17 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "luong": Family(
         "Luong et al.",
-        "strong: embed and hidden 256, 16,000 words, AdamW 0.002 with 64 streams, no dropout: chosen "
-        "for one core of a CPU, which sees 5,800 words a second; none of them the paper's",
+        "strong: embed and hidden 256, 16,000 words, AdamW 0.002 with 64 streams, no dropout: ours "
+        "for a core of a CPU, which reads 5,800 words a second",
         {"strong": _LUONG},
     ),
 }
+
+
+def recipes_of(family: str | None) -> Mapping[str, Values]:
+    """The recipes for models of a family; `strong` for all, some families have one of their own."""
+    found = FAMILIES.get(family or "")
+    return {"strong": STRONG, **(found.recipes if found else {})}
 
 
 def recipe(name: str, family: str | None) -> Values:
@@ -352,8 +358,7 @@ def recipe(name: str, family: str | None) -> Values:
 
     ValueError if there is no such recipe for them.
     """
-    found = FAMILIES.get(family or "")
-    known = {"strong": STRONG, **(found.recipes if found else {})}
+    known = recipes_of(family)
     if name not in known:
         raise ValueError(f"this model has no recipe {name!r}, but {', '.join(known)}")
     return known[name]

@@ -272,7 +272,7 @@ def _scorers() -> Iterable[Row]:
 
 
 def _models() -> Iterable[Row]:
-    from lm.training.settings import FAMILIES
+    from lm.training.settings import FAMILIES, recipes_of
 
     models: Mapping[str, Composition] = {**MODELS.builtin, **MODELS.families}
     for name, model in models.items():
@@ -293,7 +293,7 @@ def _models() -> Iterable[Row]:
             "head": _part(model.head, "head", model),
             "source": model.source,
             "parameters": model.parameters,
-            "recipes": ["strong", *(family.recipes if family else ())],
+            "recipes": [*recipes_of(model.recipe)],
             "recipes of": {family.papers: family.note} if family else {},
         }
 

@@ -200,7 +200,7 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "n-grams": ("viterbi", [NGram()]),
     "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
     "source-words": ("viterbi", [Lm("attention", side="source")]),
-    "channel": ("viterbi", [Lm("attention", reverse=True)]),
+    "channel-of-words": ("viterbi", [Lm("attention", reverse=True)]),
     "source-and-context": ("viterbi", [Lm("dclm-bilingual-decoupled", side="source", pmi=True)]),
     "topics": ("viterbi", [Lm("clstm-given-topic", side="topics")]),
     "relations": (BEAM, [Lm("dclm-projection", side="relations")]),

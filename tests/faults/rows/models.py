@@ -112,7 +112,7 @@ COMMANDS += table(
 62-hf-for-sample | sample --lm hf:gpt | hf:gpt: this command takes models made by
 62-hf-tags-for-perplexity | perplexity hyp.txt --lm hf:gpt --tags hyp.txt | --tags: not for hf:gpt, of Hugging Face; leave it
 62-hf-pmi-of-a-text | lm-eval coherence hyp.txt --lm hf:gpt,pmi=yes | pmi is for lists of candidates; leave it out
-62-hf-reverse | {HF}gpt,reverse=yes | reverse is for models of train-lm that read a source
+62-hf-reverse | {HF}gpt,reverse=yes | reverse is for seq2seq:DIR, a Hugging Face model
 62-hf-long | {HF}gpt,long=cut | found long=cut
 62-hf-no-folder | {HF},sentences=2 | expected hf:DIR
 62-hf-negative | {HF}gpt,sentences=-1 | found sentences=-1
