@@ -23,6 +23,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.terminal import progress_shown
 from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record, settings_of
+from rerank.report.measures import tokenizer_of
 from rerank.scorers.models import GlossaryName, glossary_value
 from rerank.values import FILE, FOLDER, Pair
 
@@ -196,7 +197,7 @@ def check(options: CheckOptions) -> int:
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
-    from rerank.formats.translations import UNREFERENCED, check_files, tokenizer_of
+    from rerank.formats.translations import UNREFERENCED, check_files
     from rerank.scorers.models import LM, check_names, open_model
 
     others, references = options.others, options.others.references.references

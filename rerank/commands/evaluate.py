@@ -10,20 +10,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import (
-    Messages,
-    ReferenceFiles,
-    SystemValue,
-    form_option,
-    print_result,
-)
+from rerank.commands.run import Messages, ReferenceFiles, SystemValue, form_option, print_result
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import results, say, show
 from rerank.formats.unsegmented import UnsegmentedText
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
-from rerank.report.measures import DEFAULT_METRICS, MeasureOptions
+from rerank.report.measures import DEFAULT_METRICS, MeasureOptions, tokenizer_of
 from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
 
 if TYPE_CHECKING:
@@ -56,11 +50,7 @@ class EvaluatedFiles:
         default=None,
     )
     language_pair: str | None = option(
-        "Language pair of --test-set, as ru-en.",
-        "-l",
-        "--language-pair",
-        type=TEXT,
-        default=None,
+        "Language pair of --test-set, as ru-en.", "-l", "--language-pair", type=TEXT, default=None
     )
     baseline: str | None = option(
         "Translations that the others are compared with; FILE#NAME in WMT XML; best: the best of "
@@ -242,12 +232,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.document_files import PREFIX, cached_files
-    from rerank.formats.translations import (
-        files_of,
-        read_translation,
-        read_with_documents,
-        tokenizer_of,
-    )
+    from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.metrics.bleu import list_extremes
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as evaluated
@@ -389,8 +374,7 @@ def _aligned(
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:
     """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
-    from rerank.corpus.preparation import note_differences
-    from rerank.formats.translations import note_identity
+    from rerank.corpus.preparation import note_differences, note_identity
 
     flat = [line for sentence in texts.references for line in sentence]
     for text in texts.systems:

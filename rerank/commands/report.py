@@ -10,7 +10,7 @@ from rerank.commands.run import Messages, ReferenceFiles, form_option
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
-from rerank.report.measures import MeasureOptions
+from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.values import FILE, FOLDER, SEED, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_outputs
     from rerank.formats.run_records import read_summary
-    from rerank.formats.translations import read_translation, read_with_documents, tokenizer_of
+    from rerank.formats.translations import read_translation, read_with_documents
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
     from rerank.metrics.verdict import idle

@@ -22,7 +22,7 @@ from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import EMPTY
 from rerank.corpus.kbest import KBest
-from rerank.corpus.preparation import note_differences
+from rerank.corpus.preparation import note_differences, note_identity
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
 from rerank.corpus.spelling import Spelling, nfc_lines
 from rerank.errors import InputError
@@ -33,7 +33,6 @@ from rerank.formats.translations import (
     check_source_order,
     documents_of_reference,
     matched,
-    note_identity,
     read_reference_texts,
     read_texts_of,
 )

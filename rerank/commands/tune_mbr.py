@@ -13,6 +13,7 @@ from rerank.errors import InputError, UsageError
 from rerank.notices import Printer
 from rerank.options import Command, option, part, record
 from rerank.registry import METRICS
+from rerank.report.measures import tokenizer_of
 from rerank.values import FILE, MemberName
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ class CorpusMetricOptions:
 
     def load(self, references: Sequence[str], announce: Printer) -> Metric:
         """The metric; BLEU with the tokenizer for these references."""
-        from rerank.formats.translations import tokenizer_of
         from rerank.metrics import metric
         from rerank.metrics.bleu import Bleu
 

@@ -18,6 +18,7 @@ from rerank.commands.search import SearchOptions
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.options import Command, option, part, record
+from rerank.report.measures import tokenizer_of
 from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import NameList
 
@@ -94,7 +95,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     )
     from rerank.files.arrays import size_text
     from rerank.files.lines import InputFiles
-    from rerank.formats.translations import files_of, tokenizer_of
+    from rerank.formats.translations import files_of
     from rerank.formats.weight_files import write_weights
     from rerank.metrics.bleu import Bleu
     from rerank.tuning.pool_search import SavedSearches

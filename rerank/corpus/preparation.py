@@ -360,3 +360,15 @@ def note_differences(
     note_alignment(lines, notices, source=source, of_list=bool(form))
     texts = {"hypotheses": profile_of(hypotheses), "references": profile_of(references)}
     note_preparation(texts, notices, source=source, tokenize=tokenize, form=form, explained=found)
+
+
+def note_identity(
+    hypotheses: Sequence[bytes],
+    references: Sequence[Sequence[bytes]],
+    notices: Notices,
+    source: str,
+) -> None:
+    """Add a notice if the hypotheses are identical to one of the reference files."""
+    for r, lines in enumerate(zip(*references, strict=True), 1):
+        if tuple(hypotheses) == lines:
+            notices.add(f"hypotheses identical to reference {r}", source=source)

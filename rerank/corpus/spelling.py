@@ -179,6 +179,22 @@ def escapes_in(line: bytes) -> tuple[bytes, ...]:
     return tuple(one for one in dict.fromkeys(_ENTITY.findall(line)) if _character(one))
 
 
+def note_mixed_escapes(
+    names: Sequence[str], files: Sequence[Sequence[bytes]], notices: Notices
+) -> None:
+    """Add a notice for each reference file with Moses' escapes, if another one has none."""
+    escapes = [
+        [(n, found[0]) for n, found in enumerate(map(escapes_in, lines), 1) if found]
+        for lines in files
+    ]
+    for name, found in zip(names, escapes, strict=True):
+        if found and not all(escapes):
+            line, escape = found[0]
+            kind = f"mixed escaping: this reference contains {escape.decode()} and similar, another"
+            kind += f" one does not; {unescaping(escape, 'it')}"
+            notices.add(kind, source=name, line=line, count=len(found))
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _character(escape: bytes) -> bytes:
     """The character of an escape; nothing for what is none, and for one that ends a line."""

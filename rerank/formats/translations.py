@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
@@ -29,7 +28,7 @@ from rerank.corpus.documents import (
     shown_name,
 )
 from rerank.corpus.preparation import note_preparation
-from rerank.corpus.spelling import escapes_in, unescaping
+from rerank.corpus.spelling import note_mixed_escapes
 from rerank.corpus.text_profile import profile_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
@@ -42,7 +41,7 @@ from rerank.formats.document_files import (
     text_lines,
 )
 from rerank.formats.document_ids import without_separators
-from rerank.notices import Notices, Printer
+from rerank.notices import Notices
 from rerank.registry import SIDE_INFORMATION
 
 Files = Mapping[str, str | Path]
@@ -164,26 +163,6 @@ def read_systems(
         one: Translation(f"{display(file)}#{one}", aligned(lines, found, target))
         for one, lines in found.text("system", name).items()
     }
-
-
-def tokenizer_of(given: str | None, references: Sequence[FilePath], announce: Printer) -> str:
-    """The tokenizer of BLEU: the given one, or 13a for references in a format of untokenised texts.
-
-    Such are XML, SGML, JSON and test sets; plain lines are tokenised. The choice of 13a is said.
-    """
-    if given is not None:
-        return given
-    for path in references:
-        file, named = file_of(path), False
-        with suppress(InputError):  # reported where the text is read
-            named = str(file).startswith(PREFIX) or read_texts(file, Notices()) is not None
-        if named:
-            announce(
-                f"BLEU with the tokenizer 13a, since {display(path)} is no text of plain lines; "
-                "--tokenize none counts words between white space"
-            )
-            return "13a"
-    return "none"
 
 
 def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> list[FilePath]:
@@ -396,7 +375,7 @@ def complete(
                 notices.add(kind, source=text.name, line=n)
         columns.append(lines)
     names = [text.name for text in texts]
-    _note_mixed_references(names, columns, notices)
+    note_mixed_escapes(names, columns, notices)
     for name, own in zip(names[1:], columns[1:], strict=True):
         if own == columns[0]:
             notices.add(f"references identical to those of {names[0]}; give each once", source=name)
@@ -416,34 +395,6 @@ def _place(documents: Documents | None, t: int) -> str:
     n = t - documents.starts[d] + 1
     number = documents.segments[t] if documents.segments else str(n)
     return f"is segment {number} of document {shown_id(documents.ids[d])}"
-
-
-def note_identity(
-    hypotheses: Sequence[bytes],
-    references: Sequence[Sequence[bytes]],
-    notices: Notices,
-    source: str,
-) -> None:
-    """Add a notice if the hypotheses are identical to one of the reference files."""
-    for r, lines in enumerate(zip(*references, strict=True), 1):
-        if tuple(hypotheses) == lines:
-            notices.add(f"hypotheses identical to reference {r}", source=source)
-
-
-def _note_mixed_references(
-    names: Sequence[str], files: Sequence[Sequence[bytes]], notices: Notices
-) -> None:
-    """Add a notice for each reference file with Moses' escapes, if another one has none."""
-    escapes = [
-        [(n, found[0]) for n, found in enumerate(map(escapes_in, lines), 1) if found]
-        for lines in files
-    ]
-    for name, found in zip(names, escapes, strict=True):
-        if found and not all(escapes):
-            line, escape = found[0]
-            kind = f"mixed escaping: this reference contains {escape.decode()} and similar, another"
-            kind += f" one does not; {unescaping(escape, 'it')}"
-            notices.add(kind, source=name, line=line, count=len(found))
 
 
 # Side information

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.corpus.reading import tokenize_option
-from rerank.errors import UsageError
+from rerank.errors import InputError, UsageError
+from rerank.files.paths import FilePath, display, file_of
+from rerank.notices import Notices, Printer
 from rerank.options import option, record
 from rerank.registry import METRICS
 from rerank.values import FILE, TEXT, MemberName, Pair
@@ -143,3 +146,25 @@ class MeasureOptions:
                         f"{system}; add --scores {name}={system}:FILE"
                     )
         return {name: [files[system] for system in names] for name, files in found.items()}
+
+
+def tokenizer_of(given: str | None, references: Sequence[FilePath], announce: Printer) -> str:
+    """The tokenizer of BLEU: the given one, or 13a for references in a format of untokenised texts.
+
+    Such are XML, SGML, JSON and test sets; plain lines are tokenised. The choice of 13a is said.
+    """
+    from rerank.formats.document_files import PREFIX, read_texts
+
+    if given is not None:
+        return given
+    for path in references:
+        file, named = file_of(path), False
+        with suppress(InputError):  # reported where the text is read
+            named = str(file).startswith(PREFIX) or read_texts(file, Notices()) is not None
+        if named:
+            announce(
+                f"BLEU with the tokenizer 13a, since {display(path)} is no text of plain lines; "
+                "--tokenize none counts words between white space"
+            )
+            return "13a"
+    return "none"
