@@ -199,7 +199,8 @@ SCORE_FILES = {  # by option, without its dashes
         "Scores of another tool, as feature NAME: a number per line of the list; or SYSTEM:FILE, "
         "a number per source line for the outputs of each of the --systems; or a table of all, TSV "
         "or CSV with a heading or JSON lines, with segment, system, value and perhaps document, of "
-        "which TABLE,reference=ID,direction=ID keeps some rows; repeatable.",
+        "which TABLE,reference=ID,direction=ID keeps some rows, or what comet-score prints; "
+        "repeatable.",
         "rerank.scorers.score_files:HypothesisScores",
     ),
     "pair-scores": ScoreFile(

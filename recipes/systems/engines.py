@@ -4,7 +4,7 @@
 
 - `SET.de`, `SET.en`, `SET.docids`: letters of a few sentences, references, document ids
 - `SET.a`, `SET.b`, `SET.c`: outputs of the engines, a line for each source line
-- `SET.comet.tsv`: a made-up estimate of the quality of each of these lines, as COMET gives it
+- `SET.comet`: a made-up estimate of the quality of each of these lines, as `comet-score` prints it
 - `test.llm`: a fourth output, of a model that translates whole letters and keeps no lines
 - `test.nbest`: a k-best list of Moses for the same source lines
 - `terms.tsv`: a glossary
@@ -97,26 +97,28 @@ def write(folder: Path, name: str, rng: random.Random) -> None:
     """Write the files of a set."""
     known = phrases()
     files: dict[str, list[str]] = {"llm": [], "nbest": []}
-    files["comet.tsv"] = ["document\tsegment\tsystem\tvalue\n"]
+    comet: dict[str, list[float]] = {engine: [] for engine in FAULTS}
     for n in range(LETTERS * SENTENCES):
         chosen = [rng.choice(own) for own in known.values()]
         time, verb, who, what, where = (phrase[0] for phrase in chosen)
         lines = {"de": f"{time} {verb} {who} {what} {where}."}
-        letter = f"letter-{n // SENTENCES + 1}"
-        lines |= {"en": translation(chosen, [1] * 5), "docids": letter}
+        lines |= {"en": translation(chosen, [1] * 5), "docids": f"letter-{n // SENTENCES + 1}"}
         for engine, (share, first) in FAULTS.items():
             columns = faulty(rng, share, first)
             faults = sum(column > 1 for column in columns)
             lines[engine] = translation(chosen, columns)
-            value = f"{0.92 - 0.06 * faults + rng.gauss(0, 0.03):.4f}"
-            row = letter, str(n % SENTENCES), engine.upper(), value
-            files["comet.tsv"].append("\t".join(row) + "\n")
+            comet[engine].append(0.92 - 0.06 * faults + rng.gauss(0, 0.03))
         for file, line in lines.items():
             files.setdefault(file, []).append(f"{line}\n")
         # two or three sentences a line, a blank line between letters
         end = "\n\n" if n % SENTENCES == SENTENCES - 1 else "\n" if n % 5 == 2 else " "
         files["llm"].append(translation(chosen, faulty(rng, 0.2, 0.6)) + end)
         files["nbest"] += [f"{n} ||| {candidate}\n" for candidate in candidates(rng, chosen)]
+    files["comet"] = [
+        f"{name}.{engine}\tSegment {n}\tscore: {value:.4f}\n"
+        for engine, values in comet.items()
+        for n, value in enumerate(values)
+    ]
     for file, own in files.items():
         if name == "test" or file not in ("llm", "nbest"):
             (folder / f"{name}.{file}").write_text("".join(own), encoding="utf-8")

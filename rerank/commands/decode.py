@@ -254,12 +254,13 @@ def _without_weights(
     """
     from rerank.commands.lists import own_documents
     from rerank.files.lines import is_pipe
-    from rerank.scorers.agreement import RULE
+    from rerank.scorers.agreement import OF_SYSTEMS, RULE
 
     way = "as likely as they have votes, whatever scores the lists have"
     if not search.uniform:
         given = replace(given, scorers=replace(given.scorers, agreement=True))
-        way = f"chosen by agreement: {RULE}"
+        of_systems = lists.systems and not lists.merged
+        way = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
         for name, weight in _beside_agreement(given.scorers).items():
             way += f"; and {weight:g} times {name}"
     announce(f"without --weights, candidates are {way}")

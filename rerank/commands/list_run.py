@@ -182,9 +182,12 @@ class ListRun(Run):
                     "and leave this out"
                 )
         if not self.systems or not (sources[0].system or tables[0]):
+            if self.systems:
+                sources[0].check_numbers(self.systems.values())
             return sources[0].path
         cures = {system: self._scored(name, system, "FILE") for system in merged}
-        scores = SystemScores(name, self.systems, cures, self.documents, option)
+        files = {display(path): system for system, path in self.lists.systems}
+        scores = SystemScores(name, self.systems, files, cures, self.documents, option)
         for source in sources:
             scores.read(replace(source, path=copies.copied(source.path)), notices)
         numbers = np.zeros(self.file.survey.last_line)

@@ -32,10 +32,8 @@ AGREEMENT = "agreement"
 VOTES = "votes"
 SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
-RULE = (
-    "the mean chrF (β = 1.25) of a candidate against the others of its sentence and, with "
-    "--systems, of its system against the others in all sentences"
-)
+RULE = "the mean chrF (β = 1.25) of a candidate against the others of its sentence"
+OF_SYSTEMS = ", and of its system against the others in all sentences"  # of lists made of systems
 _OWN = (VOTES, *CONSENSUS)
 _VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
 

@@ -2,7 +2,8 @@
 
 `NAME=SYSTEM:FILE`: a number for each source line; `NAME=TABLE`: a table of all systems, TSV or CSV
 with a heading, or JSON lines, with the columns `segment`, `system` and `value` (or NAME, or
-`score`), and `document` where segments count within their document, otherwise through the source.
+`score`), and `document` where segments count within their document, otherwise through the source;
+or what `comet-score` prints of them. A system may be called as its file is.
 A segment is the id that the documents' file gives it, if all of the table are; otherwise its
 number, from 0 if any of the table is 0, else from 1. `TABLE,reference=ID,direction=ID` keeps the
 rows that have these in the columns `reference` and `direction`. What several systems have said has
@@ -17,7 +18,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import NoReturn
@@ -32,8 +33,9 @@ from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import read_object
-from rerank.formats.tokens import Place, number, plain_name
+from rerank.formats.tokens import HEAD, Place, number, numbers_cure, plain_name
 from rerank.notices import Notices
+from rerank.text import NUMBER
 
 Floats = NDArray[np.float64]
 _COLUMNS = {  # of tables, and what people call them
@@ -47,6 +49,7 @@ _COLUMNS = {  # of tables, and what people call them
 _NEEDED = ("segment", "system", "value")
 _KEYS = ("direction", "reference")  # of a table's option, which keep some of its rows
 _OPTION = re.compile(rf"(.*?)((?:,(?:{'|'.join(_KEYS)})=[^,]*)*)", re.DOTALL)
+_COMET = re.compile(r"(?P<system>.*)\tSegment (?P<segment>[0-9]+)\tscore: (?P<value>.*)")
 _HEAD = 1 << 12  # bytes that tell a table
 _SHOWN = 20  # references or directions in a message
 
@@ -85,14 +88,31 @@ class ScoreSource:
 
     @property
     def is_table(self) -> bool:
-        """Whether the file begins with a heading that names systems, or a JSON object of one."""
+        """Whether the first line is a heading that names systems, or says a value of one."""
         if self.system is not None or self.names_system or is_pipe(self.path):
             return False
-        lines = (line[:_HEAD].strip() for line in islice(read_lines(self.path, Notices()), 1))
-        first = next(lines, b"").decode(errors="replace").lower()
+        if _COMET.fullmatch(self._head):
+            return True
+        first = self._head.lower()
         if first.startswith("{"):
             return any(f'"{name}"' in first for name in _COLUMNS["system"])
         return any(name in _split(first) for name in _COLUMNS["system"])
+
+    @property
+    def _head(self) -> str:
+        lines = (line[:_HEAD].strip() for line in islice(read_lines(self.path, Notices()), 1))
+        return next(lines, b"").decode(errors="replace")
+
+    def check_numbers(self, systems: Iterable[str]) -> None:
+        """InputError for a file beside systems that is no table and begins with no number."""
+        if not is_pipe(self.path) and self._head and NUMBER.fullmatch(self._head.encode()) is None:
+            raise InputError(
+                "expected a table with the columns segment, system and value, what comet-score "
+                f"prints, or SYSTEM:FILE with a number for each source line for each of "
+                f"{', '.join(systems)}, found {self._head!r:.60}",
+                source=display(self.path),
+                line=1,
+            )
 
 
 def file_of_scores(value: str) -> str:
@@ -116,20 +136,22 @@ def _file_and_keys(value: str) -> tuple[str, dict[str, str]]:
 class SystemScores:
     """Values of M systems in T sentences, from files that are read one after the other.
 
-    systems: by the label of their indicator feature; lists: those of them that are k-best lists,
-    each with what gives it a feature of its own. option: that of the values, for messages.
+    systems: by the label of their indicator feature; files: their names by what else tables call
+    them; lists: those of them that are k-best lists, each with what gives it a feature of its own;
+    option: that of the values, for messages.
     """
 
     def __init__(
         self,
         name: str,
         systems: Mapping[str, str],
+        files: Mapping[str, str],
         lists: Mapping[str, str],
         documents: Documents,
         option: str,
     ) -> None:
         self.name, self.documents, self._option = name, documents, option
-        self._labels, self._lists = [*systems], lists
+        self._labels, self._lists, self._called = [*systems], lists, files
         self._rows = {system: m for m, system in enumerate(systems.values())}
         self._values = np.full((len(systems), documents.n_sentences), np.nan)  # NaN: none
         self._places = np.zeros((*self._values.shape, 2), np.int64)  # file, and line from 1
@@ -166,6 +188,13 @@ class SystemScores:
         """The numbers of a file with one for each source line, of system m."""
         expected, source = self.documents.n_file_lines, display(path)
         lines = list(islice(read_lines(path, notices), expected + SURPLUS))
+        odd = [(n, line) for n, line in enumerate(lines, 1) if not NUMBER.fullmatch(line.strip())]
+        if odd and (cure := numbers_cure([line for _, line in odd[:HEAD]], source)):
+            raise InputError(
+                f"expected a number for each source line, found {odd[0][1].decode()!r:.60}{cure}",
+                source=source,
+                line=odd[0][0],
+            )
         while len(lines) > expected and not lines[-1].strip():
             lines.pop()
         if len(lines) != expected:
@@ -185,7 +214,12 @@ class SystemScores:
         """The values of a table."""
         self._tables.append(len(self._files) - 1)
         source, kept = display(given.path), given.kept
-        rows = list(_rows(self.name, given.path, notices))
+        rows = [
+            row
+            if row.system in self._rows
+            else replace(row, system=self._called.get(row.system, row.system))
+            for row in _rows(self.name, given.path, notices)
+        ]
         for column, value in kept.items():
             there = [*dict.fromkeys(getattr(row, column) for row in rows)]
             if value not in there:
@@ -283,7 +317,9 @@ class SystemScores:
         start, _ = self.documents.span(self.documents.ids.index(document))
         source, line = ", ".join(self._files[:3]), None
         of_tables = np.isin(self._places[..., 0], self._tables) & ~np.isnan(self._values)
-        cure = "add it" if self._tables else f"give --{self._option} {self.name}={system}:FILE"
+        cure = f"give --{self._option} {self.name}={system}:FILE"
+        if self._tables:
+            cure = f"call the systems in it as --systems does, {', '.join(self._rows)}"
         if len(known := np.argwhere(of_tables)):
             of_others = known[:, 0] != self._rows[system]
             nearest = known[np.lexsort((np.abs(known[:, 1] - t), of_others))[0]]
@@ -321,8 +357,12 @@ def _rows(name: str, path: FilePath, notices: Notices) -> Iterator[_Row]:
         if line.lstrip().startswith(b"{"):
             values = read_object(line, Place(source, notices, n)).items()
             found = {key.lower(): value for key, value in values}
+        elif comet := _COMET.fullmatch(text := line.decode(errors="replace").strip()):
+            found = comet.groupdict()
+        elif not header and "\tscore: " in text:  # COMET's mean of a system
+            continue
         else:
-            fields = _split(line.decode(errors="replace"))
+            fields = _split(text)
             if not header:
                 header = [one.lower() for one in fields]
                 continue

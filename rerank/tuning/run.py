@@ -402,7 +402,7 @@ def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
         option = _with_totals(task)
         raise RerankError(
             "no tuned feature varies within a list, so there is nothing to tune; give "
-            f"{option or '--lm, --scores or another option that adds features'}"
+            f"{option or '--agreement, --lm, --scores or another option that adds features'}"
             f"{', which tunes the totals of the lists' if option else ''}"
         )
     return weights if np.array_equal(weights, task.start) else weights / task.norm(weights)

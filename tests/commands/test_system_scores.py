@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -67,6 +68,24 @@ def test_a_table_says_the_same_as_files(
     assert here.ok(f"score {GIVEN} --scores q=t").out == here.ok(f"score {GIVEN} {LINES}").out
 
 
+@pytest.mark.parametrize("folder", ["", "out/"])
+def test_the_output_of_comet_is_a_table_whose_systems_are_files(here: World, folder: str) -> None:
+    lines = [f"{folder}{s}.out\tSegment {t}\tscore: {VALUES[s][t]}" for s, t in CELLS]
+    means = [f"{folder}{s}.out\tscore: 0.5" for s in VALUES]
+    here.write("all", [*lines[:4], means[0], *lines[4:], means[1]])
+    named = GIVEN
+    for name in OUTPUTS:
+        here.write(f"{folder}{name}.out", OUTPUTS[name])
+        named = named.replace(f"={name}.out", f"={folder}{name}.out")
+    expected = here.ok(f"score {GIVEN} {LINES}").out
+    assert here.ok(f"score {named} --scores q=all").out == expected
+    here.write("A.comet", [*lines[:4], means[0]])
+    run = here.run(f"score {GIVEN} --scores q=A:A.comet --scores q=B:B.q")
+    (cure,) = re.findall(r"`(sed .*)` writes its numbers", run.err)
+    subprocess.run(["sh", "-c", cure], check=True)
+    assert here.ok(f"score {GIVEN} --scores q=A:numbers --scores q=B:B.q").out == expected
+
+
 def test_a_metric_by_system_tunes_as_one_by_line(here: World) -> None:
     scored = here.ok(f"score {GIVEN} {LINES}").lines
     here.write("by.line", [line.split(" ||| ")[2].split()[-1] for line in scored])
@@ -88,12 +107,16 @@ def test_a_metric_by_system_tunes_as_one_by_line(here: World) -> None:
         ("words", "words:2: expected the number of a segment, found 'one'; number segments"),
         ("hole", "hole:6: expected a value of q for segment 2 of document 'town' and system A, fo"),
         ("A:A.q --scores q=A:B.q", "B.q:1: expected one value of q for each segment of a system"),
+        ("wide", "wide:1: expected a table with the columns segment, system and value, what comet"),
+        ("named", "found none; call the systems in it as --systems does, A, B"),
         ("twice,reference=z", "twice: expected rows of the reference z, found (none); give one"),
     ],
 )
 def test_a_missing_cell_is_named(here: World, options: str, message: str) -> None:
     table = delimited("\t")(rows(0, documents=False))
     here.write("short", "1\n")
+    here.write("wide", "segment\tA\tB\n0\t1\t2\n")
+    here.write("named", table.replace("\tA\t", "\tsys-a\t").replace("\tB\t", "\tsys-b\t"))
     here.write("empty", "segment\tsystem\tvalue\n0\tA\t1\n1\tA\t\n")
     here.write("twice", table + "3\tB\t5\n")
     here.write("hole", "".join(line + "\n" for line in table.splitlines() if line[:3] != "3\tA"))
