@@ -170,7 +170,8 @@ class CheckResult:
         if not self.findings.all:
             parts.append("no faults, no warnings\n")
         if self.summary is not None and self.summary.bleu is not None and self.summary.k.max() > 1:
-            parts.append(self.summary.bleu.to_text(self.summary.k))
+            limited = self.summary.of_systems is None
+            parts.append(self.summary.bleu.to_text(self.summary.k, limited=limited))
         if self.copies is not None:
             parts.append(self.copies.to_text())
         return "\n".join(parts)
@@ -218,7 +219,7 @@ def check(options: CheckOptions) -> int:
             for name, folder in others.lm
             for model in [open_model(folder, "cpu")]
         ]
-        made, documents = None, None
+        made, documents, counted = None, None, None
         others.check_terms(result.findings)
         with result.findings.counting():
             if lists.made and references and lists.drop_unreferenced:
@@ -229,7 +230,9 @@ def check(options: CheckOptions) -> int:
                     )
             elif lists.made:
                 documents = own_documents(lists)
-            made, *_ = made_lists(lists, result.findings, opened, documents)
+            made, _, _, counted = made_lists(
+                lists, result.findings, opened, documents, agreement=bool(references)
+            )
         if made is not None:
             if not lists.made:
                 made = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
@@ -246,6 +249,7 @@ def check(options: CheckOptions) -> int:
                 models,
                 documents,
                 tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
+                of_systems=counted,
             )
             if lists.made:
                 name, known = display(made.kbest), result.findings.kinds

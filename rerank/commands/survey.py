@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +40,16 @@ from rerank.formats.translations import (
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
 from rerank.scorers import TOTAL
-from rerank.scorers.agreement import votes_of
+from rerank.scorers.agreement import agreement_of
 from rerank.scorers.features import UnknownWords
 from rerank.table import Column, Table
 
+if TYPE_CHECKING:
+    from rerank.metrics.agreement import SystemAgreement
+
 _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits
 _SIZES = (1, 2, 4, 8)  # candidates of which the best is chosen
-_AGREEING = 30  # candidates whose agreement is computed, in time that grows with the square
+_AGREEING = 30  # of a k-best list, whose agreement is computed, in time that grows with the square
 _UNKNOWN_WORD = 100  # what Moses takes from a total for each unknown word; no feature of its lists
 _NAMED = 5  # unknown words of a model in the summary
 
@@ -85,10 +89,10 @@ class BleuScores:
     """BLEU of choices from lists, 0 to 100, and the metric's signature.
 
     oracle: of the best candidates by sentence BLEU; best_of: of those among the first N, by N;
-    agreement: of the candidates with the greatest mean sentence BLEU against the others of the
-    first `_AGREEING`, by their votes if the list has votes; better: sentences whose best candidate
-    is better than the first; tuned: on documents held out from tuning, with its standard error and
-    what the weights are, None if it was not asked for.
+    agreement: of the choice that `decode` makes without weights, of k-best lists among the first
+    `_AGREEING`; better: sentences whose best candidate is better than the first; tuned: on
+    documents held out from tuning, with its standard error and what the weights are, None if it was
+    not asked for.
     """
 
     first: float
@@ -99,12 +103,15 @@ class BleuScores:
     better: int
     tuned: TunedBleu | None = None
 
-    def to_text(self, k: NDArray[np.int64]) -> str:
-        """A table of the choices from lists of k (T,) candidates: is there anything to win."""
+    def to_text(self, k: NDArray[np.int64], *, limited: bool) -> str:
+        """A table of the choices from lists of k (T,) candidates: is there anything to win.
+
+        limited: whether only the first ones could be chosen by agreement.
+        """
         scores = {"first candidates": self.first}
         scores |= {f"best of the first {n}": score for n, score in self.best_of.items()}
         scores |= {"best of all (oracle)": self.oracle}
-        some = f" of the first {_AGREEING}" if k.max() > _AGREEING else ""
+        some = f" of the first {_AGREEING}" if limited and k.max() > _AGREEING else ""
         scores |= {f"choice by agreement{some}": self.agreement}
         if self.tuned is not None:
             scores["tuned, on held-out documents"] = self.tuned.bleu
@@ -132,9 +139,10 @@ class ListSurvey:
     """Figures of k-best lists, to which documents are added; reports what it finds about them.
 
     name: of the lists; references: [sentence][file] of all sentences, or nothing; tokenize: for
-    BLEU; of_systems: whether the lists are those of --systems, in no file of the user. Of all
-    lists, once they are finished: form: their format; lengths: of documents, in sentences, None
-    where nothing tells them; k: of each sentence (T,), 0 without candidates.
+    BLEU; made: whether the lists are those of --systems, in no file of the user. of_systems: the
+    agreement of the systems, if the lists are made of their outputs alone. Of all lists, once they
+    are finished: form: their format; lengths: of documents, in sentences, None where nothing tells
+    them; k: of each sentence (T,), 0 without candidates.
     """
 
     form: str
@@ -142,6 +150,7 @@ class ListSurvey:
     k: NDArray[np.int64]
     features: Sequence[FeatureRange]
     bleu: BleuScores | None
+    of_systems: SystemAgreement | None
 
     def __init__(
         self,
@@ -151,9 +160,10 @@ class ListSurvey:
         findings: Findings,
         *,
         tokenize: str,
-        of_systems: bool = False,
+        made: bool = False,
     ) -> None:
-        self._systems = of_systems
+        self._made = made
+        self.of_systems = None
         self.name, self.models, self.sparse = name, models, set[str]()
         self.duplicates, self.empty, self.penalised = 0, 0, 0
         self._references, self._findings, self.tokenize = references, findings, tokenize
@@ -193,7 +203,6 @@ class ListSurvey:
     def _count_choices(self, kbest: KBest, targets: Sequence[Sequence[bytes]]) -> None:
         """Statistics of the choices from a document's lists. O(bytes + T K²) time, K ≤ 30."""
         from rerank.metrics.bleu import Bleu, corpus_bleu
-        from rerank.metrics.consensus import PairwiseBleu
         from rerank.metrics.ngrams import Texts
 
         texts = Texts.of_lists(kbest)
@@ -202,15 +211,11 @@ class ListSurvey:
         spans = [slice(*span) for span in pairwise(texts.rows.tolist())]
         best = [bleu[span] for span in spans]
         chosen = [[own[:n].argmax() for own in best] for n in (*_SIZES, None)]
-        votes = votes_of(kbest)
-        blob = np.frombuffer(kbest.texts.blob, np.uint8)
-        utility, agreed = PairwiseBleu(kbest), np.zeros(len(spans), np.int64)
-        for t in np.flatnonzero(kbest.counts > 2).tolist():
-            own = kbest.rows(t)[:_AGREEING]
-            weights = votes[None, own.start : own.stop]
-            at = kbest.texts.spans[own.start : own.stop]
-            agreed[t] = utility.gains(blob, at, weights / weights.sum()).argmax()
-        places = texts.rows[:-1] + np.array([*chosen, agreed.tolist()], np.int64)
+        considered = kbest if self.of_systems else kbest.top(_AGREEING)
+        agreement = agreement_of(considered, self.of_systems)
+        parts = [agreement[a:b] for a, b in pairwise(considered.offsets.tolist())]
+        agreed = [int(own.argmax()) if len(own) else 0 for own in parts]
+        places = texts.rows[:-1] + np.array([*chosen, agreed], np.int64)
         self._statistics.append(rows[places].sum(axis=1))
         self._better += int((bleu[places[-2]] > bleu[places[0]]).sum())
 
@@ -248,7 +253,7 @@ class ListSurvey:
             [line for sentence in targets for line in sentence],
             self._findings,
             source=self.name,
-            form="" if self._systems else self.form,
+            form="" if self._made else self.form,
             tokenize=self.tokenize,
             spelling=self._spelling,
         )
@@ -407,11 +412,12 @@ def examine(
     documents: Documents | None = None,
     *,
     tokenize: str = "none",
+    of_systems: SystemAgreement | None = None,
 ) -> tuple[Findings, ListSurvey | None]:
     """Findings about files that can be read twice, and the figures of lists that can be read.
 
-    documents: of the run, if they are known already. Memory: a document, the first candidates and
-    the references.
+    documents: of the run, if they are known already; of_systems: as of `ListSurvey`. Memory: a
+    document, the first candidates and the references.
     """
     findings = Findings()
     totals = WeightedTotals(weights, models, findings)
@@ -425,10 +431,8 @@ def examine(
     if any(one.fault and one.source in names for one in findings.all):
         without_sources = replace(lists, missing=AS_EMPTY)
         file = KBestFile(lists.kbest, without_sources, unreported=Findings())
-    of_systems, form = lists.made, ""
-    survey = ListSurvey(
-        file.name, targets, models, findings, tokenize=tokenize, of_systems=of_systems
-    )
+    survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize, made=lists.made)
+    survey.of_systems, form = of_systems, ""
     with findings.counting():
         form = file.format.name
         pieces = file.in_pieces(documents)

@@ -281,6 +281,11 @@ class KBest:
         """The lists of the first sentences."""
         return self._part(slice(sentences), np.arange(self.counts[:sentences].sum()))
 
+    def top(self, k: int) -> KBest:
+        """The first k candidates of each list."""
+        kept = self._part(slice(None), np.flatnonzero(places_of(self.counts) < k))
+        return replace(kept, offsets=offsets_of(np.minimum(self.counts, k)))
+
     def sentence(self, t: int) -> KBest:
         """The list of sentence t alone."""
         rows = np.arange(*self.offsets[t : t + 2].tolist())

@@ -100,12 +100,7 @@ class Agreement(FeatureSource):
                 **dict(zip(CONSENSUS, _counted(kbest).T, strict=True)),
             }
             features |= {name: values for name, values in made.items() if name in missing}
-        if self._of_systems is not None:
-            scores = self._of_systems.scores(kbest)
-        else:
-            from rerank.metrics.agreement import sentence_agreement  # numba
-
-            scores = sentence_agreement(kbest, votes_of(kbest))
+        scores = agreement_of(kbest, self._of_systems)
         columns = [np.zeros((kbest.n, 0)), *(features[name][:, None] for name in self.columns)]
         parts = [scores[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
         return ScoredDocument(Unary(parts), np.concatenate(columns, axis=1))
@@ -117,6 +112,18 @@ class Agreement(FeatureSource):
     def report(self) -> str:
         """`agreement: 12 documents`."""
         return f"{self.name}: {self.documents:,} documents"
+
+
+def agreement_of(kbest: KBest, of_systems: SystemAgreement | None) -> Floats:
+    """Values (n,) of the feature `agreement`, of whose greatest a choice without weights is made.
+
+    of_systems: as of `Agreement`.
+    """
+    from rerank.metrics.agreement import sentence_agreement  # numba
+
+    if of_systems is not None:
+        return of_systems.scores(kbest)
+    return sentence_agreement(kbest, votes_of(kbest))
 
 
 class UtilityByVotes:

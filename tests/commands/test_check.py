@@ -96,10 +96,33 @@ def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) ->
     assert found["signature"] == str(metric.get_signature())
     two = metric.corpus_score([yard[1], "it is small", "no"], [references])
     assert (found["best_of"]["2"], found["better"]) == (pytest.approx(two.score, rel=1e-12), 1)
-    of_others = BLEU(tokenize="none", effective_order=True)
-    agreed = max(yard, key=lambda own: sum(of_others.sentence_score(own, [x]).score for x in yard))
-    agreement = metric.corpus_score([agreed, "it is small", "no"], [references])
-    assert found["agreement"] == pytest.approx(agreement.score, rel=1e-12)
+    chosen = lists.ok("decode --kbest dev.kbest --no-docs one").lines
+    agreement = metric.corpus_score(chosen, [references]).score
+    assert found["agreement"] == pytest.approx(agreement, rel=1e-12)
+
+
+SYSTEMS = {
+    "one": ["one dog barks", "it is so small", "he sleeps"],
+    "two": ["the dog barks in a yard", "it is small", "he is asleep"],
+    "three": ["a dog is barking", "this is tiny", "he sleeps all day"],
+}
+
+
+def test_the_choice_by_agreement_is_that_of_decode_without_weights(world: World) -> None:
+    for name, own in SYSTEMS.items():
+        world.write(f"{name}.txt", own)
+    world.write("ref", ["the dog barks in the yard", "it is small", "he sleeps all day"])
+    samples = [[own[t] for own in SYSTEMS.values()] for t in range(3)]  # 33 with the repetitions
+    lists = [{"hypotheses": [*own, own[0], *own[:1] * 29]} for own in samples]
+    world.write("s.jsonl", "".join(json.dumps(own) + "\n" for own in lists))
+    systems = " ".join(f"--systems {name}={name}.txt" for name in SYSTEMS)
+    metric, reference = BLEU(tokenize="none"), [world.lines("ref")]
+    for inputs, top in ((systems, ""), ("--kbest s.jsonl", " --top 30")):
+        chosen = world.ok(f"decode {inputs} --no-docs one{top}").lines
+        found = checked(world, f"check {inputs} --no-docs one --ref ref")["summary"]["bleu"]
+        expected = metric.corpus_score(chosen, reference).score
+        assert found["agreement"] == pytest.approx(expected, rel=1e-12), inputs
+    assert "by agreement of the first 30" in world.ok("check --kbest s.jsonl --ref ref").out
 
 
 def test_the_gain_of_tuning_is_that_of_tune_mert_on_held_out_documents(world: World) -> None:
