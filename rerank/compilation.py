@@ -8,7 +8,8 @@ them beside their modules, or where that folder is not writable in the user's ca
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -48,6 +49,23 @@ class _Watch(event.Listener):
                 say("compiling the program's fast parts, once for this version: this takes a while")
 
 
+@contextmanager
+def _without_blas() -> Iterator[None]:
+    """Numba imports its own functions without those of matrices, which need scipy.linalg.
+
+    No function of ours uses them; that takes 0.15 s less.
+    """
+    blas = "scipy.linalg.cython_blas"
+    absent = blas not in sys.modules
+    if absent:
+        sys.modules[blas] = None  # type: ignore[assignment]  # numba does without
+    try:
+        yield
+    finally:
+        if absent:
+            del sys.modules[blas]
+
+
 class _Cache(FunctionCache):
     """Compiled functions, loaded without numba's own functions: only compiling needs these.
 
@@ -59,7 +77,8 @@ class _Cache(FunctionCache):
         rtsys.initialize(target_context)  # the memory of arrays, which compiled functions call
         target_context.refresh = lambda: None
         try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            with _without_blas():
+                return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         finally:
             del target_context.refresh
 
@@ -79,20 +98,10 @@ _load_own: Any = CPUContext.load_additional_registries
 
 
 def _load_without_blas(context: CPUContext) -> None:
-    """Load numba's own functions, without those of matrices, for which it would load scipy.linalg.
-
-    No function of ours uses them; that takes 0.15 s less.
-    """
+    """Load numba's own functions, without those of matrices."""
     CPUContext.load_additional_registries = _load_own  # type: ignore[method-assign]
-    blas = "scipy.linalg.cython_blas"
-    absent = blas not in sys.modules
-    if absent:
-        sys.modules[blas] = None  # type: ignore[assignment]  # numba does without
-    try:
+    with _without_blas():
         _load_own(context)
-    finally:
-        if absent:
-            del sys.modules[blas]
 
 
 CPUContext.load_additional_registries = _load_without_blas  # type: ignore[method-assign]

@@ -39,7 +39,7 @@ from rerank.commands.lists import (
     documents_of_systems,
     number_of_lines,
 )
-from rerank.corpus.alignment import note_alignment
+from rerank.corpus.alignment import note_alignment, remembered_trigrams
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, split_words
@@ -69,8 +69,8 @@ OutputText = FilePath | Translation  # a file with a line per sentence, or the l
 NO_LISTS: Mapping[str, KBest] = MappingProxyType({})
 _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
-_PROFILED = 8000  # lines of all systems together whose preparation is compared
-_ALIGNED = 2 * _PROFILED, 200  # lines of all systems whose places are compared; least of each
+_PROFILED = 5200  # lines of all systems together whose preparation is compared
+_ALIGNED = 8000, 200  # lines of all systems whose places are compared; least of each
 _NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
 
 
@@ -193,12 +193,13 @@ def _compare(
     """Notices of what the outputs of one system have in many lines, and the others never.
 
     lines: the first ones of each system, which should be in the order of those of the first one;
-    of further systems 200 to 1000 are compared with these, 16,000 of all systems where they are
+    of further systems 200 to 1000 are compared with these, 8000 of all systems where they are
     many: enough to see lines that are shifted or shuffled, of which 1000 are compared then.
     """
+    trigrams, most = remembered_trigrams(), max(_ALIGNED[1], _ALIGNED[0] // len(systems))
     for name, text in [*zip(systems, lines, strict=True)][1:]:
         pair = {f"outputs of {name}": text, f"outputs of {next(iter(systems))}": lines[0]}
-        note_alignment(pair, few := Notices(), most=max(_ALIGNED[1], _ALIGNED[0] // len(systems)))
+        note_alignment(pair, few := Notices(), most=most, trigrams=trigrams)
         if few.lines():  # from which line, and a command, by more lines
             note_alignment(pair, notices)
     total: Counter[tuple[str, str]] = Counter()

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
+from itertools import chain, permutations
 from statistics import fmean
+from typing import TypeAlias
 
 from rerank.notices import Notices
 from rerank.text import shown
@@ -32,6 +33,14 @@ _REPEATED, _FEWEST_REPEATED = 0.02, 5  # share of the lines, and lines, with one
 _DIFFERENT = 0.8  # of the lines with it have another text beside it
 
 
+Trigrams: TypeAlias = Callable[[bytes], set[str]]
+
+
+def remembered_trigrams() -> Trigrams:
+    """Trigrams of a line, which are remembered of the last 1000 lines."""
+    return lru_cache(_MOST_LINES)(_trigrams)
+
+
 def note_alignment(
     texts: Mapping[str, Sequence[bytes]],
     notices: Notices,
@@ -39,12 +48,14 @@ def note_alignment(
     source: str = "",
     of_list: bool = False,
     most: int = _MOST_LINES,
+    trigrams: Trigrams | None = None,
 ) -> None:
     """Add a notice where lines of a text fit other lines of the other one, or hardly any.
 
     texts: what messages call the two texts, such as hypotheses and references; of_list: whether the
     first is of a k-best list; most: as many of its lines, at equal distances, are compared, but not
-    more than 1000. O(most × bytes of a line) time, and O(bytes) for lines that are repeated.
+    more than 1000; trigrams: of the other text, from `remembered_trigrams`, where several texts are
+    compared with it. O(most × bytes of a line) time, and O(bytes) for lines that are repeated.
     """
     _note_repeated(texts, notices, source)
     (name, lines), (other_name, others) = texts.items()
@@ -55,7 +66,7 @@ def note_alignment(
     if n < _FEWEST or not places or 2 * len({*others[:n:step]}) < n // step:  # lines are alike
         return
     own = [_trigrams(lines[i]) for i in places]
-    pair = _Pair(places, own, others[:n], lru_cache(most)(_trigrams))
+    pair = _Pair(places, own, others[:n], trigrams or remembered_trigrams())
     here, elsewhere = pair.similarities(0), pair.elsewhere()
     (usual, together), *_ = Counter(j - i for i, j in elsewhere.items()).most_common(1) or [(0, 0)]
     moves = _MOVES if usual in (0, *_MOVES) else (usual, *_MOVES)
@@ -90,7 +101,7 @@ class _Pair:
     places: Sequence[int]
     own: Sequence[set[str]]
     others: Sequence[bytes]
-    trigrams: Callable[[bytes], set[str]]
+    trigrams: Trigrams
 
     def similarities(self, move: int) -> list[float]:
         """Those of each line with the other text's so many lines later."""
@@ -115,14 +126,16 @@ class _Pair:
         Short lines may be alike by chance. Lines that share rare trigrams are compared.
         """
         others = {i: self.trigrams(self.others[i]) for i in self.places}
+        lines = Counter(chain.from_iterable(others.values()))
+        rare = {trigram for trigram, n in lines.items() if n <= _RARE}
         where: dict[str, list[int]] = {}
         for j, other in others.items():
-            for trigram in other:
+            for trigram in other & rare:
                 where.setdefault(trigram, []).append(j)
         found: dict[int, int] = {}
         for i, text in zip(self.places, self.own, strict=True):
-            rare = (places for t in text if len(places := where.get(t, [])) <= _RARE)
-            shared = Counter(j for places in rare for j in places if j != i)
+            shared = Counter(chain.from_iterable(where[trigram] for trigram in text & rare))
+            del shared[i]
             if len(text) >= _FEWEST_TRIGRAMS and shared:
                 j = max(shared, key=lambda j: (shared[j], -j))
                 if _similarity(text, others[j]) > _similarity(text, others[i]) + _MUCH_MORE:

@@ -11,8 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, repeat
 from math import sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 MOST_LINES = 2000  # lines of a text that are counted
@@ -202,7 +203,8 @@ class TextProfile:
         """What (nearly) all lines that begin (0) or end (1) as most do have there."""
         lines, found, least = [x[:: 1 - 2 * place] for x in self.ends[place]], "", self.most
         while lines:
-            ((longer, n),) = Counter(x[: len(found) + 1] for x in lines).most_common(1)
+            beginning = itemgetter(slice(len(found) + 1))
+            ((longer, n),) = Counter(map(beginning, lines)).most_common(1)
             if n < least * self.lines or len(longer) == len(found):
                 break
             least = least if found else (1 - SOME) * n / self.lines
@@ -231,8 +233,8 @@ def profile_of(lines: Iterable[bytes]) -> TextProfile:
 def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
     """The signs of a line with words."""
     text = " ".join(words)
-    yield from (("word", word) for word in words)
-    yield from (("character", character) for character in text)
+    yield from zip(repeat("word"), {*words})
+    yield from zip(repeat("character"), {*text})
     rest = text
     if "<" in text or "[" in text:
         yield from (("tag", tag) for tag in _TAG.findall(text))
