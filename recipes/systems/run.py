@@ -16,6 +16,7 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,14 @@ NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")
 class Half:
     """Half of the documents of a test set, as options of the shell: systems, documents, reference.
 
-    source: of language models that need one.
+    objective: options of tuning for another objective than BLEU.
     """
 
     name: str
     systems: list[str]
     docs: Path
     reference: str | Path
+    objective: Sequence[str] = ()
 
     @property
     def lists(self) -> list[str]:
@@ -82,7 +84,7 @@ class Recipe:
         """Weights tuned on a half, from its best system."""
         path = self.work / f"{half.name}.{name}.json"
         about = ("--ref", str(half.reference), "--tokenize", self.tokenize, "--out", str(path))
-        self.run("tune-mert", *half.lists, *about, *options)
+        self.run("tune-mert", *half.lists, *about, *half.objective, *options)
         return path
 
     def compare(self, tuning: Half, test: Half) -> None:
