@@ -262,10 +262,16 @@ def tune(
     what is maximised and how (`rerank.tuning.plan.Plan`); the other arguments are those of
     `Reranker`.
     """
-    from rerank.commands.tuning_set import tune_documents, tuning_search
+    from rerank.commands.tuning_set import (
+        start_entries,
+        tune_documents,
+        tuning_search,
+        verdict_entries,
+    )
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import Plan
+    from rerank.tuning.provenance import feature_entries, plan_entries
 
     asked, notices = _Options(search, options), PythonWarnings()
     plan = Plan() if plan is None else plan
@@ -301,10 +307,17 @@ def tune(
         features=tuned,
         plan=plan,
     )
-    made: dict[str, object] = {"BLEU": bleu_of(result.statistics)}
-    models = {one.name: one for one in source.scorers if one.name in (lm or {})}
-    if chosen_of := {name: dict(one.chosen) for name, one in models.items() if one.chosen}:
-        made["models"] = chosen_of
+    models = [one for one in source.scorers if one.name in (lm or {})]
+    task, chosen_of = result.task, {one.name: dict(one.chosen) for one in models if one.chosen}
+    made = {
+        **plan_entries(task.plan, task.goal, []),
+        **feature_entries(task.names, task.features.ranges),
+        "BLEU": bleu_of(result.statistics),
+        **({"models": chosen_of} if chosen_of else {}),
+        **start_entries(result, source.systems),
+        **result.entries(),
+        **verdict_entries(source, models, source.systems, result),
+    }
     return result.written(made)
 
 

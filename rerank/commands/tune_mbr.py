@@ -154,11 +154,13 @@ def tune_mbr(options: TuneMbrOptions) -> None:
             "metric": metric.signature(len(lines[0]) if lines else 0),
             **({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {}),
             **choice.to_provenance(),
+            "verdict": choice.verdict(metric.name),
         }
         written = replace(
             given, mbr_spread=choice.spread, provenance={**given.provenance, "mbr": made}
         )
         write_weights(out, written, notices=notices)
+    messages.announce(f"verdict: {made['verdict']}")
     messages.announce(f"{metric.name}: {choice.to_text()}")
 
 

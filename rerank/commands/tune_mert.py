@@ -9,7 +9,7 @@ weights' search. Memory: see `TuningSet`; candidates that do not fit into `--mem
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,6 +92,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         PerHypothesis,
         tune_documents,
         tuning_search,
+        verdict_entries,
     )
     from rerank.files.arrays import size_text
     from rerank.files.lines import InputFiles
@@ -167,7 +168,8 @@ def tune_mert(options: TuneMertOptions) -> None:
             made = (
                 _provenance(run, files, result, search)
                 | _scores(result.statistics, metrics, len(lines[0]) if lines else 0, announce)
-                | {**result.entries(), "flat": flat, **(judged := _verdict(run, result))}
+                | {**result.entries(), "flat": flat}
+                | (judged := verdict_entries(run, run.models, run.systems, result))
                 | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
             )
             write_weights(weights.out, result.written(made), base=frame, notices=notices)
@@ -236,18 +238,6 @@ def _check(
         merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
 
 
-def _verdict(run: ListRun, result: TuningResult) -> dict[str, object]:
-    """Entries of a weights file about what the weights are worth: in words, beside systems."""
-    from rerank.commands.results import ModelUse
-
-    line, beside_systems = result.verdict(run.systems)
-    use, full = ModelUse(run.scorers, run.models), result.task.full(result.weights)
-    for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
-        use.add(document, choices, full)
-    found: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}
-    return found | ({"beside_systems": asdict(beside_systems)} if beside_systems else {})
-
-
 def _last_lines(result: TuningResult, judged: Mapping[str, object]) -> list[str]:
     """The result and its verdict, which is the last line where it is about systems."""
     lines = [f"verdict: {judged['verdict']}", result.to_text()]
@@ -273,8 +263,8 @@ def _provenance(
     run: ListRun, files: Sequence[FilePath], result: TuningResult, search: Search
 ) -> dict[str, object]:
     """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
+    from rerank.commands.tuning_set import start_entries
     from rerank.corpus.reading import AS_NFC, AS_SOURCE
-    from rerank.tuning.features import values_of_systems
     from rerank.tuning.provenance import feature_entries, plan_entries
 
     lists, task = run.lists, result.task
@@ -311,12 +301,7 @@ def _provenance(
     if run.glossary is not None:
         terms = Path(run.glossary.source).name
         made["glossary"] = {"file": terms, "digest": run.glossary.digest}
-    if task.features.derived:
-        made["start"] = task.features.source
-    if task.features.systems:
-        made["systems"] = values_of_systems(run.systems, task.corpus, task.free_objective)
-        made["indicators"] = {name: label for label, name in run.systems.items()}
-    return made
+    return made | start_entries(result, run.systems)
 
 
 def _scores(

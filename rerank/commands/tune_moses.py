@@ -108,11 +108,8 @@ def tune_moses(options: TuneMosesOptions) -> None:
             source = display(weights.start or given.features[0])
             notices.add(kind, source=source, count=len(lacking))
         if frame is not None:  # a fault is reported before the work
-            begin, source = (
-                by_name(features.start(space), space.labels),
-                display(weights.base or ""),
-            )
-            merged(frame, begin, sparse, None, Notices(), source=source)
+            begin = by_name(features.start(space), space.labels)
+            merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
         result = tune_extracted(data, features, plan, notices, announce)
         inputs.check()
         pool, best, search = result.pool, result.found.best, result.search
@@ -123,6 +120,7 @@ def tune_moses(options: TuneMosesOptions) -> None:
             **_result_entries(result.found),
             **feature_entries(search.names, features.ranges),
             "flat": surface(pool, best.weights, search, weights.plot),
+            "verdict": result.verdict(),
         }
         if result.selection:
             made["selection"] = result.selection.to_dict()
@@ -131,8 +129,9 @@ def tune_moses(options: TuneMosesOptions) -> None:
             made |= scale.to_provenance()
         written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
         write_weights(weights.out, written, base=frame, notices=notices)
-    before = ("start", result.found.start.statistics)
-    announce(gain_text(best.statistics, before, search.goal, result.selection))
+    before = "start", result.found.start.statistics
+    gain = gain_text(best.statistics, before, search.goal, result.selection)
+    announce(f"verdict: {made['verdict']}\n{gain}")
 
 
 COMMAND = Command("tune-moses", TuneMosesOptions, tune_moses)

@@ -6,12 +6,14 @@ from a program (`ByProgram`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.commands.document_run import Run
+from rerank.commands.results import ModelUse
 from rerank.commands.search import Search, search_documents
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
@@ -22,11 +24,11 @@ from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
 from rerank.registry import PROGRAM
-from rerank.scorers.features import DocumentFeatures, FeatureSpace
+from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
 from rerank.scorers.programs import WITHOUT_WINDOW, Estimator, request, shard_of
 from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.signature import LENGTH, signature
-from rerank.tuning.features import TunedFeatures
+from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import TuningSet, narrow
@@ -163,6 +165,38 @@ class _Finite(HypothesisScores):
             raise self.place.fault(
                 f"{fault}; write one for each line of {self.info.kbest}, in their order", line
             ) from None
+
+
+def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str, object]:
+    """Entries of a weights file about where tuning began, and the systems' values.
+
+    systems: names by label of their features.
+    """
+    task, made = result.task, dict[str, object]()
+    if task.features.derived:
+        made["start"] = task.features.source
+    if task.features.systems:
+        made["systems"] = values_of_systems(systems, task.corpus, task.free_objective)
+        made["indicators"] = {name: label for label, name in systems.items()}
+    return made
+
+
+def verdict_entries(
+    run: Run,
+    models: Sequence[FeatureSource],
+    systems: Mapping[str, str],
+    result: TuningResult,
+) -> dict[str, object]:
+    """Entries of a weights file about what the weights are worth: in words, beside systems.
+
+    models: scorers of the run that are language models; systems: names by label of their features.
+    """
+    line, beside_systems = result.verdict(systems)
+    use, full = ModelUse(run.scorers, models), result.task.full(result.weights)
+    for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
+        use.add(document, choices, full)
+    found: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}
+    return found | ({"beside_systems": asdict(beside_systems)} if beside_systems else {})
 
 
 class PerHypothesis(MeanScore, Metric):

@@ -39,7 +39,7 @@ from rerank.tuning.goal import goal_of, objective_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
-from rerank.tuning.run import ZEROS
+from rerank.tuning.run import ZEROS, beside_first
 from rerank.tuning.selection import Selection, cross_validate
 from rerank.tuning.tuners.ascent import Axes, Optimum
 from rerank.tuning.tuners.mert import PoolResult
@@ -176,6 +176,11 @@ class ExtractedTuning:
     search: PoolSearch
     found: PoolResult
     selection: Selection | None
+
+    def verdict(self) -> str:
+        """Whether the weights are better than the first hypotheses on held-out lists, in words."""
+        n_units = self.selection.held_out.shape[1] if self.selection else 0
+        return beside_first(self.selection, "BLEU", n_units)
 
 
 def tune_extracted(

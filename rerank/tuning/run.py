@@ -130,20 +130,14 @@ class TuningResult:
         """
         if systems and (beside_systems := self._beside_systems(systems)):
             return beside_systems.to_text(), beside_systems
-        name, what = _in_words(self.task.free_objective), FIRST
-        if self.held_out is not None:
-            name, what = "BLEU", "start weights" if "start weights" in self.held_out.bleu else FIRST
-            gain = _gain(
-                name, self.held_out.gain, self.held_out.error, len(self.held_out.documents)
-            )
-        elif self.selection is None:
-            return "not tested: no documents were held out", None
-        elif self.first_kept:
-            gain = Gain(name, 0.0, 1.0)
-        else:
-            one, number = self.selection.beside_first, len(self.task.corpus.documents)
-            gain = _gain(name, one.difference, one.difference_error, number)
-        return f"output against {what}, on held-out text: {verdict([gain])}", None
+        if (held_out := self.held_out) is not None:
+            what = "start weights" if "start weights" in held_out.bleu else FIRST
+            gain = _gain("BLEU", held_out.gain, held_out.error, len(held_out.documents))
+            return _against(what, gain), None
+        name, number = _in_words(self.task.free_objective), len(self.task.corpus.documents)
+        if self.selection is not None and self.first_kept:
+            return _against(FIRST, Gain(name, 0.0, 1.0)), None
+        return beside_first(self.selection, name, number), None
 
     def _beside_systems(self, systems: Mapping[str, str]) -> BesideSystems | None:
         """The output beside the best system of these; None where the lists lack their features."""
@@ -324,6 +318,18 @@ def tune(
 def _in_words(objective: Objective) -> str:
     """The objective's name in a verdict."""
     return objective.name.removeprefix("corpus ")
+
+
+def beside_first(selection: Selection | None, metric: str, n_documents: int) -> str:
+    """Whether what cross-validation chose is better than the first candidates, in words."""
+    if selection is None:
+        return "not tested: no documents were held out"
+    one = selection.beside_first
+    return _against(FIRST, _gain(metric, one.difference, one.difference_error, n_documents))
+
+
+def _against(what: str, gain: Gain) -> str:
+    return f"output against {what}, on held-out text: {verdict([gain])}"
 
 
 def _gain(name: str, difference: float, error: float, n_documents: int) -> Gain:

@@ -33,6 +33,8 @@ from rerank.corpus.columns import runs_of_lists
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.metrics import Metric, Rows
 from rerank.metrics.bleu import WIDTH, corpus_bleu
+from rerank.metrics.significance import FEWEST_DOCUMENTS
+from rerank.metrics.verdict import Gain, verdict
 from rerank.notices import Notices
 from rerank.tuning.objective import Sums
 
@@ -204,6 +206,13 @@ class SpreadChoice:
             f"spread {self.spread:g}, {kept}; held out: mbr {self.mbr:.2f}, path of highest score "
             f"{self.plain:.2f}, gain {self.gain:.2f} ± {self.error:.2f} ({self.folds} folds)"
         )
+
+    def verdict(self, metric: str) -> str:
+        """Whether mbr is better than the paths of highest score, in words."""
+        gain = Gain.of_error(metric, self.gain, self.error)
+        if self.folds < FEWEST_DOCUMENTS:
+            gain = Gain(metric, self.gain, None)
+        return f"mbr against the paths of highest score, on held-out text: {verdict([gain])}"
 
     def to_provenance(self) -> dict[str, object]:
         """Entry of a weights file."""

@@ -265,6 +265,10 @@ def test_tuning_on_outputs_of_systems_starts_as_tune_mert_does(
     weights = rerank.tune(outputs, references, objective=objective)
     weights.save("p.json")
     assert world.json("p.json")["weights"] == world.json("w.json")["weights"]
+    own, made = (world.json(name)["provenance"] for name in ("p.json", "w.json"))
+    assert {"objective", "start", "systems", "selection", "verdict"} <= own.keys()
+    assert (own.pop("inputs"), own.pop("BLEU")) == ([], pytest.approx(made["bleu"]))
+    assert own == {name: made[name] for name in own}
     assert world.ok(f"decode {SYSTEMS} --weights p.json -q").lines == [
         text for result in Reranker(weights).decode(outputs) for text in result.texts
     ]

@@ -106,6 +106,9 @@ def test_weights_below_the_first_hypotheses_ask_for_those_that_made_the_lists(
     assert (
         "than their first hypotheses; give the weights that made the lists with --init" in found.err
     )
+    verdict = "output against first candidates, on held-out text: worse, significant in BLEU"
+    assert f"verdict: {verdict}\n" in found.err
+    assert extracted.json("out.json")["provenance"]["verdict"] == verdict
     extracted.write("init.opt", "1 1\n0 0\n1 1\n")
     assert "first hypotheses; give" not in extracted.ok(f"{MOSES} --init init.opt").err
 
