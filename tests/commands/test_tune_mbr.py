@@ -119,7 +119,7 @@ def test_the_spread_is_the_best_of_those_that_are_surely_better(
     error = np.sqrt((len(names) - 1) / len(names) * ((left - left.mean()) ** 2).sum())
     assert found["gain_error"] == pytest.approx(error)
     assert found["folds"] == len(names)
-    assert of_mbr["verdict"].startswith("mbr against the paths of highest score, on held-out text: ")
+    assert of_mbr["verdict"].startswith("mbr against the paths of highest score, on held-out")
     assert of_mbr["verdict"].endswith("not tested: fewer than 10 documents")
     best_spread = spreads[choice(everything)] if mbr > of(outputs[0], everything) else DEFAULT
     assert weights["mbr_spread"] == best_spread
