@@ -402,3 +402,76 @@ def _with_contexts(
             found.append((one.target[:first], n, 1.0))
     texts, rows, signs = zip(*found, strict=True)
     return Candidates.of([texts]), np.array(rows), np.array(signs)
+
+
+# Search for translations
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How translations of a source are found: by beam search, or drawn from the model.
+
+    number: of translations; beam: width of the beam; temperature: of draws, None for beam search;
+    epsilon: tokens of a smaller probability are not drawn; longest: most tokens of a translation.
+    """
+
+    number: int
+    beam: int
+    temperature: float | None = None
+    epsilon: float = 0.0
+    longest: int = 200
+
+
+class Generated(NamedTuple):
+    """A translation without special tokens, whether it ended by itself, and its score in the beam.
+
+    The score is log p of its tokens, divided by their number or as the model's folder says; 0 of
+    draws.
+    """
+
+    tokens: list[int]
+    ended: bool
+    score: float
+
+
+def generated(
+    engine: TranslationEngine, sources: Sequence[Ids], given: Generation, seed: int
+) -> list[list[Generated]]:
+    """Translations of each source, by `generate` of transformers: best first, or as drawn.
+
+    Draws depend on the sources, their order and the seed alone.
+    """
+    from transformers import DynamicCache, EncoderDecoderCache
+
+    model, device = engine.model, engine.backend.device
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    ids, mask = _padded(sources, model.tokenizer.pad_token_id or 0, device)
+    begin = torch.tensor([[model.start, *model.target.before]] * len(sources), device=device)
+    way: dict[str, Any] = {"num_beams": given.beam, "do_sample": False}
+    if given.temperature is not None:
+        way = {"num_beams": 1, "do_sample": True, "temperature": given.temperature, "top_k": 0}
+        way |= {"top_p": 1.0, "epsilon_cutoff": given.epsilon}
+    longest = min(given.longest, model.positions - len(model.target))
+    with engine.backend.inference(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        found = model.model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            decoder_input_ids=begin,
+            num_return_sequences=given.number,
+            max_new_tokens=longest,
+            max_length=None,
+            return_dict_in_generate=True,
+            output_scores=given.temperature is None,
+            **{cache_argument(model.model): cache},
+            **way,
+        )
+    end, texts = model.tokenizer.eos_token_id, found.sequences[:, begin.shape[1] :].tolist()
+    scores = getattr(found, "sequences_scores", None)
+    rows = [
+        Generated(row[: row.index(end)] if end in row else row, end in row, score)
+        for row, score in zip(
+            texts, [0.0] * len(texts) if scores is None else scores.tolist(), strict=True
+        )
+    ]
+    return [rows[a : a + given.number] for a in range(0, len(rows), given.number)]

@@ -37,6 +37,8 @@ _OUT_OF_MEMORY = re.compile(  # errors of torch
 _COMPUTING = r"(rerank|lm|decoders|numpy)(\.|$)"  # modules that compute with floats
 _COMMANDS = {  # first sentence of the help of each command, by heading
     "Choose candidates": {
+        "candidates": "Translate source sentences into k-best lists, by beam search or by draws "
+        "from a model.",
         "check": "Find faults in the files of a run, and summarise its lists.",
         "first": "Write the first candidate of each sentence of a list.",
         "decode": "Choose the best candidates for whole documents.",

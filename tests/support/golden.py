@@ -10,10 +10,12 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
+from support import seq2seq
 from support.models import config_of
 from support.words import WORDS
 from support.world import World
@@ -71,6 +73,8 @@ def save_models(folder: Path) -> None:
                 angles = torch.arange(parameter.numel(), dtype=torch.float64) * 0.7 + i
                 parameter.copy_(size * angles.sin().reshape(parameter.shape))
         save_model(folder / name, model, vocabulary, {"oov_rate": 0.25})
+    if find_spec("transformers"):
+        seq2seq.save(folder / "mt")
 
 
 def fill(world: World, models: Path) -> None:
@@ -179,6 +183,12 @@ CASES = (
     ),
     Case(
         "train-ngram --order 2 --discount-fallback --train text --out out.arpa", "", ("out.arpa",)
+    ),
+    Case(
+        "candidates --model seq2seq:mt --source text --no-docs one --n-best 2 --longest 5 "
+        "--out out.jsonl",
+        files=("out.jsonl",),
+        trained=True,
     ),
     Case("perplexity --ngram bigram.arpa text --per-document", "text json tsv"),
     Case(f"sample --lm lm --documents 2 --sentences 3 --longest 6 --seed 7 {ONE}"),

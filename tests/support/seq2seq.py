@@ -55,12 +55,12 @@ def tokenizer(kind: str) -> Any:
 
 def _of_marian(special: Sequence[str], *, many: bool) -> Any:
     """One of `tokenizers` in place of Marian's own, which needs the package sentencepiece."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     codes = [(">>eng<<", 0.0), (">>fra<<", 0.0)] if many else []
     own = Tokenizer(models.Unigram([*((s, 0.0) for s in special), *codes, *pieces()], 0))
-    own.pre_tokenizer = pre_tokenizers.Metaspace()
+    own.pre_tokenizer, own.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     own.post_processor = processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
     names = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
     return PreTrainedTokenizerFast(tokenizer_object=own, **names)

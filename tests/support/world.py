@@ -268,6 +268,8 @@ def need_packages(command: str | Iterable[object]) -> None:
     words = command if isinstance(command, str) else " ".join(map(str, command))
     if words.startswith("topics learn ") and "--help" not in words:
         pytest.importorskip("sklearn")
+    if words.startswith("candidates ") and "--help" not in words:
+        pytest.importorskip("transformers")
 
 
 def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outcome:

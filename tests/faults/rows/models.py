@@ -162,6 +162,7 @@ COMMANDS += [
 
 TRANSLATION, NLLB = f"{SCORE} --source dev.src --lm g=seq2seq:", "nllb,src=zho_Hans,tgt=eng_Latn"
 SOUND_ONE = f"{TRANSLATION}marian"
+FIND = "candidates --source dev.src --docs dev.docs --n-best 3 --longest 5 --out out.jsonl --model"
 COMMANDS += table(
     f"""
 66-seq2seq-of-no-source | {SCORE} --lm g=seq2seq:marian | --source: --lm g needs the source sent.*; give --source FILE | {SOUND_ONE}
@@ -169,6 +170,10 @@ COMMANDS += table(
 66-seq2seq-key-for-causal | {HF}gpt,src=en | src is for seq2seq:DIR, a Hugging Face model | {HF}gpt
 66-seq2seq-reverse | {SOUND_ONE},reverse=2 | found reverse=2: .* is not a valid boolean | {SOUND_ONE}
 66-seq2seq-pmi | {SOUND_ONE},pmi=yes | always 0; leave the option out, or give a window | {SOUND_ONE},sentences=1,pmi=yes
+62-candidates-of-causal | {FIND} hf:gpt | --model hf:gpt: expected seq2seq:DIR, of Hugging Face | {FIND} seq2seq:marian
+62-candidates-of-context | {FIND} seq2seq:marian,sentences=1 | expected src, tgt, .* found another key; leave it out | {FIND} seq2seq:marian
+62-candidates-of-no-beam | {FIND} seq2seq:marian --beam 2 | --beam 2: expected --n-best 3 or more | {FIND} seq2seq:marian --beam 3
+62-candidates-of-no-draws | {FIND} seq2seq:marian --temperature 2 | tokens are drawn under --sample alone; add it | {FIND} seq2seq:marian --temperature 2 --sample
 62-seq2seq-for-a-text | perplexity hyp.txt --lm seq2seq:marian | scores the candidates of a source; give it to decode, score | {SOUND_ONE}
 """,
     {},
@@ -197,6 +202,8 @@ BEYOND = "dev.src:3: expected a source of at most 39 tokens, .*, found one of 41
 COMMANDS += [
     Fault("61-seq2seq-long-source", f"{TRANSLATION}short", BEYOND, {"dev.src": "a\n\n" + "a " * 20 + "\na\n"},
         cure=f"{TRANSLATION}short,long=cut", setup=translators),
+    Fault("61-candidates-long-source", f"{FIND} seq2seq:short", BEYOND, {"dev.src": "a\n\n" + "a " * 20 + "\na\n"},
+        cure=f"{FIND} seq2seq:short,long=cut", setup=translators),
     Fault("61-seq2seq-cut-source", f"{TRANSLATION}short,long=cut", "1 x text longer than the 40 positions of g, cut",
         {"dev.src": "a\n\n" + "a " * 20 + "\na\n"}, 0, setup=translators, asked=True),
     Fault("61-seq2seq-long-candidate", f"{TRANSLATION}short", "dev.kbest:2: expected candidates of at most 39 .*; leave it out",

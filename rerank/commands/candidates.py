@@ -1,0 +1,327 @@
+"""`rerank candidates`: translations of sources by a sequence-to-sequence model, as k-best lists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.commands.run import Machine, Messages, progress
+from rerank.corpus.reading import DocumentOptions
+from rerank.errors import InputError, StoppedEarly, UsageError
+from rerank.files.paths import display
+from rerank.options import Command, option, part, record
+from rerank.scorers.hugging_face import SEQ2SEQ, TranslationSettings
+from rerank.scorers.models import LanguageModelOption
+from rerank.values import FILE, FOLDER, SEED, Real, Whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lm.seq2seq import Generated, Generation, TranslationEngine
+    from rerank.corpus.documents import Documents
+    from rerank.notices import Notices
+
+_DRAWN = {"sample": "tokens are drawn under --sample alone; add it"}
+
+
+@record
+class Finding:
+    """How candidates are found."""
+
+    n_best: int = option("Candidates of a sentence.", type=Whole(1, 1000), default=50)
+    beam: int | None = option(
+        "Width of the beam [default: that of --n-best].", type=Whole(1, 1000), default=None
+    )
+    sample: bool = option("Draw candidates from the model, in place of beam search.", default=False)
+    temperature: float = option(
+        "Tokens are drawn with probabilities proportional to p^(1/TEMPERATURE).",
+        type=Real(0.01, 100),
+        default=1.0,
+        needs=_DRAWN,
+    )
+    epsilon: float = option(
+        "Tokens of a smaller probability are not drawn, for example 0.02.",
+        type=Real(0, 1, below=True),
+        default=0.0,
+        needs=_DRAWN,
+    )
+    longest: int = option("Most tokens of a candidate.", type=Whole(1, 10_000), default=200)
+    batch: int = option("Sentences at once.", type=Whole(1, 1000), default=8)
+    seed: int = option("Random seed.", type=SEED, default=1)
+
+
+@record
+class CandidatesOptions:
+    """Options of `rerank candidates`."""
+
+    model: Path = option(
+        "Sequence-to-sequence model of Hugging Face (extra hf); behind the folder as of --lm of "
+        "rerank score: src, tgt, prefix, long, detokenize-source.",
+        type=FOLDER,
+        metavar="seq2seq:DIR[,KEY=VALUE...]",
+    )
+    source: str = option("Source sentences, one per line.", type=FILE)
+    documents: DocumentOptions = part(DocumentOptions, without={"allow_interleaved"})
+    out: str = option("Output: JSON lines, a sentence each.", type=FILE, metavar="FILE.jsonl")
+    resume: bool = option("Go on with an interrupted run of --out.", default=False)
+    finding: Finding = part(Finding, "Search")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+def candidates(options: CandidatesOptions) -> None:
+    """Translate source sentences into k-best lists, by beam search or by draws from a model.
+
+    A line of JSON has the document, the source and its candidates with their log-probabilities,
+    feature logprob; of draws equal texts are one candidate, with feature votes, how often it was
+    drawn. Commands read it with --kbest, and need no --docs beside it. A run that is stopped keeps
+    its sentences in FILE.jsonl.part, from which --resume goes on.
+
+    Example:
+      rerank candidates --model seq2seq:opus --source dev.zh --docs dev.ids --out dev.jsonl
+    """
+    from rerank.files.lines import InputFiles
+    from rerank.files.outputs import atomic, check_outputs
+    from rerank.files.terminal import Interrupts
+
+    docs, kept = options.documents.docs, Path(f"{options.out}.part")
+    files = [options.source, *([docs] if docs else [])]
+    model = _model(options)
+    check_outputs((options.out, kept), (model.folder, *files))
+    options.messages.announce_threads(options.machine.threads)
+    with options.messages.warnings() as notices:
+        inputs = InputFiles(files)
+        documents, sources = _sources(options, notices)
+        translator = Translator.open(model, options)
+        texts = translator.read(sources, options.source, documents)
+        done = _kept(kept, translator.header(sources), options)
+        batches = _batches(len(texts), options.finding.batch, done)
+        shown = progress(batches, label="translating", unit="batches", total=len(batches))
+        with Interrupts() as interrupts, kept.open("ab") as file:
+            for begin, end in shown:
+                found = translator.translate(texts[begin:end], options.finding.seed + begin)
+                file.writelines(_lines(found, documents, sources, begin))
+                file.flush()
+                if interrupts.asked:
+                    raise StoppedEarly(
+                        f"stopped, {end:,} sentences are in {display(kept)}; to continue, run the "
+                        "same command with --resume"
+                    )
+        inputs.check()
+        with atomic(options.out) as out, kept.open("rb") as file:
+            next(file)  # the header
+            out.writelines(file)
+        kept.unlink()
+        if translator.cut:
+            kind = f"candidate cut at --longest {options.finding.longest}"
+            notices.add(kind, source=display(options.out), count=translator.cut)
+    options.messages.announce(f"{len(sources):,} lists written to {display(options.out)}")
+
+
+COMMAND = Command("candidates", CandidatesOptions, candidates)
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A text, its log-probability, its total, and how often it was drawn, None if it was not."""
+
+    text: str
+    logprob: float
+    score: float
+    votes: int | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """The candidate as an object of a list in JSON lines."""
+        features = {"logprob": self.logprob, "votes": self.votes}
+        if self.votes is None:
+            del features["votes"]
+        return {"text": self.text, "score": self.score, "features": features}
+
+
+@dataclass(slots=True, eq=False)
+class Translator:
+    """A model that translates, and how; cut: number of candidates that did not end."""
+
+    engine: TranslationEngine
+    given: TranslationSettings
+    way: Generation
+    cut: int = 0
+
+    @classmethod
+    def open(cls, model: LanguageModelOption, options: CandidatesOptions) -> Translator:
+        """The model of a folder, on the machine of the options; InputError for an invalid one."""
+        from lm.seq2seq import Generation
+        from rerank.scorers.models import open_models
+        from rerank.scorers.translation_model import TranslationScorer
+
+        machine, finding = options.machine, options.finding
+        (scorer,) = open_models(
+            [model],
+            None,
+            device=machine.device,
+            threads=machine.threads,
+            dtype="float32",
+            deterministic=False,
+        )
+        if not isinstance(scorer, TranslationScorer):
+            raise TypeError(type(scorer))
+        way = Generation(
+            finding.n_best,
+            finding.beam or finding.n_best,
+            finding.temperature if finding.sample else None,
+            finding.epsilon,
+            finding.longest,
+        )
+        return cls(scorer.new_engine(), scorer.given, way)
+
+    def read(
+        self, sources: Sequence[bytes], name: str, documents: Documents
+    ) -> list[tuple[int, ...]]:
+        """What the model reads of each source; InputError for one that is too long."""
+        from rerank.corpus.spelling import detokenised
+
+        model, prefix = self.engine.model, self.given.prefix
+        language = self.given.detokenize_source
+        lines = detokenised(sources, language) if language else sources
+        before = f"{prefix.rstrip()} " if prefix else ""
+        tokens = model.encode([before + line.decode() for line in lines])
+        most = model.positions - len(model.source)
+        for t, one in enumerate(tokens):
+            if len(one) > most and self.given.long != "cut":
+                raise InputError(
+                    f"expected a source of at most {most:,} tokens, for which the model has "
+                    f"positions, found one of {len(one):,}; add ,long=cut behind the folder of "
+                    "--model, which cuts it there, or part it",
+                    source=name,
+                    line=documents.line(t) + 1,
+                )
+        return [model.source.around([one[:most]]) for one in tokens]
+
+    def header(self, sources: Sequence[bytes]) -> bytes:
+        """A line that is equal for runs with equal results."""
+        content = hashlib.sha256(b"\n".join(sources)).hexdigest()
+        model = self.engine.model.digest
+        own = {"model": model, **asdict(self.given), **asdict(self.way), "sources": content}
+        return json.dumps(own).encode() + b"\n"
+
+    def translate(self, texts: Sequence[tuple[int, ...]], seed: int) -> list[list[Candidate]]:
+        """Candidates of each source: in the order of the beam, or draws by their probability."""
+        from lm.seq2seq import Translation, generated
+
+        model = self.engine.model
+        found = generated(self.engine, texts, self.way, seed)
+        self.cut += sum(not one.ended for own in found for one in own)
+        scores = self.engine.scores(
+            [
+                [Translation(source, model.target.around([one.tokens])) for one in own]
+                for source, own in zip(texts, found, strict=True)
+            ]
+        )
+        return [self._list(*own) for own in zip(found, scores, strict=True)]
+
+    def _list(self, found: Sequence[Generated], log_probs: NDArray[np.float64]) -> list[Candidate]:
+        """Candidates with distinct texts; of equal ones the most probable one's numbers."""
+        drawn, decode = self.way.temperature is not None, self.engine.model.tokenizer.decode
+        by_text: dict[str, Candidate] = {}
+        for one, log_prob in zip(found, log_probs.tolist(), strict=True):
+            text = " ".join(decode(one.tokens, skip_special_tokens=True).split())
+            score = log_prob if drawn else one.score
+            own = by_text.setdefault(text, Candidate(text, log_prob, score, 0 if drawn else None))
+            own.logprob, own.score = max(own.logprob, log_prob), max(own.score, score)
+            if own.votes is not None:
+                own.votes += 1
+        lists = [*by_text.values()]
+        return sorted(lists, key=lambda one: -one.score) if drawn else lists
+
+
+# Files
+
+
+def _model(options: CandidatesOptions) -> LanguageModelOption:
+    """The model of --model; UsageError for another kind, or for keys of scores."""
+    text, finding = str(options.model), options.finding
+    if not text.startswith(SEQ2SEQ):
+        raise UsageError(f"--model {text}: expected seq2seq:DIR, of Hugging Face")
+    if not finding.sample and finding.beam is not None and finding.beam < finding.n_best:
+        raise UsageError(
+            f"--beam {finding.beam}: expected --n-best {finding.n_best} or more; give a wider one"
+        )
+    found = LanguageModelOption.of("model", text)
+    given, own = found.window, ("src", "tgt", "prefix", "long", "detokenize_source")
+    if (
+        not isinstance(given, TranslationSettings)
+        or found.pmi
+        or any(
+            value not in (None, False, 0) for key, value in asdict(given).items() if key not in own
+        )
+    ):
+        raise UsageError(
+            f"--model {text}: expected {', '.join(own).replace('_', '-')} behind the folder, found "
+            "another key; leave it out"
+        )
+    return found
+
+
+def _sources(options: CandidatesOptions, notices: Notices) -> tuple[Documents, list[bytes]]:
+    """The documents and their source sentences."""
+    from rerank.files.lines import count_lines
+    from rerank.formats.document_files import chosen_documents
+    from rerank.formats.translations import read_translation
+
+    docs, no_docs = options.documents.file, options.documents.no_docs
+    documents = chosen_documents(docs, no_docs, lambda: count_lines(options.source), notices)
+    lines = read_translation(
+        options.source, documents, notices, model=display(docs or options.source), role="source"
+    )
+    return documents, lines
+
+
+def _kept(path: Path, header: bytes, options: CandidatesOptions) -> int:
+    """Number of sentences that an interrupted run has kept, in whole batches.
+
+    UsageError if it is not to be resumed, or if it was another run.
+    """
+    content = path.read_bytes() if path.exists() else b""
+    first, mark, rest = content.partition(b"\n")
+    if not rest:
+        path.write_bytes(header)
+        return 0
+    if not options.resume:
+        raise UsageError(
+            f"{display(path)}: sentences of an interrupted run; add --resume to go on with it, or "
+            "remove the file"
+        )
+    if first + mark != header:
+        raise UsageError(
+            f"{display(path)}: sentences of a run with another model, source or options; remove "
+            "the file, or name another --out"
+        )
+    lines = rest.splitlines(keepends=True)
+    whole = len(lines) - (bool(lines) and not lines[-1].endswith(b"\n"))
+    whole -= whole % options.finding.batch
+    os.truncate(path, len(header) + sum(map(len, lines[:whole])))
+    if whole:
+        options.messages.announce(f"{whole:,} sentences are kept in {display(path)}")
+    return whole
+
+
+def _batches(n: int, size: int, done: int) -> list[tuple[int, int]]:
+    """First and last sentence of each batch that is left."""
+    return [(begin, min(begin + size, n)) for begin in range(done, n, size)]
+
+
+def _lines(
+    lists: Sequence[Sequence[Candidate]], documents: Documents, sources: Sequence[bytes], begin: int
+) -> Iterator[bytes]:
+    """A line of JSON for each list, from sentence `begin` on."""
+    names = [name for name, own in documents.ranges() for _ in own]
+    for t, own in enumerate(lists, begin):
+        found: dict[str, object] = {"document": names[t], "source": sources[t].decode()}
+        found["candidates"] = [one.as_json() for one in own]
+        yield json.dumps(found, ensure_ascii=False).encode() + b"\n"

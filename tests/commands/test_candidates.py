@@ -1,0 +1,88 @@
+"""`candidates` against `generate` of transformers and the model's own loss; resumed runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support import seq2seq
+from support.world import World
+
+SOURCES = ["the lamp", "it is old", "she", "no sea at night", "he reads"]
+RUN = "candidates --source src --docs docs --n-best 4 --longest 9 --batch 2 --out out.jsonl --model"
+MODEL = "seq2seq:mt,src=zho_Hans,tgt=eng_Latn"
+DRAWS = "--sample --temperature 0.8 --epsilon 0.001"
+
+
+@pytest.fixture
+def translator(world: World) -> World:
+    seq2seq.save(world.folder / "mt", "nllb")
+    world.write("src", SOURCES)
+    world.write("docs", ["a", "a", "b", "b", "b"])
+    return world
+
+
+def lists(world: World) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in world.lines("out.jsonl")]
+
+
+def test_beams_are_those_of_transformers_with_the_loss_of_their_tokens(translator: World) -> None:
+    import torch
+
+    translator.ok(f"{RUN} {MODEL}")
+    words, own = seq2seq.plain(translator.folder / "mt")
+    words.src_lang = "zho_Hans"
+    code, end = words.convert_tokens_to_ids("eng_Latn"), words.eos_token_id
+    found = lists(translator)
+    assert [line["document"] for line in found] == ["a", "a", "b", "b", "b"]
+    for source, line in zip(SOURCES, found, strict=True):
+        assert line["source"] == source
+        ids = torch.tensor([words(source).input_ids])
+        beams = own.generate(
+            ids, num_beams=4, num_return_sequences=4, max_new_tokens=10, forced_bos_token_id=code
+        )
+        expected = {}
+        for row in beams[:, 2:].tolist():
+            tokens = row[: row.index(end)] if end in row else row
+            labels = torch.tensor([[code, *tokens, end]])
+            loss = float(own(input_ids=ids, labels=labels).loss.detach())
+            expected.setdefault(" ".join(words.decode(tokens).split()), -loss * labels.shape[1])
+        texts = {one["text"]: one["features"]["logprob"] for one in line["candidates"]}
+        assert [*texts] == [*expected]
+        assert texts == pytest.approx(expected, abs=1e-3)
+    assert "no faults, no warnings" in translator.ok("check --kbest out.jsonl").out
+    translator.ok(f"score --kbest out.jsonl --lm g={MODEL} --out scored")
+
+
+def test_draws_depend_on_the_seed_and_a_stopped_run_goes_on_with_equal_bytes(
+    translator: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import lm.seq2seq
+
+    translator.ok(f"{RUN} {MODEL} {DRAWS}")
+    whole, found = translator.text("out.jsonl"), lists(translator)
+    for line in found:
+        votes = [one["features"]["votes"] for one in line["candidates"]]
+        scores = [one["features"]["logprob"] for one in line["candidates"]]
+        assert sum(votes) == 4
+        assert scores == sorted(scores, reverse=True)
+    translator.ok(f"{RUN} {MODEL} {DRAWS} --seed 2")
+    assert translator.text("out.jsonl") != whole
+    draw, calls = lm.seq2seq.generated, iter(range(9))
+
+    def killed(*given: Any) -> Any:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return draw(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lm.seq2seq, "generated", killed)
+        assert translator.run(f"{RUN} {MODEL} {DRAWS}").exit == 130
+    part = translator.folder / "out.jsonl.part"
+    part.write_bytes(part.read_bytes() + b'{"document": "b", "sou')
+    assert "add --resume" in translator.run(f"{RUN} {MODEL} {DRAWS}").err
+    assert "of a run with another model" in translator.run(f"{RUN} {MODEL} --resume").err
+    again = translator.ok(f"{RUN} {MODEL} {DRAWS} --resume")
+    assert "4 sentences are kept in out.jsonl.part" in again.err
+    assert (translator.text("out.jsonl"), part.exists()) == (whole, False)
