@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Machine, Messages, progress
+from rerank.commands.run import Machine, Messages
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.paths import display
+from rerank.files.terminal import progress
 from rerank.options import Command, option, part, record
 from rerank.scorers.hugging_face import SEQ2SEQ, TranslationSettings
 from rerank.scorers.models import LanguageModelOption

@@ -42,7 +42,7 @@ def test_beams_are_those_of_transformers_with_the_loss_of_their_tokens(translato
         beams = own.generate(
             ids, num_beams=4, num_return_sequences=4, max_new_tokens=10, forced_bos_token_id=code
         )
-        expected = {}
+        expected = dict[str, float]()
         for row in beams[:, 2:].tolist():
             tokens = row[: row.index(end)] if end in row else row
             labels = torch.tensor([[code, *tokens, end]])
