@@ -1,7 +1,7 @@
 """Causal language models of Hugging Face: how they score candidates.
 
 Each context is read once and its key–value pairs are kept (least recently used ones are dropped),
-so that longer contexts are read from where they differ; candidates are read as prefix trees, many
+so that other contexts are read from where they differ; candidates are read as prefix trees, many
 contexts in one batch. All distinct prefixes of a list stand in one input, each attending to its own
 ancestors only (tree attention: Miao et al. 2024, SpecInfer, https://arxiv.org/abs/2305.09781,
 section 4.2). Last tokens of candidates are predicted but never read.
@@ -9,6 +9,7 @@ section 4.2). Last tokens of candidates are predicted but never read.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,8 +33,10 @@ STORED = 4  # times the floats of a batch that stored key–value pairs may have
 PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
 FEW = {"cpu": 256, "cuda": 16_384}
 LOGITS = 1 << 24  # held at once
+SHARED = 32  # first tokens of two new contexts that are worth a batch of their own
 BLOCK = 64  # tokens of a context that are read together if the backend is deterministic
 CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
+Ids = tuple[int, ...]
 KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
 Result = TypeVar("Result")
 
@@ -109,18 +112,13 @@ def path_of(tokens: Sequence[int]) -> tuple[Indices, Indices, NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class CausalContext:
-    """Tokens before a sentence: the token that texts begin with, then those of earlier sentences.
-
-    ends: number of tokens after which each sentence ends, rising.
-    """
+    """Tokens before a sentence: the one that texts begin with, then those of earlier sentences."""
 
     ids: tuple[int, ...]
-    ends: tuple[int, ...] = ()
 
     def after(self, sentence: Sequence[int]) -> CausalContext:
         """The context that ends with one more sentence."""
-        ids = (*self.ids, *sentence)
-        return CausalContext(ids, (*self.ends, len(ids)))
+        return CausalContext((*self.ids, *sentence))
 
     @property
     def key(self) -> bytes:
@@ -148,7 +146,7 @@ def windows(
 class _Row:
     """An input of Q tokens after past ones: a context of `past` tokens, which are stored."""
 
-    past: tuple[int, ...]
+    past: Ids
     tokens: NDArray[np.int64]
     depths: NDArray[np.int64]
     ancestors: NDArray[np.bool_]
@@ -164,7 +162,8 @@ class CausalEngine:
     model: CausalModel
     backend: Backend
     counts: EngineCounts = field(default_factory=EngineCounts)
-    _stored: OrderedDict[tuple[int, ...], KeyValues] = field(default_factory=OrderedDict)
+    _stored: OrderedDict[Ids, KeyValues] = field(default_factory=OrderedDict)
+    _sorted: list[Ids] = field(default_factory=list)  # the keys of what is stored
     _size: int = 0  # floats stored
 
     def check(self) -> None:
@@ -183,8 +182,7 @@ class CausalEngine:
             (found,) = self.scores([(context, trees_of(Candidates.of(lists)))])
         except (RuntimeError, TypeError, ValueError, AttributeError):  # masks or pairs not taken
             found = np.full_like(plain, np.inf)
-        self._stored.clear()
-        self._size = 0
+        self.forget()
         self.counts = EngineCounts()
         worst = float(np.abs(found - plain).max())
         by = f"by {worst:.3g} nats in a test" if np.isfinite(worst) else "it fails on one"
@@ -281,40 +279,69 @@ class CausalEngine:
     def _store(self, contexts: Sequence[CausalContext]) -> None:
         """Have the key–value pairs of all tokens of contexts stored, without their last ones.
 
-        Each is read from the end of the longest stored sentence on; a context that begins another
-        one that is missing, before it.
+        Each is read from where it parts from those that are stored. A context that begins another
+        one, or has `SHARED` tokens in common with it, is read before it.
         """
         while self._stored and self._size > STORED * self.backend.tokens(1):
-            _, dropped = self._stored.popitem(last=False)  # the least recently used pairs
+            key, dropped = self._stored.popitem(last=False)  # the least recently used pairs
+            del self._sorted[bisect_left(self._sorted, key)]
             self._size -= sum(tensor.numel() for tensor in dropped)
-        missing = {c.ids[:-1]: c for c in contexts if not self._known(c.ids[:-1])}
-        while missing:
-            rows = []
-            for ids, context in missing.items():
-                breaks = [n - 1 for n in context.ends]
-                if self.backend.deterministic:  # always the same way, whatever is stored
-                    breaks = [*range(BLOCK, len(ids), BLOCK), len(ids)]
-                if any(ids[:n] in missing for n in breaks if n < len(ids)):
-                    continue  # read from there, in a later round
-                known = max([n for n in breaks if self._known(ids[:n])], default=0)
-                end = len(ids)
-                if self.backend.deterministic:
-                    end = min(n for n in breaks if n > known)
-                rows.append((ids[:known], ids[known:end]))
-            rows = list(dict.fromkeys(rows))
-            rows.sort(key=lambda row: (len(row[1]), len(row[0])))
-            for batch in self._batches(rows, lambda row: (len(row[0]), len(row[1]))):
+        wanted = {context.ids[:-1] for context in contexts}
+        while missing := sorted(ids for ids in wanted if not self._knows(ids)):
+            rows: dict[tuple[Ids, Ids], None] = {}
+            before: Ids = ()
+            for ids in missing:
+                begin, end = self._unread(ids)
+                shared = _common(before, ids)
+                least = 1 if ids[:shared] in wanted else SHARED
+                if shared - begin < least:
+                    rows[ids[:begin], ids[begin:end]] = None
+                before = ids
+            work = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
+            for batch in self._batches(work, lambda row: (len(row[0]), len(row[1]))):
                 _, kept = self._read([_Row(past, *path_of(new)) for past, new in batch], keep=True)
                 for (past, new), own in zip(batch, kept, strict=True):
                     self._stored[(*past, *new)] = own
+                    insort(self._sorted, (*past, *new))
                     self._size += sum(tensor.numel() for tensor in own)
-            missing = {ids: c for ids, c in missing.items() if not self._known(ids)}
 
-    def _known(self, ids: tuple[int, ...]) -> bool:
+    def forget(self) -> None:
+        """Drop all stored pairs."""
+        self._stored.clear()
+        self._sorted.clear()
+        self._size = 0
+
+    def _unread(self, ids: Ids) -> tuple[int, int]:
+        """The span of the tokens of a context that is read next: all that is not stored.
+
+        On a deterministic backend a block, always the same way, whatever is stored.
+        """
+        if self.backend.deterministic:
+            breaks = [*range(BLOCK, len(ids), BLOCK), len(ids)]
+            known = max([n for n in breaks if self._knows(ids[:n])], default=0)
+            return known, min(n for n in breaks if n > known)
+        place = bisect_left(self._sorted, ids)
+        near = self._sorted[max(0, place - 1) : place + 1]
+        return max((_common(ids, one) for one in near), default=0), len(ids)
+
+    def _knows(self, ids: Ids) -> bool:
         """Whether the pairs of these tokens are stored, which makes them recently used."""
-        if ids in self._stored:
-            self._stored.move_to_end(ids)
-        return not ids or ids in self._stored
+        key = self._key_of(ids)
+        if ids and key is not None:
+            self._stored.move_to_end(key)
+        return not ids or key is not None
+
+    def _key_of(self, ids: Ids) -> Ids | None:
+        """The stored context that begins with these tokens; on a deterministic backend, is them."""
+        if ids in self._stored or self.backend.deterministic:
+            return ids if ids in self._stored else None
+        found = self._sorted[(place := bisect_left(self._sorted, ids)) : place + 1]
+        return found[0] if found and found[0][: len(ids)] == ids else None
+
+    def _pairs(self, ids: Ids) -> KeyValues:
+        """The stored pairs of these tokens."""
+        own = self._stored[self._key_of(ids) or ids]
+        return tuple(tensor[:, : len(ids)] for tensor in own)
 
     # The transformer
 
@@ -359,7 +386,7 @@ class CausalEngine:
 
         if not past:
             return DynamicCache()
-        stored = [self._stored[row.past] if row.past else None for row in rows]
+        stored = [self._pairs(row.past) if row.past else None for row in rows]
         some = next(own for own in stored if own is not None)
         pairs = []
         for layer, like in enumerate(some):
@@ -392,6 +419,12 @@ def cache_argument(network: nn.Module) -> str:
     """Name of the argument for key–value pairs, which versions of transformers call differently."""
     named = signature(network.forward).parameters
     return "cache" if "cache" in named else "past_key_values"
+
+
+def _common(one: Ids, other: Ids) -> int:
+    """Number of first tokens that two texts have in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _own(cache: Any, i: int, row: _Row, past: int) -> KeyValues:

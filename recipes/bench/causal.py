@@ -115,8 +115,7 @@ def _sums(
 
 def ours(engine: CausalEngine, tasks: Sequence[Task], contexts: Sequence[CausalContext]) -> Scores:
     """Our engine, from ids on, without anything stored before."""
-    engine._stored.clear()
-    engine._size = 0
+    engine.forget()
     requests = [
         (context, trees_of(Candidates.of([candidates])))
         for context, (_, candidates) in zip(contexts, tasks, strict=True)
@@ -165,22 +164,22 @@ def main() -> None:
     engine.check()
     tasks: list[Task] = []
     contexts: list[CausalContext] = []
-    context = CausalContext((opened.begin,))
+    before: list[list[int]] = []
     for texts in read(options.kbest, options.sentences, options.top):
         candidates = opened.encode([f"{text}\n" for text in texts])
-        while context.ends and len(context.ids) + max(map(len, candidates)) > opened.positions:
-            first = context.ends[0] - 1
-            rest = tuple(end - first for end in context.ends[1:])
-            context = CausalContext((opened.begin, *context.ids[context.ends[0] :]), rest)
+        longest = max(map(len, candidates))
+        while before and 1 + sum(map(len, before)) + longest > opened.positions:
+            del before[0]
+        context = CausalContext((opened.begin, *(token for one in before for token in one)))
         tasks.append((context.ids, candidates))
         contexts.append(context)
-        context = context.after(candidates[0])
+        before.append(candidates[0])
     hypotheses = sum(len(candidates) for _, candidates in tasks)
     tokens = sum(len(c) for _, candidates in tasks for c in candidates)
-    before = np.mean([len(ids) for ids, _ in tasks])
+    length = np.mean([len(ids) for ids, _ in tasks])
     print(
         f"{len(tasks)} lists, {hypotheses} candidates, {tokens / hypotheses:.1f} tokens each after "
-        f"{before:.0f} tokens of context; {torch.get_num_threads()} threads"
+        f"{length:.0f} tokens of context; {torch.get_num_threads()} threads"
     )
     peers = {"padded": padded, "cached": cached}
     with torch.no_grad():

@@ -83,6 +83,20 @@ def test_a_context_that_grows_is_read_from_where_it_ended(models: dict[str, Caus
     assert engine._size == sum(t.numel() for pairs in engine._stored.values() for t in pairs)
 
 
+def test_what_contexts_have_in_common_is_read_once(models: dict[str, CausalModel]) -> None:
+    engine, candidates = CausalEngine(models["gpt2"], Backend()), [[40, 41], [40, 42]]
+    trees = trees_of(Candidates.of([candidates]))
+    prompt = (40,) * 37
+    contexts = [CausalContext((0, *prompt, 43 + n, 50, 60 + n)) for n in range(3)]
+    found = engine.scores([(one, trees) for one in contexts])
+    assert engine.counts.nodes == (38 + 2) + 2 * 2 + 3 * 2  # the first, what is new of two, trees
+    engine.scores([(CausalContext((0, *prompt, 41)), trees)])  # begins another one
+    assert engine.counts.nodes == 50 + 2
+    for context, scores in zip(contexts, found, strict=True):
+        expected = [causal.obvious(models["gpt2"], context.ids, one) for one in candidates]
+        np.testing.assert_allclose(scores, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_texts_that_begin_with_no_token_are_scored_from_their_second_one(
     models: dict[str, CausalModel], kind: str
