@@ -173,7 +173,7 @@ class CausalEngine:
         """
         n = len(self.model.tokenizer)
         words = [(7 * i + 3) % n for i in range(9)]
-        context = CausalContext((self.model.begin, words[0], words[1]), (3,))
+        context = CausalContext((self.model.begin, words[0], words[1]))
         lists = [[words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]]
         plain = np.array([self.plain_score(context.ids, one) for one in lists[0]])
         if not np.isfinite(plain).all():

@@ -76,12 +76,12 @@ class CausalModel:
     positions: int
     begin: int
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of the tokens of texts, without special tokens; what looks like one is text."""
+    def encode(self, texts: Sequence[str], special: bool = False) -> list[list[int]]:
+        """Ids of the tokens of texts; what looks like a special token is text, unless `special`."""
         if not texts:
             return []
         found: list[list[int]] = self.tokenizer(
-            list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
+            list(texts), add_special_tokens=False, split_special_tokens=not special, verbose=False
         )["input_ids"]
         return found
 

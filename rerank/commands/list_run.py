@@ -132,6 +132,8 @@ class ListRun(Run):
             watch=watch,
             memory=options.sharing.memory,
         )
+        for scorer in self.scorers:
+            scorer.progress = progress
         self.options, self.cache, self.copies = options, cache, copies
         self._held: list[NamedLists] = []
         self.asked = asked

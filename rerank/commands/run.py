@@ -204,8 +204,12 @@ class ScorerOptions:
         "hf:DIR: sentences=2 or tokens=512 (whole sentences) give less, join=space joins sentences "
         "by spaces in place of newlines, detokenize=en undoes the tokenisation of the lists, "
         "begin=TOKEN or begin=none is what texts begin with, long=window scores candidates beyond "
-        "the model's positions by parts. Or seq2seq:DIR, a sequence-to-sequence model of Hugging "
-        "Face (Marian, NLLB, M2M100, mBART, T5), as log p(candidate | source); needs --source. "
+        "the model's positions by parts, dtype=bfloat16 is for this model alone; prompt=FILE "
+        "scores candidates after a prompt, a template of Jinja that has source, sources_before, "
+        "sources_after, targets_before, document, and source_language and target_language as "
+        "source-language=NAME and target-language=NAME; chat=yes is for the turn of a chat. Or "
+        "seq2seq:DIR, a sequence-to-sequence model of Hugging Face (Marian, NLLB, M2M100, mBART, "
+        "T5), as log p(candidate | source); needs --source. "
         "Behind it: "
         "src=zho_Hans,tgt=eng_Latn are the languages of what it reads and predicts, required where "
         "its tokenizer has tokens for them; reverse=yes has it read candidates and predict "
@@ -274,11 +278,14 @@ class ScorerOptions:
 
     @property
     def files(self) -> list[Path]:
-        """The files of scores of other tools."""
+        """The files of scores of other tools, of prompts and terms."""
+        from rerank.scorers.hugging_face import Window
         from rerank.scorers.system_scores import file_of_scores
 
         named = {**self.score_files, "scores": self.scores}
         files = [Path(file_of_scores(str(file))) for own in named.values() for _, file in own]
+        prompts = [one.window.prompt for one in self.lm if isinstance(one.window, Window)]
+        files += [Path(prompt) for prompt in prompts if prompt is not None]
         return [*files, *([Path(glossary_value(self.glossary)[0])] if self.glossary else [])]
 
     def values_of(self, name: str) -> list[str]:

@@ -137,12 +137,13 @@ def progress(
     unit: str,
     total: int,
     left: Callable[[], float | None] = lambda: None,
+    size: Callable[[T], int] = lambda item: 1,
 ) -> Iterator[T]:
     """Yield the items, while standard error shows how many of them are done.
 
     `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
     unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
-    leaves none either. left: seconds to a time limit, None without one.
+    leaves none either. left: seconds to a time limit, None without one; size: units of an item.
     """
     if sys.stderr is None or process_number() > 0 or not shows_progress():
         # standard error is closed by the caller, the first process shows it, or nobody is to
@@ -151,31 +152,39 @@ def progress(
         from tqdm import tqdm
 
         most = total if left() is None else None
-        bar = tqdm(items, desc=label, unit=f" {unit}", total=most, leave=False, dynamic_ncols=True)
-        for item in bar:
-            yield item
-            if (seconds := left()) is not None:
-                bar.set_postfix_str(f"{duration(seconds)} left", refresh=False)
+        with tqdm(desc=label, unit=f" {unit}", total=most, leave=False, dynamic_ncols=True) as bar:
+            for item in items:
+                yield item
+                bar.update(size(item))
+                if (seconds := left()) is not None:
+                    bar.set_postfix_str(f"{duration(seconds)} left", refresh=False)
     else:
-        yield from _logged(items, label, unit, total, left)
+        yield from _logged(items, label, unit, total, left, size)
 
 
 def _logged(
-    items: Iterable[T], label: str, unit: str, total: int, left: Callable[[], float | None]
+    items: Iterable[T],
+    label: str,
+    unit: str,
+    total: int,
+    left: Callable[[], float | None],
+    size: Callable[[T], int],
 ) -> Iterator[T]:
     """Yield the items; a line on standard error after each that completes a minute."""
     start = last = monotonic()
-    for done, item in enumerate(items, 1):
+    done = 0
+    for item in items:
         yield item
+        done += size(item)
         now = monotonic()
         if now - last >= _LOG_SECONDS:
             last = now
             rate = done / (now - start)
             speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
-            seconds, limit, of = (total - done) / rate, left(), f"/{total}"
+            seconds, limit, of = (total - done) / rate, left(), f"/{total:,}"
             if limit is not None and limit < seconds:
                 seconds, of = limit, ""
-            say(f"{label}: {done}{of} {unit}, {speed}, {duration(seconds)} left")
+            say(f"{label}: {done:,}{of} {unit}, {speed}, {duration(seconds)} left")
 
 
 def duration(seconds: float) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from time import monotonic
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ LogProbs: TypeAlias = NDArray[np.float32]  # (…, K), as of `lm.scoring`, which
 Sums: TypeAlias = NDArray[np.float64]
 Result = TypeVar("Result")
 KEY_BYTES = 16
+SAVED_EVERY = 5.0  # seconds after which new scores of a document go to the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,6 +244,7 @@ class HistoryProblem(DocumentProblem):
         self.engine, self.order = engine, order
         self.lengths = tuple(known.requested.counts.tolist())
         self.known, self._score_cache, self._grown = known, cache, False
+        self._saved_at = monotonic()
         self._scores: dict[tuple[int, bytes], LogProbs] = {}
         if "history" in known.arrays:
             sizes, sentences = known.arrays["size"], known.arrays["sentence"].tolist()
@@ -277,8 +280,14 @@ class HistoryProblem(DocumentProblem):
         self._grown = True
         self._scores.update(zip(((t, key) for key in keys), scores, strict=True))
 
+    def keep(self) -> None:
+        """As `save`, if that was not done for a while."""
+        if monotonic() - self._saved_at >= SAVED_EVERY:
+            self.save()
+
     def save(self) -> None:
         """Put what was scored since the last call into the cache."""
+        self._saved_at = monotonic()
         if not self._grown:
             return
         rows = list(self._scores.values())
@@ -313,6 +322,17 @@ def unscored(requests: Iterable[tuple[HistoryProblem, Iterable[Any], int]]) -> l
             if key not in group.histories and not problem.has_scores(t, key):
                 group.histories[key] = history
     return [group for group in groups.values() if group.histories]
+
+
+def in_time(items: Sequence[Result]) -> Iterator[Sequence[Result]]:
+    """Parts of the items, in order: few at first, then as many as take a part of `SAVED_EVERY`."""
+    begin, size = 0, 4
+    while begin < len(items):
+        began = monotonic()
+        yield items[begin : begin + size]
+        begin += size
+        share = SAVED_EVERY / 2 / max(1e-3, monotonic() - began)
+        size = max(1, min(int(size * share), 4 * size))
 
 
 def by_engine(

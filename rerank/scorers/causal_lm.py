@@ -6,7 +6,7 @@ Every sentence is tokenised on its own, together with its newline or the space b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -21,9 +21,10 @@ from lm.causal_folder import NOTHING, UNLIMITED, CausalModel
 from lm.scoring import EngineCounts
 from lm.trie import Candidates
 from rerank.corpus.kbest import KBest, NamedLists
+from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import log
-from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache, Sums
+from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache, Sums, digest
 from rerank.scorers.features import ScoredDocument
 from rerank.scorers.hugging_face import Window
 from rerank.scorers.window_model import Choices, LengthCounts, WindowProblem, WindowSource
@@ -64,7 +65,7 @@ class CausalProblem(WindowProblem[CausalContext]):
         )
         self.model, self.window = engine.model, window
         self._long: dict[tuple[int, int], list[int]] = {}  # candidates that are scored by parts
-        self._trees: dict[tuple[int, bool], list[Tree]] = {}
+        self._trees: dict[tuple[int, bytes], list[Tree]] = {}
 
     # Texts
 
@@ -116,12 +117,22 @@ class CausalProblem(WindowProblem[CausalContext]):
         none = np.zeros(self.lengths[t])
         return self._of_long.get(t, none)[: self.lengths[t]] if self._long else none
 
+    def n_tokens(self, t: int) -> int:
+        """Tokens of the candidates of list t."""
+        own = self._sizes[t]
+        return int(own[own < UNLIMITED].sum())
+
+    def candidates(self, t: int, context: CausalContext) -> Candidates:
+        """The tokens of list t, as it stands after a context."""
+        return self._forms[len(context.ids) > 1].part(t, t + 1)
+
     def trees(self, t: int, context: CausalContext) -> list[Tree]:
         """Prefix trees of list t, as it stands after a context."""
-        follows = len(context.ids) > 1
-        if (t, follows) not in self._trees:
-            self._trees[t, follows] = trees_of(self._forms[follows].part(t, t + 1))
-        return self._trees[t, follows]
+        own = self.candidates(t, context)
+        key = t, digest(own.tokens.tobytes() + own.offsets.tobytes())
+        if key not in self._trees:
+            self._trees[key] = trees_of(own)
+        return self._trees[key]
 
     def request(
         self, t: int, context: CausalContext, chosen: Sequence[int] | None = None
@@ -129,8 +140,8 @@ class CausalProblem(WindowProblem[CausalContext]):
         """The context and prefix trees of the candidates."""
         if chosen is None:
             return context, self.trees(t, context)
-        forms = self._forms[len(context.ids) > 1]
-        lists = Candidates.joined([forms.one(t, k) for k in chosen])
+        own = self.candidates(t, context)
+        lists = Candidates.joined([own.one(0, k) for k in chosen])
         return context, [Tree.of(lists, np.arange(len(chosen)))]
 
     def read(self, t: int, choices: Choices) -> CausalContext:
@@ -143,14 +154,7 @@ class CausalProblem(WindowProblem[CausalContext]):
         longest = int(own[own < UNLIMITED].max(initial=0))
         room = self.model.positions - longest  # the last token of a candidate is never read
         if room < 0:
-            k = int(np.argmax(own > self.model.positions))
-            raise self.too_long(
-                t,
-                k,
-                f"expected candidates of at most {self.model.positions:,} tokens, for which the "
-                f"model of {self.label} has positions, found one of {int(own[k]):,}; add "
-                ",long=window behind the folder of --lm, which scores it by parts, or leave it out",
-            )
+            raise self.beyond_positions(t, int(np.argmax(own > self.model.positions)))
         window = UNLIMITED if self.window.tokens is None else self.window.tokens
         sizes = [int(self._sizes[t - 1 - i][k]) for i, k in enumerate(reversed(choices))]
         wanted, fitting = np.searchsorted(
@@ -163,6 +167,16 @@ class CausalProblem(WindowProblem[CausalContext]):
             forms = self._forms[len(found.ids) > 1]
             found = found.after(forms.one(s, choices[s - t]).tokens.tolist())
         return found
+
+    def beyond_positions(self, t: int, k: int) -> RerankError:
+        """An error about candidate k of list t, for which no context leaves room."""
+        return self.too_long(
+            t,
+            k,
+            f"expected candidates of at most {self.model.positions:,} tokens, for which the "
+            f"model of {self.label} has positions, found one of {int(self._sizes[t][k]):,}; add "
+            ",long=window behind the folder of --lm, which scores it by parts, or leave it out",
+        )
 
 
 def begins_of(model: CausalModel) -> tuple[int, ...]:
@@ -224,9 +238,9 @@ class CausalLM(WindowSource[CausalEngine]):
     def _begin_with(self, token: int) -> None:
         """Have texts begin with a token."""
         self.model = self._engine.model = replace(self.model, begin=token)
-        identity = repr((self.model.digest, self.window.identity, token))
+        identity = repr((self.model.digest, self._facts(self.window), token))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
-        self.chosen = {"begin": name_of(self.model, token)}
+        self.chosen: dict[str, object] = {"begin": name_of(self.model, token)}
 
     def choose(self, lists: Iterable[KBest]) -> str:
         """Choose the token that texts begin with, unless it is given.
@@ -290,22 +304,36 @@ class CausalLM(WindowSource[CausalEngine]):
         """Model, window and arithmetic; null scores are of an empty window."""
         backend, window = self._engine.backend, self._null if null else self.window
         model = self.model.digest, self.model.begin
-        found = "causal", VERSION, *model, window.identity, backend.dtype
+        found = "causal", VERSION, *model, self._facts(window), backend.dtype
         lazy = ("lazy",) if self._lazy and not null else ()
         return (*found, backend.deterministic, *lazy)
+
+    def _facts(self, window: Window) -> tuple[object, ...]:
+        """What scores depend on beside the model."""
+        return window.identity
+
+    def _kind(self, texts: ListTexts, *, null: bool) -> Callable[..., CausalProblem]:
+        """What makes the problem of a document."""
+        return CausalProblem
 
     def new_engine(self) -> CausalEngine:
         """Another engine of the model."""
         return CausalEngine(self.model, self._engine.backend)
 
     def _problem(
-        self, name: str, texts: ListTexts, known: ListScores | None, *, null: bool = False
+        self,
+        name: str,
+        texts: ListTexts,
+        known: ListScores | None,
+        *,
+        null: bool = False,
+        cache: ScorerCache | None = None,
     ) -> CausalProblem:
         """The problem of a document with its cached scores."""
-        return CausalProblem(
+        return self._kind(texts, null=null)(
             self._engine,
             known or ListScores(texts, texts, {}),
-            self._null_cache if null else self._score_cache,
+            cache or self._score_cache,
             [self._texts_of(part) for part in texts.lists()],
             self._null if null else self.window,
             order=self.order,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,8 @@ class FeatureSource:
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; contextless: whether it has scores without context; cacheable: whether its scores go
     to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
-    chosen: settings that `choose` found, and the like, for weights files.
+    chosen: settings that `choose` found, and the like, for weights files; progress: yields items of
+    long work and shows how far it is, as `rerank.commands.run.progress`.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -69,6 +71,7 @@ class FeatureSource:
     cacheable: bool = False
     digest: str = ""
     chosen: Mapping[str, object] = MappingProxyType({})
+    progress: Callable[..., Iterable[Any]] = staticmethod(lambda items, **how: items)
 
     def __init__(self, name: str, columns: Sequence[str] = (), order: int | None = 0) -> None:
         self.name, self.columns, self.order = name, columns, order

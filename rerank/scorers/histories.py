@@ -208,6 +208,7 @@ class ContextualProblem(HistoryProblem):
         scored: dict[tuple[int, int], tuple[dict[bytes, History], Rows]] = {}
         for (problem, t, new), (scores, summary) in zip(work, answers, strict=True):
             problem.enter(t, new, scores)
+            problem.keep()
             scored[id(problem), t] = new, summary
         return [
             problem._answer(t, states, *scored.get((id(problem), t), ({}, None)))

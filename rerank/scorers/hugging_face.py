@@ -24,7 +24,11 @@ class Window:
     it, or `space`, which is between two sentences and begins the second one. detokenize: language
     of tokenised lists, whose texts are given to the model detokenised, escapes undone. begin: token
     that texts begin with, `none` for none; None to choose one. long: what becomes of candidates
-    longer than the model's positions, `error` or `window` (`lm.causal.windows`).
+    longer than the model's positions, `error` or `window` (`lm.causal.windows`). prompt: template
+    of a prompt after which candidates are scored (`rerank.scorers.prompts`); then sentences are
+    those that it shows, and tokens those of it; chat: whether it is the turn of a chat;
+    source_language, target_language: texts for it; dtype: of the model's arithmetic, None for that
+    of the run.
     """
 
     sentences: int | None = None
@@ -33,11 +37,25 @@ class Window:
     detokenize: str | None = None
     begin: str | None = None
     long: str = "error"
+    prompt: str | None = None
+    chat: bool = False
+    source_language: str | None = None
+    target_language: str | None = None
+    dtype: str | None = None
+
+    @property
+    def languages(self) -> dict[str, str]:
+        """The languages that are given, by the names that templates use."""
+        found = {
+            "source_language": self.source_language,
+            "target_language": self.target_language,
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
     @property
     def order(self) -> int | None:
         """Number of earlier sentences that a score depends on; None if unbounded."""
-        return 0 if self.tokens == 0 else self.sentences
+        return 0 if self.tokens == 0 and self.prompt is None else self.sentences
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -64,7 +82,14 @@ WINDOW_KEYS = {
     "detokenize": Key("detokenize", _Language(), "language of lists whose tokenisation is undone"),
     "begin": Key("begin", TEXT, "token that texts begin with, or none"),
     "long": Key("long", click.Choice(["error", "window"]), "candidates beyond the positions"),
+    "prompt": Key("prompt", TEXT, "template of a prompt before each candidate"),
+    "chat": Key("chat", click.BOOL, "whether the prompt is the turn of a chat"),
+    "source-language": Key("source_language", TEXT, "name of the source language, for the prompt"),
+    "target-language": Key("target_language", TEXT, "name of the target language, for the prompt"),
+    "dtype": Key("dtype", click.Choice(["float32", "bfloat16"]), "precision of this model"),
 }
+WITH_PROMPT = {"chat", "source-language", "target-language"}
+WITHOUT_PROMPT = {"join"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,11 @@ Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine | TranslationEngi
 Places: TypeAlias = NDArray[np.int64]
 
 
+def group_of(identity: tuple[object, ...]) -> str:
+    """Group in the cache of scores that an identity determines."""
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:32]
+
+
 class ModelSource(FeatureSource, Generic[Engine]):
     """A language model on an engine, whose scores may be cached.
 
@@ -124,7 +129,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
         """The cache under a digest of what determines scores."""
-        group = hashlib.sha256(repr(self._identity(null=null)).encode()).hexdigest()[:32]
+        group = group_of(self._identity(null=null))
         whole, order = self._engine.backend.deterministic, 0 if null else self.order
         return ScorerCache(self._cache, group, whole, order, self.cached_columns, -np.inf)
 

@@ -23,6 +23,8 @@ from rerank.scorers.hugging_face import (
     SEQ2SEQ,
     TRANSLATION_KEYS,
     WINDOW_KEYS,
+    WITH_PROMPT,
+    WITHOUT_PROMPT,
     TranslationSettings,
     Window,
     marked,
@@ -146,6 +148,9 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
                 raise click.BadParameter(
                     f"{key} is for {' and '.join(places)}, a Hugging Face model"
                 )
+            if key in (WITHOUT_PROMPT if "prompt" in given else WITH_PROMPT):
+                which = "without" if "prompt" in given else "with"
+                raise click.BadParameter(f"{key} is for models {which} prompt=FILE; leave it out")
             try:
                 known = own.get(key) or KEYS[key]
                 found[known.field] = known.type.convert(value, None, None)
@@ -154,8 +159,9 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
     except click.BadParameter as fault:
         raise click.BadParameter(f"{name}={text}: {fault.message}") from None
     window = {known.field: found.pop(known.field) for key, known in own.items() if key in given}
-    # the name of a token may have a slash, and weights files have it beside the folder
-    told = "".join(f",{key}={given[key]}" for key in given if key in own and key != "begin")
+    # names of tokens and files may have slashes, and weights files have them beside the folder
+    beside = {"begin", "prompt"}
+    told = "".join(f",{key}={given[key]}" for key in given if key in own and key not in beside)
     value = FOLDER.convert(f"{rest}{told}", None, None)
     return LanguageModelOption(
         name,
@@ -264,7 +270,9 @@ def open_models(
         if (window := model.window) is None:
             scorer = _open_own(model, open_model(model.value, device, threads), backend, cache)
         else:
-            scorer = _open_transformer(model, window, backend, cache, threads)
+            own = window.dtype if isinstance(window, Window) else None
+            new = partial(backend, dtype=own or dtype)
+            scorer = _open_transformer(model, window, new, cache, threads)
         if model.pmi and scorer.order == 0:
             cure = "give the model a document cache: document-cache=0.1"
             cure = cure if model.window is None else "give a window of a sentence or more"
@@ -317,6 +325,7 @@ def _open_transformer(
     from lm.causal_folder import CausalFolderError, open_causal_model
     from lm.seq2seq import open_translation_model
     from rerank.scorers.causal_lm import CausalLM
+    from rerank.scorers.prompts import PromptedLM
     from rerank.scorers.translation_model import TranslationScorer
 
     name, pmi = model.name, model.pmi
@@ -327,7 +336,8 @@ def _open_transformer(
         if isinstance(window, Window):
             causal = open_causal_model(model.folder, device, dtype)
             use_cores(causal.model.num_parameters(), threads)
-            scorer = CausalLM(name, causal, window, new_backend(), cache, pmi=pmi)
+            kind = CausalLM if window.prompt is None else PromptedLM
+            scorer = kind(name, causal, window, new_backend(), cache, pmi=pmi)
         else:
             languages = window.src, window.tgt
             opened = open_translation_model(model.folder, *languages, device, dtype)
@@ -351,9 +361,15 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
     model = LanguageModelOption.of("lm", folder)
     if model.window is None or model.pmi:
         raise UsageError(f"--lm {folder}: pmi is for lists of candidates; leave it out")
-    backend = partial(Backend, choose_device(device, threads))
+    own = model.window.dtype if isinstance(model.window, Window) else None
+    backend = partial(Backend, choose_device(device, threads), dtype=own or "float32")
     named = replace(model, name=str(model.folder))
     scorer = _open_transformer(named, model.window, backend, None, threads)
+    if scorer.side_information:
+        raise UsageError(
+            f"--lm {folder}: its prompt shows the source, which this command does not read; give a "
+            "prompt of targets_before alone"
+        )
     return scorer if isinstance(scorer, CausalLM) else None
 
 

@@ -111,6 +111,10 @@ class TranslationProblem(WindowProblem[TranslationContext]):
         """What tokens have of candidate k of list t, or of its sentence."""
         return tokens[t][k if len(tokens[t]) > 1 else 0]
 
+    def n_tokens(self, t: int) -> int:
+        """Tokens that are predicted of list t."""
+        return sum(len(one) for one in self._predicted[t])
+
     def read(self, t: int, choices: Choices) -> TranslationContext:
         """The context of sentence t after the choices of the sentences just before it.
 
@@ -226,7 +230,13 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         return (*found, backend.dtype, backend.deterministic, *lazy)
 
     def _problem(
-        self, name: str, texts: ListTexts, known: ListScores | None, *, null: bool = False
+        self,
+        name: str,
+        texts: ListTexts,
+        known: ListScores | None,
+        *,
+        null: bool = False,
+        cache: ScorerCache | None = None,
     ) -> TranslationProblem:
         """The problem of a document with its cached scores."""
         given = replace(self.given, sentences=0) if null else self.given
@@ -235,7 +245,7 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         return TranslationProblem(
             self._engine,
             known or ListScores(texts, texts, {}),
-            self._null_cache if null else self._score_cache,
+            cache or self._score_cache,
             [*zip(sources, lines, strict=True)],
             given,
             order=self.order,

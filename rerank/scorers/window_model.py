@@ -32,11 +32,12 @@ from rerank.scorers.cached_scores import (
     by_engine,
     digest,
     flat,
+    in_time,
     unscored,
 )
 from rerank.scorers.features import ScoredDocument
 from rerank.scorers.hugging_face import TranslationSettings, Window
-from rerank.scorers.language_model import Engine, ModelSource
+from rerank.scorers.language_model import Engine, ModelSource, group_of
 
 ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
 Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
@@ -98,6 +99,10 @@ class WindowProblem(HistoryProblem, Generic[Context]):
     def request(self, t: int, context: Context, chosen: Sequence[int] | None = None) -> Any:
         """What the engine scores: the candidates of list t, or those chosen, after a context."""
 
+    @abstractmethod
+    def n_tokens(self, t: int) -> int:
+        """Tokens of the candidates of list t, for showing how far scoring is."""
+
     def long_scores(self, t: int) -> NDArray[np.float64]:
         """(K_t,) what candidates of list t that are scored by parts add to their scores of 0."""
         return np.zeros(self.lengths[t])
@@ -138,15 +143,17 @@ class WindowProblem(HistoryProblem, Generic[Context]):
 
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Any, list[Choices], int]]) -> list[Answer]:
-        """Scores for histories of many documents, in one batch for each model."""
+        """Scores for histories of many documents, in batches for each model; kept on the way."""
         wanted = [
             (problem, t, key, problem.context(t, history)[0])
             for problem, t, histories in unscored(requests)
             for key, history in histories.items()
         ]
-        scores = _scored([(p, p.request(t, context)) for p, t, _, context in wanted])
-        for (problem, t, key, _), own in zip(wanted, scores, strict=True):
-            problem.enter(t, [key], (own + problem.long_scores(t)).astype(np.float32)[None])
+        for part in in_time(wanted):
+            scores = _scored([(p, p.request(t, context)) for p, t, _, context in part])
+            for (problem, t, key, _), own in zip(part, scores, strict=True):
+                problem.enter(t, [key], (own + problem.long_scores(t)).astype(np.float32)[None])
+                problem.keep()
         return [
             (problem.scores_after(t, (problem.score_key(t, one) for one in states)), states)
             for problem, states, t in requests
@@ -255,7 +262,13 @@ class WindowSource(ModelSource[Engine]):
 
     @abstractmethod
     def _problem(
-        self, name: str, texts: ListTexts, known: ListScores | None, *, null: bool = False
+        self,
+        name: str,
+        texts: ListTexts,
+        known: ListScores | None,
+        *,
+        null: bool = False,
+        cache: ScorerCache | None = None,
     ) -> WindowProblem[Any]:
         """The problem of a document with its cached scores."""
 
@@ -273,14 +286,35 @@ class WindowSource(ModelSource[Engine]):
     def _computed(
         self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
-        """Scores of whole documents, in one batch."""
-        problems = [self._problem(name, texts, None, null=null) for name, texts in documents]
-        answers = WindowProblem.extend_together(
-            [(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))]
-        )
+        """Scores of whole documents, in batches, kept by history until a document is complete."""
+        cache = self._by_history(null=null)
+        problems = [
+            self._problem(name, texts, cache.look_up(texts), null=null, cache=cache)
+            for name, texts in documents
+        ]
+        requests = [(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))]
+        answers: list[Answer] = []
+
+        def tokens(part: Sequence[tuple[WindowProblem[Any], Sequence[Choices], int]]) -> int:
+            return sum(len(histories) * p.n_tokens(t) for p, histories, t in part)
+
+        try:
+            parts, total = in_time(requests), tokens(requests)
+            named = {"label": self.label, "unit": "tokens", "total": total}
+            for part in self.progress(parts, size=tokens, **named):
+                answers += WindowProblem.extend_together(part)
+        except BaseException:  # a signal, or a fault of a later document
+            for problem in problems:
+                problem.save()
+            raise
         scores = iter([of_list for of_list, _ in answers])
         for problem in problems:
             yield {"scores": flat([*islice(scores, len(problem.lengths))])}
+
+    def _by_history(self, *, null: bool) -> ScorerCache:
+        """The cache of documents that are not complete; searches that score `lazily` read it."""
+        group, known = group_of((*self._identity(null=null), "lazy")), self._score_cache
+        return ScorerCache(known.cache, group, known.whole, None, (), -np.inf)
 
     def read_by_people(self, lines: bytes, language: str | None = None) -> list[str]:
         """The texts of LF-ended lines, detokenised if a language is given."""

@@ -178,6 +178,40 @@ class Seq2Seq:
         return f"'{options}' --source dev.source".replace("'--lm ", "--lm '"), values
 
 
+PROMPT = """{% for one in sources_before %}
+{{ one }} = {{ targets_before[loop.index0] }}
+{% endfor %}
+{{ source }}{{ sources_after[0] if sources_after and target_language == "de" }}:
+"""
+
+
+@dataclass(frozen=True)
+class Prompted:
+    """`--lm lm=hf:DIR,prompt=FILE`: text and prompt tokenised as one, the prompt as code here."""
+
+    sentences: int
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        model = open_causal_model(causal.save(world.folder / "gpt", "llama", positions=400))
+        world.write("p.jinja", PROMPT.encode())
+        sources = {
+            name: [SIDE["source"][FIRST[name] + t] for t, own in enumerate(found) if own]
+            for name, found in lists.items()
+        }
+
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            own, n = sources[document], self.sentences
+            pairs = [f"{own[s]} = {texts[s]}\n" for s in range(max(0, t - n), t)]
+            prompt = (
+                "".join(pairs) + own[t] + (own[t + 1] if n and t + 1 < len(own) else "") + ":\n"
+            )
+            whole, first = model.encode([prompt + texts[t]])[0], len(model.encode([prompt])[0])
+            return {"lm": causal.obvious(model, [model.begin, *whole[:first]], whole[first:])}
+
+        options = f"--lm lm=hf:gpt,prompt=p.jinja,sentences={self.sentences},target-language=de"
+        return f"{options} --source dev.source", values
+
+
 LAST, BLOCK = {"reverse_documents": True}, "sweeps:block=3"
 MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and features
     "order-0": ("viterbi", [Lm("rnnlm")]),
@@ -214,6 +248,9 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "both-directions-unbounded": (BLOCK, [Lm("ccdclm"), Lm("ccdclm", "b", shape=LAST)]),
     "several": (BEAM, [Lm("codclm", pmi=True), Lm("drnnlm", "b"), NGram(), Cache()]),
     "hf": (BEAM, [Hf()]),
+    "hf-prompt": ("viterbi", [Prompted(1)]),
+    "hf-prompt-of-two": ("viterbi", [Prompted(2)]),
+    "hf-prompt-alone": ("viterbi", [Prompted(0)]),
     "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
     "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),
     "translation": ("viterbi", [Seq2Seq("nllb")]),
