@@ -37,7 +37,8 @@ from lm.shards import (
 )
 from lm.shards import ModelError as ModelError
 from lm.side_information import KINDS, SideText
-from lm.vocabulary import SPECIAL, Vocabulary
+from lm.subwords import SubwordVocabulary
+from lm.vocabulary import Vocabulary
 from lm.zoo import ZOO
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class SavedModel:
             return SideText(*vocabulary.encode_lines(text))
         # `equals` has a sentence in every line but those that close documents
         interned = intern((b" " + line for line in text.split(b"\n")[:-1]), "equals")
-        words, corpus = spelled(*interned, vocabulary.ids)
+        words, corpus = spelled(*interned, vocabulary)
         return renumber(corpus, words, vocabulary)
 
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
@@ -203,7 +204,7 @@ def checked(record: type[T], values: Any) -> T:
 
 def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
     """Write a vocabulary under its digest, which a manifest in the same folder names."""
-    words = json.dumps([word.decode() for word in vocabulary.words], ensure_ascii=False)
+    words = json.dumps(vocabulary.as_json(), ensure_ascii=False)
     raw = words.encode() + b"\n"
     digest = sha256(raw).hexdigest()
     replace(folder / _VOCABULARY.format(digest), raw)
@@ -221,14 +222,18 @@ def read_vocabulary(manifest: Path, digest: object, size: int, numbers: int) -> 
     raw = read_verified(path, digest, _VOCABULARY_BYTES + 256 * min(size, numbers))
     try:
         words = json.loads(raw)
-        if not isinstance(words, list):
-            raise TypeError("expected a list of words")
-        found = len(words) + len(SPECIAL)
+        if isinstance(words, dict):
+            vocabulary: Vocabulary = SubwordVocabulary.from_json(words)
+        elif isinstance(words, list):
+            vocabulary = Vocabulary(tuple(word.encode() for word in words))
+        else:
+            raise TypeError("expected a list of words, or pieces of words")
+        found = len(vocabulary)
         if found != size:
             raise ModelError(
                 f"{manifest}: expected a vocabulary of {size}, found {found}; "
                 "copy the whole folder again"
             )
-        return Vocabulary(tuple(word.encode() for word in words))
-    except (ValueError, TypeError, AttributeError, RecursionError) as fault:
+        return vocabulary
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as fault:
         raise ModelError(f"{path}: not a vocabulary: {fault}") from None

@@ -35,12 +35,14 @@ class Corpus(SideText):
 
     tokens: (N,) int32 ids; sentences: (S + 1,) offsets into tokens; documents: (D + 1,)
     offsets into sentences; side: side information of all sentences, by kind; predicted: (S,)
-    whether the words of a sentence are predicted, or only read, None where all are predicted.
+    whether the words of a sentence are predicted, or only read, None where all are predicted;
+    words: (S,) numbers of words where tokens are subword pieces, None where they are words.
     """
 
     documents: NDArray[np.int64]
     side: SideTexts = field(default_factory=dict)
     predicted: NDArray[np.bool_] | None = None
+    words: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> Corpus:
@@ -92,7 +94,8 @@ class Corpus(SideText):
         text = self.take(chosen)
         side = {kind: own.take(chosen) for kind, own in self.side.items()}
         predicted = None if self.predicted is None else self.predicted[chosen]
-        return Corpus(text.tokens, text.sentences, documents, side, predicted)
+        words = None if self.words is None else self.words[chosen]
+        return Corpus(text.tokens, text.sentences, documents, side, predicted, words)
 
     def in_stretches(self, number: int) -> Corpus:
         """The corpus as one text, whatever its documents, in `number` stretches of equal length.
@@ -172,8 +175,11 @@ def encode(lines: Iterable[bytes], vocabulary: Vocabulary, documents: str = "bla
 
 def renumber(text: Text, words: list[bytes], vocabulary: Vocabulary) -> Text:
     """An interned text in a vocabulary's ids."""
-    ids = np.asarray(vocabulary.encode(words), dtype=np.int32)
-    return replace(text, tokens=ids[text.tokens] if len(ids) else text.tokens)
+    tokens, sentences = vocabulary.numbered(words, text.tokens, text.sentences)
+    found = replace(text, tokens=tokens, sentences=sentences)
+    if isinstance(found, Corpus) and sentences is not text.sentences:
+        return replace(found, words=np.diff(text.sentences))
+    return found
 
 
 def spelled(words: list[bytes], text: Text, known: Container[bytes]) -> tuple[list[bytes], Text]:

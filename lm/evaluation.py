@@ -91,7 +91,8 @@ class Perplexity:
     causal: False where each sentence was given the next one, too. The sum of such log-probabilities
     over a document is a pseudo-log-likelihood, log p of no document, and its perplexity is called
     pseudo-perplexity (Salazar et al. 2020, of words given all others). tags: figures of the words
-    of each tag, without `</s>`, the most frequent tag first, if tags were given.
+    of each tag, without `</s>`, the most frequent tag first, if tags were given. words: where
+    tokens are subword pieces, the number of words that they make up.
     """
 
     sentences: int
@@ -108,6 +109,18 @@ class Perplexity:
     normalised: bool = True
     causal: bool = True
     tags: Mapping[str, Perplexity] | None = None
+    words: int | None = None
+
+    @property
+    def tokens_per_word(self) -> float:
+        """Tokens and `</s>` for each word and `</s>`; 1 where tokens are words."""
+        words = self.tokens if self.words is None else self.words
+        return (self.tokens + self.sentences) / (words + self.sentences)
+
+    @property
+    def perplexity_per_word(self) -> float:
+        """exp(nats / (words + sentences)), to compare pieces with words."""
+        return math.exp(self.nats_per_token * self.tokens_per_word)
 
     @property
     def nats_per_token(self) -> float:
@@ -140,6 +153,8 @@ class Perplexity:
         names = ("sentences", "tokens", "oov", "nats")
         derived = "nats_per_token", "perplexity", "perplexity_without_eos", "perplexity_without_oov"
         figures: dict[str, float] = {name: getattr(self, name) for name in names}
+        if self.words is not None:
+            figures["words"] = self.words
         if not self.normalised:
             figures["nats_per_token_not_normalised"] = self.nats_per_token
         elif not self.causal:
@@ -147,6 +162,8 @@ class Perplexity:
             figures |= {f"pseudo_{name}": getattr(self, name) for name in derived[1:]}
         elif self.predicts_end:
             figures |= {name: getattr(self, name) for name in derived}
+            if self.words is not None:
+                figures["perplexity_per_word"] = self.perplexity_per_word
         else:
             figures["nats_per_word_of_a_bag"] = self.nats_per_token
         if self.word_perplexities is not None:
@@ -285,23 +302,26 @@ def _by_tag(corpus: Corpus, tags: Tags, nats: Tensor, whole: Perplexity) -> dict
     return found
 
 
-def _counts(corpus: Corpus, first: int, last: int) -> tuple[int, int, int]:
-    """Sentences first..last-1 that are predicted, their words, and those of them that are unknown.
+def _counts(corpus: Corpus, first: int, last: int) -> tuple[int, int, int, int | None]:
+    """Sentences first..last-1 that are predicted, their tokens, and those of them that are unknown.
 
-    Three numbers.
+    Fourth, their words where tokens are subword pieces.
     """
     sentences = last - first
     tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
+    words = None if corpus.words is None else corpus.words[first:last]
     if corpus.predicted is not None:
         predicted = corpus.predicted[first:last]
         tokens = tokens[np.repeat(predicted, np.diff(corpus.sentences[first : last + 1]))]
         sentences = int(np.count_nonzero(predicted))
-    return sentences, len(tokens), int(np.count_nonzero(tokens == UNKNOWN))
+        words = None if words is None else words[predicted]
+    unknown = int(np.count_nonzero(tokens == UNKNOWN))
+    return sentences, len(tokens), unknown, None if words is None else int(words.sum())
 
 
 def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: DocumentLM) -> Perplexity:
     """Perplexity of sentences first..last-1 from their sums."""
-    sentences, tokens, oov = _counts(corpus, first, last)
+    sentences, tokens, oov, words = _counts(corpus, first, last)
     nats, word_nats, oov_nats, log_z, squares, means = sums
     if not nats < MOST_NATS * max(1, tokens):  # NaN is not
         raise LogProbError("a language model returned NaN or has no probability left for the text")
@@ -311,7 +331,9 @@ def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: Docume
         variance = squares / n - (log_z / n) ** 2
         error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
     figures = sentences, tokens, oov, nats, word_nats, oov_nats, error
-    return Perplexity(*figures, predicts_end=ends, sentence_means=means, causal=model.causal)
+    return Perplexity(
+        *figures, predicts_end=ends, sentence_means=means, causal=model.causal, words=words
+    )
 
 
 def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:
@@ -338,12 +360,12 @@ def perplexity_of_ngrams(
     nats = -model.scores(corpus.tokens, corpus.sentences)
 
     def of_sentences(first: int, last: int) -> Perplexity:
-        sentences, tokens, oov = _counts(corpus, first, last)
-        words, ends, unknown = nats[first:last].sum(axis=0).tolist()
-        if not max(words, words + ends) < MOST_NATS * max(1, tokens):
+        sentences, tokens, oov, words = _counts(corpus, first, last)
+        alone, ends, unknown = nats[first:last].sum(axis=0).tolist()
+        if not max(alone, alone + ends) < MOST_NATS * max(1, tokens):
             raise NGramError("the n-gram model has no probability left for the text")
-        figures = sentences, tokens, oov, words + ends, words, unknown
-        return Perplexity(*figures, normalised=model.normalised)
+        figures = sentences, tokens, oov, alone + ends, alone, unknown
+        return Perplexity(*figures, normalised=model.normalised, words=words)
 
     whole = of_sentences(0, corpus.n_sentences)
     spans = pairwise(corpus.documents.tolist())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice, repeat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,10 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words) + len(SPECIAL)
 
+    def __contains__(self, word: object) -> bool:
+        """Whether a word has an id of its own."""
+        return word in self.ids
+
     def encode(self, words: Iterable[bytes]) -> list[int]:
         """Ids of words; `UNKNOWN` for each word outside the vocabulary."""
         get = self.ids.get
@@ -50,6 +55,24 @@ class Vocabulary:
         """The words of ids, the special ones included."""
         every = SPECIAL + self.words
         return [every[i] for i in ids]
+
+    def numbered(
+        self, words: list[bytes], tokens: NDArray[np.int32], sentences: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids (N,) of the words that `tokens` are indices of, and the offsets of sentences in them.
+
+        words: distinct ones; sentences: (S + 1,) offsets into tokens.
+        """
+        ids = np.asarray(self.encode(words), dtype=np.int32)
+        return (ids[tokens] if len(ids) else tokens), sentences
+
+    def line(self, ids: Iterable[int]) -> bytes:
+        """The words of ids, with spaces between them."""
+        return b" ".join(self.decode(ids))
+
+    def as_json(self) -> Any:
+        """The vocabulary as JSON values."""
+        return [word.decode() for word in self.words]
 
     def encode_lines(self, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Ids (N,) of the words of LF-ended lines, and the lines' offsets (lines + 1,) in them."""

@@ -7,7 +7,9 @@ beside the model's. After any failure a folder holds either the old state or the
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,11 +18,14 @@ from torch import Tensor
 
 from lm.checkpoint import check_shapes, checked, own_tensors
 from lm.sentences import Rows
-from lm.shards import ModelError, read_tensors, write_tensors
+from lm.shards import ModelError, read_tensors, replace, write_tensors
+from lm.subwords import SubwordVocabulary
 from lm.training.optimisers import OPTIMISERS
 from lm.training.settings import Settings
 from lm.training.trainer import Progress, Trainer
+from lm.vocabulary import Vocabulary
 
+_SUBWORDS = "subwords.json"
 _MOST = 1 << 40  # updates, predictions and the like of a run
 _BUDGETS = "minutes", "words"  # settings that a resumed run may change
 
@@ -43,6 +48,27 @@ def save_training(folder: Path, trainer: Trainer) -> None:
                 tensors[f"{kind}.{index}.{name}"] = torch.as_tensor(value)
     content = {"progress": asdict(trainer.progress), "run": _run(trainer)}
     write_tensors(folder / "state.json", "state", tensors, content)
+
+
+def save_subwords(folder: Path, vocabularies: Mapping[str, Vocabulary]) -> None:
+    """Write those of the vocabularies that are of subword units, if any, for a resumed run."""
+    found = {
+        kind: vocabulary.as_json()
+        for kind, vocabulary in vocabularies.items()
+        if isinstance(vocabulary, SubwordVocabulary)
+    }
+    if found:
+        replace(folder / _SUBWORDS, json.dumps(found, ensure_ascii=False).encode() + b"\n")
+
+
+def load_subwords(folder: Path) -> dict[str, Vocabulary]:
+    """The vocabularies of `save_subwords`; ModelError if they are missing or altered."""
+    path = folder / _SUBWORDS
+    try:
+        found = json.loads(path.read_bytes())
+        return {kind: SubwordVocabulary.from_json(own) for kind, own in found.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ModelError(f"{path}: not the pieces of a run; train into another folder") from None
 
 
 def load_training(folder: Path, trainer: Trainer) -> None:

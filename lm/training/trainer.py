@@ -54,6 +54,7 @@ class Report:
     nats and perplexity of "sentences" are those of the sentence level's words. predicts_end:
     whether `</s>` is one of the tokens; it is not of a sentence level, and of bags of words.
     causal: whether the perplexity is one, and no pseudo-perplexity (`lm.evaluation.Perplexity`).
+    tokens_per_word: of the validation text, `</s>` included in both; None where tokens are words.
     """
 
     update: int
@@ -68,6 +69,7 @@ class Report:
     stage: str = "words"
     predicts_end: bool = True
     causal: bool = True
+    tokens_per_word: float | None = None
 
 
 @dataclass(slots=True)
@@ -367,11 +369,12 @@ class Trainer:
 
     def _validate(self) -> Report:
         """What has been reached."""
-        progress, log_z = self.progress, None
+        progress, log_z, ratio = self.progress, None, None
         speed = progress.predictions / (progress.seconds - progress.reported)
         if self.stage.words:
             result = perplexity(self.validated, self.valid)
             nats, log_z = result.nats_per_token, result.log_z
+            ratio = None if result.words is None else result.tokens_per_word
         else:
             nats = sentence_level_nats(self.validated, self.valid)
         nats = self.processes.first(nats)
@@ -397,6 +400,7 @@ class Trainer:
             stage=self.stage.name,
             predicts_end=self.stage.words and self.model.head.predicts_end,
             causal=self.model.causal,
+            tokens_per_word=ratio,
         )
         progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
         return report

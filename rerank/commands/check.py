@@ -215,7 +215,7 @@ def check(options: CheckOptions) -> int:
     with progress_shown(not options.messages.quiet), ExitStack() as opened:
         check_names({LM: others.lm})
         models = [
-            KnownWords(name, model.vocabulary.ids, model.about)
+            KnownWords(name, model.vocabulary, model.about)
             for name, folder in others.lm
             for model in [open_model(folder, "cpu")]
         ]

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
-from rerank.errors import InputError, RerankError
+from rerank.errors import InputError, RerankError, UsageError
 from rerank.options import Command, argument, option, part, record
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, Whole
@@ -65,6 +65,7 @@ def cloze(options: ClozeOptions) -> None:
     """
     from lm.comparisons import answer_log_probs
     from lm.scoring import LogProbError, ScoringEngine
+    from lm.subwords import SubwordVocabulary
     from lm.vocabulary import SPECIAL
     from rerank.files.paths import display
     from rerank.formats.document_files import text_lines
@@ -77,6 +78,11 @@ def cloze(options: ClozeOptions) -> None:
         documents = list(_documents(text_lines(text, notices), display(text)))
         saved = open_forward_model(lm, machine.device, machine.threads)
         refuse(saved, lm, "rerank cloze")
+        if isinstance(saved.vocabulary, SubwordVocabulary):
+            raise UsageError(
+                f"{lm}: the model predicts subword pieces, and a gap is a word; give a model of "
+                "words, trained without --tokenizer"
+            )
         engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
         words = [word.decode() for word in vocabulary.words]
         candidates = range(len(SPECIAL), len(vocabulary))

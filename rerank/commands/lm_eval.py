@@ -300,7 +300,7 @@ def _scores(
 
     def encoded(sentence: bytes) -> list[int]:
         words = sentence.split(b" ")
-        unknown.add(words, saved.vocabulary.ids)
+        unknown.add(words, saved.vocabulary)
         return saved.reading_order(saved.vocabulary.encode(words))
 
     variants = [[encoded(one) for one in (item.right, *item.wrong)] for item in items]

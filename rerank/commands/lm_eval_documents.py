@@ -290,7 +290,7 @@ class EvaluationText:
             announce_choice(saved, self.sentences(), messages)
             return self.corpus, ModelFacts.of_causal(name, saved)
         unknown = UnknownWords()
-        unknown.add([self.words[i] for i in self.corpus.tokens.tolist()], saved.vocabulary.ids)
+        unknown.add([self.words[i] for i in self.corpus.tokens.tolist()], saved.vocabulary)
         unknown.warn(name, saved.about, notices, source=self.name, text="text")
         corpus = renumber(self.corpus, self.words, saved.vocabulary)
         return corpus, ModelFacts.of(name, saved, unknown.share)

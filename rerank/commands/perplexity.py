@@ -199,8 +199,11 @@ class PerplexityReport:
     def to_text(self) -> str:
         """One line for the text, after tables of the documents and of tags."""
         found = self.text
+        words, unit = f"{found.tokens:,} words ({found.oov:,} out of vocabulary)", "token"
+        if found.words is not None:
+            words, unit = f"{found.tokens:,} pieces of {found.words:,} words", "piece"
         counts = (
-            f"{found.tokens:,} words ({found.oov:,} out of vocabulary) in "
+            f"{words} in "
             f"{found.sentences:,} sentences"
             f"{', the last word of each twice' if self.duplicate_last_word else ''}"
         )
@@ -214,9 +217,12 @@ class PerplexityReport:
             others = f"without </s> {found.perplexity_without_eos:.2f}"
             if found.oov:
                 others += f", without unknown words {found.perplexity_without_oov:.2f}"
+            per_word = ""
+            if found.words is not None:
+                per_word = f" a piece, {found.perplexity_per_word:.2f} a word"
             text = (
-                f"{pseudo}perplexity {found.perplexity:.2f} ({others}), "
-                f"{found.nats_per_token:.4f} nats per token over {counts}\n"
+                f"{pseudo}perplexity {found.perplexity:.2f}{per_word} ({others}), "
+                f"{found.nats_per_token:.4f} nats per {unit} over {counts}\n"
             )
         else:
             text = (
@@ -346,6 +352,7 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.evaluation import Tags
     from lm.evaluation import perplexity as measure
     from lm.side_information import information_of
+    from lm.subwords import SubwordVocabulary
     from rerank.formats.translations import check_files
     from rerank.scorers.models import broken_models, open_model
 
@@ -354,6 +361,13 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     files = TextFiles(options.text, options.side.values())
     needed = information_of(saved.model.context, training=False)
     check_files(dict.fromkeys(needed, str(lm)), files.side)
+    if isinstance(saved.vocabulary, SubwordVocabulary):
+        for name in ("tags", "duplicate_last_word"):
+            if getattr(options, name):
+                raise UsageError(
+                    f"--{name.replace('_', '-')}: {lm} predicts subword pieces, not words; leave "
+                    "it out"
+                )
     across = options.across_documents
     columns = [encoded_text(files, saved, notices, documents, across=across)]
     names: list[str] = []

@@ -85,10 +85,10 @@ def sample(options: SampleOptions) -> None:
                 file.write(b"\n" if number else b"")
                 # every sentence has a word, so that no other line is blank
                 for sentence in saved.sentence_order(document.sentences):
-                    line = saved.vocabulary.decode(saved.reading_order(sentence))
-                    file.write(b" ".join(line) + b"\n")
+                    line = saved.vocabulary.line(saved.reading_order(sentence))
+                    file.write(line + b"\n")
+                    words += len(line.split(b" "))
                 sentences += len(document.sentences)
-                words += sum(map(len, document.sentences))
                 cut += document.cut
     counts = (sampling.documents, "document"), (sentences, "sentence"), (words, "word")
     text = ", ".join(_counted(n, noun) for n, noun in counts)

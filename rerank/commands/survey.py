@@ -7,7 +7,7 @@ F feature values, T sentences, K candidates of a sentence, n candidates of a doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -73,7 +73,7 @@ class KnownWords:
     """
 
     name: str
-    ids: Mapping[bytes, int]
+    vocabulary: Container[bytes]
     about: Mapping[str, object]
     counts: UnknownWords = field(default_factory=UnknownWords)
 
@@ -192,7 +192,7 @@ class ListSurvey:
             self.duplicates += len(texts) - unique
         for model in self.models:
             for row in range(kbest.n):
-                model.counts.add(kbest.tokens(row), model.ids)
+                model.counts.add(kbest.tokens(row), model.vocabulary)
         if not self._references:
             return
         rows = map(kbest.rows, range(len(kbest)))

@@ -5,7 +5,7 @@ Beside a text stands its side information, with as many sentences in as many doc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.commands.run import parting_option
+from rerank.commands.subwords import TOKENIZER, subwords
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -99,12 +100,33 @@ class TextOptions:
         default=None,
         rare=True,
     )
+    tokenizer: str | None = option(
+        "Subword units in place of words: unigram:SIZE or bpe:SIZE, learnt from the training text, "
+        "256 of them bytes, so that no word is unknown; or sentencepiece:FILE, a .model file. "
+        "Numbers of words in other options and in speeds then count pieces.",
+        type=TOKENIZER,
+        default=None,
+        metavar="KIND:SIZE",
+    )
+    source_tokenizer: str | None = option(
+        "Subword units of the source sentences [default: learnt as --tokenizer says].",
+        type=TOKENIZER,
+        default=None,
+        metavar="KIND:SIZE",
+        rare=True,
+    )
     source_characters: bool = option(
         "Read source sentences as their characters, however they are segmented; without it "
         "attention reads words, and the characters of unknown ones. Only for --model attention.",
         default=False,
         rare=True,
     )
+
+    @property
+    def tokenizers(self) -> dict[str, str]:
+        """The tokenizers that are given, by the names of their options."""
+        given = {"tokenizer": self.tokenizer, "source_tokenizer": self.source_tokenizer}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,15 +166,17 @@ def training_texts(
     streams: int,
     backward: bool | None,
     reverse_documents: bool | None,
+    shared: Callable[[Vocabulary], Vocabulary],
 ) -> TrainingTexts:
     """The texts of a run in the order in which its model reads them.
 
-    known: vocabularies of kinds of side information that are not made from the training text;
+    known: vocabularies that are not made from the training text, of it and of kinds of side
+    information; shared: that of the first of several processes, of one that is learnt;
     spells: kinds whose unknown words are read as their characters (`lm.contexts.Context`);
     streams: documents read in parallel. InputError for files that do not fit each other.
     """
-    from lm.corpus import build_vocabulary, in_reading_order, renumber, spelled
-    from lm.side_information import LABELS, NUMBERS
+    from lm.corpus import in_reading_order, renumber
+    from lm.side_information import NUMBERS, TARGET
     from rerank.corpus.preparation import note_preparation
     from rerank.formats.running_text import RunningText
 
@@ -167,7 +191,13 @@ def training_texts(
             "correct it, or leave it out",
             source=display(train.text),
         )
-    vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count or 1, unknown)
+    if options.tokenizer is None:
+        least = options.min_count or 1
+        vocabulary: Vocabulary = frequent_words(words, raw, options.vocabulary, least, unknown)
+    else:
+        vocabulary = known.get(TARGET) or shared(
+            subwords("--tokenizer", options.tokenizer, words, raw)
+        )
     valid_text = RunningText(valid.text, "evaluation", documents)
     valid_words, held_out = read_text(valid_text, notices, across=across)
     held_out = renumber(held_out, valid_words, vocabulary)
@@ -184,12 +214,9 @@ def training_texts(
         own, beside[kind] = interned(path, kind, raw, name, documents, notices)
         if kind in NUMBERS:
             continue
-        size = options.source_vocabulary or options.vocabulary or len(own)
-        most = len(own) if kind in LABELS else size
-        if kind in spells:
-            whole = build_vocabulary(own, beside[kind], 0 if options.source_characters else most)
-            own, beside[kind] = spelled(own, beside[kind], whole.ids)
-        vocabularies[kind] = known.get(kind) or build_vocabulary(own, beside[kind], most)
+        vocabularies[kind] = known.get(kind) or _side_vocabulary(
+            options, kind, own, beside[kind], spells=kind in spells, shared=shared
+        )
         beside[kind] = _numbered_words(own, beside[kind], vocabularies[kind], spells=kind in spells)
     corpus = replace(renumber(raw, words, vocabulary), side=beside)
     held_out = _with_side(held_out, valid, vocabularies, spells, documents, notices)
@@ -217,6 +244,32 @@ def training_texts(
         for one in both  # after stretches, which are read in this order, too
     )
     return TrainingTexts(corpus, held_out, vocabulary, vocabularies)
+
+
+def _side_vocabulary(
+    options: TextOptions,
+    kind: str,
+    words: list[bytes],
+    text: SideText,
+    *,
+    spells: bool,
+    shared: Callable[[Vocabulary], Vocabulary],
+) -> Vocabulary:
+    """The vocabulary of interned side information; spells, shared: as of `training_texts`."""
+    from lm.corpus import build_vocabulary, spelled
+    from lm.side_information import LABELS
+
+    if kind in LABELS:
+        return build_vocabulary(words, text, len(words))
+    option = "tokenizer" if options.source_tokenizer is None else "source_tokenizer"
+    tokenizer = getattr(options, option)
+    if tokenizer is not None:
+        return shared(subwords(f"--{option.replace('_', '-')}", tokenizer, words, text))
+    size = options.source_vocabulary or options.vocabulary or len(words)
+    if spells:
+        whole = build_vocabulary(words, text, 0 if options.source_characters else size)
+        words, text = spelled(words, text, whole)
+    return build_vocabulary(words, text, size)
 
 
 def frequent_words(
@@ -387,7 +440,7 @@ def _numbered_words(
     from lm.corpus import renumber, spelled
 
     if spells:
-        words, text = spelled(words, text, vocabulary.ids)
+        words, text = spelled(words, text, vocabulary)
     return renumber(text, words, vocabulary)
 
 

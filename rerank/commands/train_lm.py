@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.commands.run import Machine, Messages, side_files
+from rerank.commands.subwords import check_tokenizers, tokenizer_files
 from rerank.commands.texts import TextFiles, TextOptions, TrainingTexts, training_texts
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.lines import InputFiles, digest
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from lm.checkpoint import SavedModel
+    from lm.corpus import Corpus
     from lm.model import DocumentLM
     from lm.training.processes import Processes
     from lm.training.settings import Settings
     from lm.training.trainer import Report, Trainer
+    from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
@@ -124,6 +127,10 @@ class TrainLmOptions:
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
+    def check(self) -> None:
+        """UsageError for options that do not fit the tokenizers."""
+        check_tokenizers(self.texts, self.files.side.values())
+
     @property
     def given(self) -> dict[str, Any]:
         """The values of fields of `Config` and `Settings` that are given."""
@@ -162,7 +169,7 @@ def train_lm(options: TrainLmOptions) -> Report | None:
         last, best = _trained(options, notices)
     if last is not None:
         options.messages.announce(
-            f"model written to {options.files.out}: valid {_kind(last)}perplexity {best:.2f}, "
+            f"model written to {options.files.out}: valid {_perplexity(last, best)}, "
             f"{last.seconds / 60:.1f} min"
         )
     return last
@@ -199,7 +206,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     check_files(dict.fromkeys(information_of(context), name), train.side)
     of_scores = information_of(context, training=False)
     check_files(dict.fromkeys(of_scores, name), valid.side, "valid-")
-    read = (*train.all, *valid.all)
+    read = (*train.all, *valid.all, *tokenizer_files(options.texts.tokenizers.values()))
     inputs = InputFiles(read)
     rows = LearningCurve(files.curve) if files.curve else None
     own = [path for path in out.glob("*") if path.is_file()]
@@ -217,7 +224,8 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
             train,
             valid,
             notices,
-            known={} if of_source is None else {"source": of_source.vocabulary},
+            known=_known(options, state if resume else None, of_source),
+            shared=lambda vocabulary: group.gather(vocabulary)[0],
             spells=fact(context, "spells") or (),
             streams=values["streams"],
             backward=values.get("backward"),
@@ -245,6 +253,18 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     else:
         _note_few_updates(trainer, out, notices)
     return last, math.exp(trainer.progress.best or 0.0)
+
+
+def _known(
+    options: TrainLmOptions, state: Path | None, of_source: SavedModel | None
+) -> dict[str, Vocabulary]:
+    """Vocabularies that are not made from the text: of --source-lm, and pieces of a resumed run."""
+    from lm.training.state import load_subwords
+    from rerank.scorers.models import valid_files
+
+    with valid_files():
+        known = load_subwords(state) if state is not None and options.texts.tokenizers else {}
+    return known | ({} if of_source is None else {"source": of_source.vocabulary})
 
 
 def _note_few_updates(trainer: Trainer, out: Path, notices: Notices) -> None:
@@ -285,17 +305,29 @@ def _described(
         f"{n_parameters(model):,} parameters, order "
         f"{'unbounded' if model.order is None else model.order}"
         f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
-        f"{unit}, {len(corpus.tokens):,} words "
-        f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary); "
+        f"{unit}, {_words(corpus)}; "
         f"{trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({trainer.settings.precision}){f', {number} processes' if number > 1 else ''}\n"
         f"recipe {options.choice.recipe}: {settings}"
     )
 
 
-def _kind(report: Report) -> str:
-    """What comes before the word perplexity."""
-    return f"{'' if report.predicts_end else 'bag-of-words '}{'' if report.causal else 'pseudo-'}"
+def _perplexity(report: Report, value: float) -> str:
+    """A perplexity of the kind of a report; of pieces, with that a word."""
+    kind = f"{'' if report.predicts_end else 'bag-of-words '}{'' if report.causal else 'pseudo-'}"
+    of_words = ""
+    if report.tokens_per_word is not None:
+        of_words = f" a piece, {value**report.tokens_per_word:.2f} a word"
+    return f"{kind}perplexity {value:.2f}{of_words}"
+
+
+def _words(corpus: Corpus) -> str:
+    """The number of words of a text, and how many are unknown, or how many pieces they have."""
+    n = len(corpus.tokens)
+    if corpus.words is None:
+        return f"{n:,} words ({corpus.n_unknown / n:.2%} outside the vocabulary)"
+    words = int(corpus.words.sum())
+    return f"{words:,} words in {n:,} pieces ({n / words:.2f} a word)"
 
 
 def _row(report: Report) -> str:
@@ -303,7 +335,7 @@ def _row(report: Report) -> str:
     return (
         f"epoch {report.epoch:5.2f}  {report.seconds / 60:5.1f} min  "
         f"{report.words_per_second:7,.0f} words/s  train {report.training_nats:.3f} nats  "
-        f"valid {_kind(report)}perplexity {report.valid_perplexity:.2f}"
+        f"valid {_perplexity(report, report.valid_perplexity)}"
         f"{'' if report.stage == 'words' else f' of {report.stage}'}"
         f"{f'  {report.log_z.to_text()}' if report.log_z else ''}{'  best' if report.best else ''}"
     )
@@ -542,9 +574,11 @@ def _source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedMo
     fault = ""
     if "source" not in load(MODELS[name].context).side_information:
         fault = f"{name} reads no source sentences; leave it out"
-    elif options.texts.source_vocabulary is not None:
+    elif options.texts.source_vocabulary or options.texts.source_tokenizer:
+        given = "vocab" if options.texts.source_vocabulary else "tokenizer"
         fault = (
-            "the vocabulary of the source sentences is that of this model; leave out --source-vocab"
+            "the vocabulary of the source sentences is that of this model; leave out "
+            f"--source-{given}"
         )
     elif type(saved.model.context) is not DocumentRecurrence or own.backward:
         turned = " from right to left" if own.backward else ""
@@ -602,7 +636,8 @@ def _validations(
     began: when it began, as `perf_counter` has it.
     """
     from lm.checkpoint import save_model
-    from lm.training.state import save_training
+    from lm.side_information import TARGET
+    from lm.training.state import save_subwords, save_training
 
     group, state, first = trainer.processes, out / "resume", trainer.processes.rank == 0
     with _failures(out):
@@ -613,6 +648,8 @@ def _validations(
         updates = progress(updates, label="training", unit="updates", total=total, left=left)
     with Interrupts() as interrupts, _failures(out):
         if not trainer.progress.update:  # a folder with a model has a state, whenever it is killed
+            if first:
+                save_subwords(state, {TARGET: texts.vocabulary, **texts.side})
             save_training(state, trainer)
         for item in updates:
             if item is not None:
@@ -621,6 +658,10 @@ def _validations(
                     measured = {"valid_perplexity": item.valid_perplexity, "update": item.update}
                     stage = {} if item.stage == "words" else {"stage": item.stage}
                     log_z = {} if item.log_z is None else {"log_z": asdict(item.log_z)}
+                    if item.tokens_per_word is not None:
+                        measured["valid_perplexity_per_word"] = (
+                            item.valid_perplexity**item.tokens_per_word
+                        )
                     own = {**about, **measured, **stage, **log_z}
                     save_model(out, trainer.validated, texts.vocabulary, own, texts.side)
                 if first and rows:
@@ -669,6 +710,7 @@ def _about(
         "longest": texts.longest,
         "across_documents": texts.across_documents,
         "passages": texts.passages,
+        **texts.tokenizers,
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

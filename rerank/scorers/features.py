@@ -9,7 +9,7 @@ the lists for each scorer that is not of order 0, or none from a cache.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -369,7 +369,7 @@ class UnknownWords:
         """Share of the words that are out of vocabulary."""
         return self.oov / max(1, self.words)
 
-    def add(self, words: Sequence[bytes], known: Mapping[bytes, int]) -> None:
+    def add(self, words: Sequence[bytes], known: Container[bytes]) -> None:
         """Count the words of a sentence; known: the words of the vocabulary."""
         unknown = [word for word in words if word not in known]
         self.words += len(words)

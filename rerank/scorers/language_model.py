@@ -1,5 +1,7 @@
 """A document language model as a source of features: log-probability `NAME`, and `NAMEoov`.
 
+A model of subword units, to which no word is unknown, has no `NAMEoov`.
+
 What the context adds to a sentence's log-probability is its pointwise mutual information with the
 context, PMI(s; c) = log p(s | c) − log p(s | null); the null context is the one in which documents
 begin. Sugiyama & Yoshinaga 2021 rerank translations by it.
@@ -37,6 +39,7 @@ from lm.scoring import (
 )
 from lm.sentences import Rows
 from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_of, rows_of
+from lm.subwords import SubwordVocabulary
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.corpus.columns import reversed_lists
@@ -321,7 +324,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
             ScoringEngine.of(model, backend),
             cache,
             ERRORS,
-            columns=(f"{name}oov",),
+            columns=() if isinstance(saved.vocabulary, SubwordVocabulary) else (f"{name}oov",),
             pmi=pmi,
             given_later=bool(saved.model.config.reverse_documents),
         )
@@ -440,10 +443,15 @@ class LanguageModel(ModelSource[ScoringEngine]):
         )
 
     def _static(self, known: ListScores) -> NDArray[np.float64]:
-        """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals."""
-        unknown = known.column("unknown")
-        words, ids = int(known.column("words").sum()), self.saved.vocabulary.ids
-        self.unknown.add_candidates(known.requested, words, unknown, ids.__contains__)
+        """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals.
+
+        (n, 0) where none can be: of subword units.
+        """
+        unknown, vocabulary = known.column("unknown"), self.saved.vocabulary
+        if isinstance(vocabulary, SubwordVocabulary):
+            return super()._static(known)
+        words = int(known.column("words").sum())
+        self.unknown.add_candidates(known.requested, words, unknown, vocabulary.__contains__)
         return unknown.astype(np.float64)[:, None]
 
     def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:

@@ -123,7 +123,7 @@ class ArpaModel:
 
     def __contains__(self, word: bytes) -> bool:
         """Whether a word is in the vocabulary."""
-        return word in self._model.vocabulary.ids
+        return word in self._model.vocabulary
 
     def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
         """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""

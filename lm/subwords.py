@@ -1,0 +1,300 @@
+"""Vocabularies of subword units: each word of a text is read as one or more pieces.
+
+A word is `▁` and its characters, as in SentencePiece (Kudo & Richardson 2018), and is segmented on
+its own: no piece crosses a space. A character that is in no piece is read as its UTF-8 bytes, so
+that every text has pieces, and different words have different ones unless they are normalised. The
+segmentation is that of a unigram model (Kudo 2018, arXiv:1804.10959, section 3.1) or byte-pair
+encoding (Sennrich et al. 2016, arXiv:1508.07909). Pieces are learnt by the package `tokenizers`, or
+read from a file of SentencePiece (`lm.sentencepiece_model`); to segment a text needs neither.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lm.side_information import SideText
+from lm.vocabulary import SPECIAL, Vocabulary
+
+SPACE = "▁"  # before each word
+BYTES = tuple(b"<0x%02X>" % byte for byte in range(256))  # names of the pieces of single bytes
+NORMALISATIONS: Mapping[str, Callable[[str], str]] = {
+    "identity": str,
+    "nfkc": lambda word: unicodedata.normalize("NFKC", word),
+    "nfkc_cf": lambda word: unicodedata.normalize("NFKC", word.casefold()),
+}
+_LITERAL = "\ud800"  # in place of `▁` within a word; no piece has it
+_BYTE = re.compile(rb"<0x[0-9A-F]{2}>")
+_UNKNOWN_PENALTY = 10.0  # of a character in no piece, below the least score, as in SentencePiece
+_MOST_CACHED = 1 << 18  # words whose pieces are kept
+_COVERED = 0.9995  # share of the characters of a text that pieces are learnt of
+_CODEC = "utf-8", "surrogateescape"
+
+
+class SubwordError(ValueError):
+    """A text of which no such pieces can be learnt, or a file without pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubwordVocabulary(Vocabulary):
+    """Pieces and their ids; every word has pieces.
+
+    words: the pieces, those of single bytes among them; scores: one for each piece, a natural-log
+    probability (unigram) or the preference of the merge that makes it (bpe); segmentation: a name
+    of `SEGMENTATIONS`; normalisation: of words, a name of `NORMALISATIONS`.
+    """
+
+    scores: tuple[float, ...]
+    segmentation: str = "unigram"
+    normalisation: str = "identity"
+    _scores: dict[str, float] = field(init=False, repr=False, compare=False)
+    _longest: int = field(init=False, repr=False, compare=False)
+    _known: dict[bytes, list[int]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        Vocabulary.__post_init__(self)
+        if self.segmentation not in SEGMENTATIONS or self.normalisation not in NORMALISATIONS:
+            raise ValueError(f"no segmentation {self.segmentation!r}, {self.normalisation!r}")
+        if not all(name in self.ids for name in BYTES):
+            raise ValueError("expected a piece for each byte")
+        both = zip(self.words, self.scores, strict=True)
+        scores = {piece.decode(): float(s) for piece, s in both if not _BYTE.fullmatch(piece)}
+        if not np.isfinite([*scores.values(), 0.0]).all():
+            raise ValueError("expected finite scores of pieces")
+        object.__setattr__(self, "_scores", scores)
+        object.__setattr__(self, "_longest", max(map(len, scores), default=1))
+        object.__setattr__(self, "_known", {})
+
+    @classmethod
+    def of(
+        cls,
+        scores: Mapping[str, float],
+        text: Mapping[bytes, int],
+        segmentation: str,
+        normalisation: str = "identity",
+    ) -> SubwordVocabulary:
+        """The vocabulary of these pieces and of bytes, most frequent first in a text.
+
+        text: words, and how often it has each.
+        """
+        kept = {p: s for p, s in scores.items() if _is_piece(p)}
+        pieces = (*(piece.encode() for piece in kept), *BYTES)
+        every = (*kept.values(), *[0.0] * len(BYTES))
+        found = cls(pieces, every, segmentation, normalisation)
+        counts: Counter[int] = Counter()
+        for word, n in text.items():
+            for i in found.pieces(word):
+                counts[i - len(SPECIAL)] += n
+        order = sorted(range(len(pieces)), key=lambda i: -counts[i])
+        words, own = tuple(pieces[i] for i in order), tuple(every[i] for i in order)
+        return cls(words, own, segmentation, normalisation)
+
+    def __contains__(self, word: object) -> bool:
+        """True: no word is unknown."""
+        return True
+
+    def pieces(self, word: bytes) -> list[int]:
+        """Ids of the pieces of a word."""
+        if word not in self._known:
+            if len(self._known) >= _MOST_CACHED:
+                self._known.clear()
+            self._known[word] = self._segmented(word)
+        return self._known[word]
+
+    def _segmented(self, word: bytes) -> list[int]:
+        """Ids of the pieces of a word that is not cached."""
+        text = NORMALISATIONS[self.normalisation](word.decode(*_CODEC).replace(SPACE, _LITERAL))
+        text = SPACE + text.replace(" ", SPACE)  # of a normalised no-break space
+        ids, found = self.ids, list[int]()
+        for piece in SEGMENTATIONS[self.segmentation](text, self._scores, self._longest):
+            if piece in self._scores:
+                found.append(ids[piece.encode()])
+            else:
+                own = SPACE.encode() if piece == _LITERAL else piece.encode(*_CODEC)
+                found += [ids[BYTES[byte]] for byte in own]
+        return found
+
+    def encode(self, words: Iterable[bytes]) -> list[int]:
+        """Ids of the pieces of words, one word after the other."""
+        return [i for word in words for i in self.pieces(word)]
+
+    def numbered(
+        self, words: list[bytes], tokens: NDArray[np.int32], sentences: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Pieces (N,) in place of the words that `tokens` are indices of, and their offsets."""
+        rows = [self.pieces(word) for word in words]
+        flat = np.fromiter(chain.from_iterable(rows), dtype=np.int32)
+        own = SideText(flat, np.cumsum([0, *map(len, rows)]))
+        joined = own.take(tokens.astype(np.int64))
+        return joined.tokens, joined.sentences[sentences]
+
+    def encode_lines(self, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids (N,) of the pieces of LF-ended lines, and the lines' offsets (lines + 1,) in them.
+
+        Each distinct word is segmented once.
+        """
+        index = {b"": 0, b"\n": 1}
+        words = text.replace(b"\n", b" \n ").split(b" ")
+        numbers = np.array([index.setdefault(word, len(index)) for word in words], np.int32) - 2
+        is_word = numbers >= 0
+        offsets = np.concatenate([[0], np.cumsum(is_word)[numbers == -1]])
+        return self.numbered(list(index)[2:], numbers[is_word], offsets)
+
+    def line(self, ids: Iterable[int]) -> bytes:
+        """The words that pieces make up, with spaces between them.
+
+        Of pieces that no text has, bytes that are not UTF-8 are replaced, and a blank line is `▁`.
+        """
+        parts = []
+        for piece in self.decode(ids):
+            if _BYTE.fullmatch(piece):
+                parts.append(bytes([int(piece[3:5], 16)]))
+            else:
+                parts.append(piece.replace(SPACE.encode(), b" "))
+        text = b"".join(parts).replace(b"\n", b" ").strip(b" ").decode(errors="replace").encode()
+        return SPACE.encode() if not text or text.isspace() else text
+
+    def as_json(self) -> Any:
+        """The vocabulary as JSON values."""
+        return {
+            "segmentation": self.segmentation,
+            "normalisation": self.normalisation,
+            "pieces": [piece.decode() for piece in self.words],
+            "scores": list(self.scores),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SubwordVocabulary:
+        """The vocabulary of `as_json`; ValueError, TypeError or KeyError for other values."""
+        pieces = tuple(piece.encode() for piece in values["pieces"])
+        scores = tuple(map(float, values["scores"]))
+        return cls(pieces, scores, str(values["segmentation"]), str(values["normalisation"]))
+
+
+def _is_piece(text: str) -> bool:
+    """Whether a piece can be part of one word, and has not the name of another piece."""
+    name = text.encode()
+    return SPACE not in text[1:] and not _BYTE.fullmatch(name) and name not in SPECIAL
+
+
+# Segmentation of `▁` and a word, of which characters that are in no piece stay alone
+
+
+def _most_probable(text: str, scores: Mapping[str, float], longest: int) -> list[str]:
+    """The segmentation of the largest sum of scores (Viterbi); O(length · longest) time.
+
+    Of equal sums, that whose last piece is the longest, and so on towards the first.
+    """
+    unknown = min(scores.values(), default=0.0) - _UNKNOWN_PENALTY
+    best, begin = [0.0], [0]
+    for end in range(1, len(text) + 1):
+        top, at = best[end - 1] + unknown, end - 1
+        if text[end - 1] in scores:
+            top = -np.inf
+        for start in range(max(0, end - longest), end):
+            score = scores.get(text[start:end])
+            if score is not None and best[start] + score > top:
+                top, at = best[start] + score, start
+        best.append(top)
+        begin.append(at)
+    found, end = list[str](), len(text)
+    while end:
+        found.append(text[begin[end] : end])
+        end = begin[end]
+    return found[::-1]
+
+
+def _merged(text: str, scores: Mapping[str, float], longest: int) -> list[str]:
+    """Byte-pair encoding: neighbours that make up the piece of the largest score are merged.
+
+    Of equal scores the first from the left; O(length · log length) time for each merge of a pair.
+    """
+    units = list(text)
+    after, before = [*range(1, len(units) + 1)], [*range(-1, len(units) - 1)]
+    heap: list[tuple[float, int, str]] = []
+
+    def propose(i: int) -> None:
+        if i >= 0 and after[i] < len(units):
+            both = units[i] + units[after[i]]
+            if both in scores:
+                heappush(heap, (-scores[both], i, both))
+
+    for i in range(len(units)):
+        propose(i)
+    while heap:
+        _, i, both = heappop(heap)
+        j = after[i]
+        if not units[i] or j == len(units) or units[i] + units[j] != both:
+            continue  # one of the two has been merged since
+        units[i], units[j], after[i] = both, "", after[j]
+        if after[i] < len(units):
+            before[after[i]] = i
+        propose(before[i])
+        propose(i)
+    return [unit for unit in units if unit]
+
+
+Segmentation = Callable[[str, Mapping[str, float], int], list[str]]
+SEGMENTATIONS: Mapping[str, Segmentation] = {"unigram": _most_probable, "bpe": _merged}
+
+
+# Learning
+
+
+def learn(segmentation: str, size: int, text: Mapping[bytes, int]) -> SubwordVocabulary:
+    """A vocabulary of `size` pieces, learnt by the package `tokenizers`.
+
+    text: words, and how often it has each. Pieces are made of those of its characters that are
+    `_COVERED` of it; others are read as bytes. SubwordError for a size that the text does not
+    allow. Unigram models of equal texts may differ in pieces of equal likelihood.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    most = size - len(BYTES)
+    characters: Counter[str] = Counter()
+    for word, n in text.items():
+        for character in SPACE + word.decode(*_CODEC):
+            characters[character] += n
+    kept, left = set[str](), _COVERED * characters.total()
+    for character, n in characters.most_common():
+        if left > 0:
+            kept.add(character)
+        left -= n
+    if most < len(kept):
+        raise SubwordError(
+            f"expected {len(BYTES)} bytes and the {len(kept):,} characters of the training text "
+            f"among the pieces, found {size:,} pieces; choose {len(BYTES) + len(kept)} or more"
+        )
+    parts = (
+        ("".join(c if c in kept else " " for c in SPACE + word.decode(*_CODEC)) + " ") * n
+        for word, n in text.items()
+    )
+    unigram = segmentation == "unigram"
+    tokenizer = Tokenizer(models.Unigram() if unigram else models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    make = trainers.UnigramTrainer if unigram else trainers.BpeTrainer
+    trainer = make(vocab_size=most, show_progress=False, special_tokens=[])
+    tokenizer.train_from_iterator(parts, trainer)
+    found = json.loads(tokenizer.to_str())["model"]
+    if unigram:
+        scores = {piece: round(score, 6) for piece, score in found["vocab"]}
+    else:
+        scores = dict.fromkeys(sorted(kept), 0.0)
+        ranks = [*enumerate(map("".join, found["merges"]), 1)]
+        scores |= {piece: -float(rank) for rank, piece in reversed(ranks)}
+    if len(scores) < most:
+        raise SubwordError(
+            f"the training text allows no more than {len(BYTES) + len(scores):,} pieces; choose "
+            "this number or fewer"
+        )
+    return SubwordVocabulary.of(scores, text, segmentation)
