@@ -103,7 +103,7 @@ class TextOptions:
     tokenizer: str | None = option(
         "Subword units in place of words: unigram:SIZE or bpe:SIZE, learnt from the training text, "
         "256 of them bytes, so that no word is unknown; or sentencepiece:FILE, a .model file. "
-        "Numbers of words in other options and in speeds then count pieces.",
+        "Numbers of words in other options then count pieces.",
         type=TOKENIZER,
         default=None,
         metavar="KIND:SIZE",

@@ -332,9 +332,10 @@ def _words(corpus: Corpus) -> str:
 
 def _row(report: Report) -> str:
     """A validation in one line."""
+    unit = "words" if report.tokens_per_word is None else "pieces"
     return (
         f"epoch {report.epoch:5.2f}  {report.seconds / 60:5.1f} min  "
-        f"{report.words_per_second:7,.0f} words/s  train {report.training_nats:.3f} nats  "
+        f"{report.words_per_second:7,.0f} {unit}/s  train {report.training_nats:.3f} nats  "
         f"valid {_perplexity(report, report.valid_perplexity)}"
         f"{'' if report.stage == 'words' else f' of {report.stage}'}"
         f"{f'  {report.log_z.to_text()}' if report.log_z else ''}{'  best' if report.best else ''}"

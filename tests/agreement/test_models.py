@@ -87,6 +87,7 @@ class Lm:
             given = of[document][0](texts, t)
             words = saved.vocabulary.encode(texts[t].encode().split())
             oov = {f"{self.name}oov": sum(word == UNKNOWN for word in words)}
+            oov = {} if "pieces" in self.shape else oov
             if self.pmi:
                 null = of[document][1](texts, t)
                 return {f"{self.name}pmi": given - null, f"{self.name}null": null, **oov}
@@ -220,6 +221,11 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "order-1-added-to-logits": ("viterbi", [Lm("codclm")]),
     "order-1-another-pass": ("viterbi", [Lm("rlm-bow-ef-1")]),
     "order-1-layers": ("viterbi", [Lm("dclm-decoupled", shape={"layers": 2})]),
+    "subwords": ("viterbi", [Lm("codclm", shape={"pieces": True})]),
+    "subwords-beside-a-source": (
+        "viterbi",
+        [Lm("attention", side="source", shape={"pieces": True})],
+    ),
     "order-2": ("viterbi", [Lm("rlm-bow-lf-2")]),
     "order-2-tokens": ("exhaustive", [Lm("dclm-two-sentence")]),
     "unbounded": (BEAM, [Lm("ccdclm")]),

@@ -465,3 +465,49 @@ def test_a_model_of_another_package_is_trained_and_read(
 
 def test_all_published_models_have_a_command_line_name(world: World) -> None:
     assert {*world.ok("list models").out.split()} >= {*ZOO}
+
+
+# Subword units
+
+
+@pytest.mark.parametrize("model", ["codclm", "attention"])
+def test_models_of_pieces_are_resumed_and_measured_by_piece_and_by_word(
+    model: str, world: World
+) -> None:
+    source = "--source train.txt --valid-source valid.txt" if model == "attention" else ""
+    options = f"--model {model} --tokenizer unigram:273 {source}"
+    whole, half = (TRAIN.replace("--out lm", f"--out {name}") for name in ("whole", "half"))
+    said = " ".join(told(world, f"{options} --words 2000", whole))
+    assert re.search(r"384 words in [0-9,]+ pieces \([0-9.]+ a word\)", said)
+    world.ok(f"{half} {options} --words 1000")
+    world.ok(f"{half} {options} --words 2000 --resume")
+    saved = load_model(world.folder / "half")
+    assert saved.about["tokenizer"] == "unigram:273"
+    found = measured(world, "--source valid.txt" if source else "", out="half", text="valid.txt")
+    lines = [line.split() for line in world.lines("valid.txt") if line]
+    words, pieces = (
+        sum(map(len, lines)),
+        sum(len(saved.vocabulary.encode([word.encode() for word in line])) for line in lines),
+    )
+    assert (found["words"], found["tokens"], found["oov"]) == (words, pieces, 0)
+    assert re.search(r"perplexity [0-9.]+ a piece, [0-9.]+ a word", said)
+    per_word = np.exp(found["nats"] / (words + len(lines)))
+    assert found["perplexity_per_word"] == pytest.approx(per_word)
+    assert saved.about["valid_perplexity_per_word"] == pytest.approx(per_word, rel=1e-5)
+
+
+def test_what_needs_words_refuses_pieces_and_samples_are_text(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained(world, "--model codclm --tokenizer bpe:280")
+    world.write("gap", ["the ___ is lit"])
+    for command in ("cloze --lm lm gap", "perplexity --lm lm valid.txt --tags valid.txt"):
+        found = world.run(command)
+        assert found.exit == 2
+        assert "the model predicts subword pieces" in found.err or "lm predicts sub" in found.err
+    found = world.ok("sample --lm lm --documents 2 --sentences 3 --longest 20 --seed 1")
+    assert len([line for line in found.out.split("\n") if line]) == 6
+    monkeypatch.setattr("rerank.commands.subwords.find_spec", lambda name: None)
+    found = world.run(f"{TRAIN} --model codclm --tokenizer bpe:280")
+    assert found.exit == 2
+    assert "pip install 'rerank-mt[subwords]'" in " ".join(found.err.split())

@@ -20,6 +20,7 @@ from lm.model import Config, DocumentLM, options_of
 from lm.reading import read
 from lm.sentences import Rows
 from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of
+from lm.subwords import SubwordVocabulary
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO
@@ -142,10 +143,12 @@ def save_models(
 def drawn(name: str, seed: int = 0, **shape: Any) -> tuple[SavedModel, Mapping[str, bytes]]:
     """A model over `WORDS` with drawn weights, and the files of its folder.
 
-    shape: of `config_of`, as `layers=2`; also `oov_rate`, which the folder states, and `nan`, the
-    name of a parameter that is filled with NaN.
+    shape: of `config_of`, as `layers=2`; also `oov_rate`, which the folder states, `nan`, the
+    name of a parameter that is filled with NaN, and `pieces`, whether it reads subword units.
     """
     vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
+    if shape.pop("pieces", False):
+        vocabulary = SubwordVocabulary.of({"▁": -2.0, "▁l": -3.0, "it": -2.5}, {}, "unigram")
     about, broken = {"oov_rate": shape.pop("oov_rate", 0.25)}, shape.pop("nan", None)
     sizes = {"embed": 6, "hidden": 8, **shape}
     model = enlarged(DocumentLM.seeded(config_of(name, len(vocabulary), **sizes), seed))

@@ -270,6 +270,8 @@ def need_packages(command: str | Iterable[object]) -> None:
         pytest.importorskip("sklearn")
     if words.startswith("candidates ") and "--help" not in words:
         pytest.importorskip("transformers")
+    if "tokenizer unigram:" in words or "tokenizer bpe:" in words:
+        pytest.importorskip("tokenizers")
 
 
 def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outcome:

@@ -193,6 +193,35 @@ DOCUMENTS += [
     )
 ]
 
+# Subword units
+
+BPE = f"{SOUND} --tokenizer bpe:280"
+TOKENIZERS = table(
+    f"""
+--pieces-of-no-kind | {SOUND} --tokenizer words:280 | expected unigram:SIZE or bpe:SIZE .*found 'words:280' | {BPE}
+--pieces-fewer-than-bytes | {SOUND} --tokenizer bpe:256 | with more than 256 | {BPE}
+--pieces-fewer-than-characters | {SOUND} --tokenizer bpe:260 | bpe:260: expected 256 bytes and the 1.*choose 27. or more | {BPE}
+--pieces-more-than-the-text-has | {SOUND} --tokenizer bpe:900 | bpe:900: the training text allows no more .* fewer | {BPE}
+--pieces-and-words | {BPE} --vocab 9 | --vocab: the pieces of --tokenizer are the vocabulary | {BPE}
+--pieces-and-frequent-words | {BPE} --vocab-min-count 2 | --vocab-min-count: the pieces | {BPE}
+--pieces-and-a-word-for-unknown-ones | {BPE} --unknown it | --unknown: the pieces | {BPE}
+--pieces-of-no-source | {BPE} --source-tokenizer bpe:280 | no --source to read so; leave it out | {BPE}
+--pieces-of-a-source-in-one-file | {BPE[:-7]}sentencepiece:s --model attention --source t | give --source-tokenizer | {BPE}
+--pieces-of-a-source-and-words | {BPE} --model attention --source t --source-vocab 9 | --source-vocab: the pieces | {BPE}
+""",
+    TEXTS,
+    exit=2,
+)
+TOKENIZERS += table(
+    f"""
+--pieces-of-another-file | {BPE[:-7]}sentencepiece:t | t: not a model file of SentencePiece; give | {BPE}
+--pieces-of-no-file | {BPE[:-7]}sentencepiece:none | none: .*no such file | {BPE}
+""",
+    TEXTS,
+    exit=3,
+)
+
+
 # Topics and relations
 
 LEARN = "topics learn t --topics-number 2 --out model"
@@ -243,4 +272,4 @@ TOPICS += [
         for name, command in (("topics", LEARN), ("trained", P), ("classifier", CLASSIFY))
     ),
 ]
-FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *DOCUMENTS, *TOPICS]
+FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *DOCUMENTS, *TOKENIZERS, *TOPICS]

@@ -1,0 +1,188 @@
+"""Subword units: segmentation, learning, files of SentencePiece, and texts in pieces.
+
+The truth: all segmentations enumerated, merges one by one, and the package `tokenizers`.
+"""
+
+import struct
+from collections import Counter
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm.checkpoint import ModelError, read_vocabulary, write_vocabulary
+from lm.corpus import intern, renumber
+from lm.sentencepiece_model import read_pieces
+from lm.subwords import SEGMENTATIONS, SubwordError, SubwordVocabulary, learn
+from lm.vocabulary import SPECIAL, UNKNOWN
+
+SCORES = {
+    "▁": -3.0,
+    "a": -2.0,
+    "b": -2.5,
+    "ab": -3.0,
+    "▁a": -4.0,
+    "ba": -3.5,
+    "aba": -5.25,
+    "é": -4.0,
+}
+BYTES = {b"<0x%02X>" % n: bytes([n]) for n in range(256)}
+TEXT = Counter({b"the": 9, b"lamp": 5, b"lamps": 3, b"lit": 4, b"is": 7, b"it": 6, b"\xc3\xa9t": 1})
+words_of_text = st.text(min_size=1).filter(lambda w: not set(w) & set(" \n"))
+kinds = pytest.mark.parametrize("kind", SEGMENTATIONS)
+
+
+def made(kind: str, scores: dict[str, float] = SCORES, **more: Any) -> SubwordVocabulary:
+    return SubwordVocabulary.of(scores, {}, kind, **more)
+
+
+@kinds
+@given(lines=st.lists(st.lists(words_of_text, min_size=1), max_size=4))
+def test_any_text_has_pieces_none_unknown_and_they_make_it_up(
+    kind: str, lines: list[list[str]]
+) -> None:
+    vocabulary = made(kind)
+    texts = [" ".join(words).encode() for words in lines]
+    tokens, offsets = vocabulary.encode_lines(b"".join(text + b"\n" for text in texts))
+    assert (tokens > UNKNOWN + 2).all()
+    rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
+    assert rows == [vocabulary.encode(text.split(b" ")) for text in texts]
+    assert [vocabulary.line(row) for row in rows] == [
+        text if not text.isspace() else "▁".encode() for text in texts
+    ]
+    words, corpus = intern(texts)
+    found = renumber(corpus, words, vocabulary)
+    assert found.tokens.tolist() == tokens.tolist() or any(text.isspace() for text in texts)
+    if found.words is not None and not any(text.isspace() for text in texts):
+        assert found.words.tolist() == [*map(len, lines)]
+        assert found.take(np.arange(len(rows))).tokens.tolist() == tokens.tolist()
+
+
+@given(st.text("abc", max_size=6))
+def test_unigram_segmentation_has_the_largest_sum_of_all(word: str) -> None:
+    text, unknown = f"▁{word}", min(SCORES.values()) - 10
+    sums = []
+    for n in range(len(text)):
+        for cuts in combinations(range(1, len(text)), n):
+            parts = [text[a:b] for a, b in pairwise([0, *cuts, len(text)])]
+            if all(part in SCORES or len(part) == 1 for part in parts):
+                sums.append(sum(SCORES.get(part, unknown) for part in parts))
+    found = SEGMENTATIONS["unigram"](text, SCORES, 3)
+    assert "".join(found) == text
+    assert sum(SCORES.get(part, unknown) for part in found) == pytest.approx(max(sums))
+
+
+@given(st.text("abcé", max_size=12))
+def test_byte_pairs_are_merged_one_by_one_the_largest_score_first(word: str) -> None:
+    units = [*f"▁{word}"]
+    while True:
+        pairs = [(-SCORES[a + b], i) for i, (a, b) in enumerate(pairwise(units)) if a + b in SCORES]
+        if not pairs:
+            break
+        _, i = min(pairs)
+        units[i : i + 2] = [units[i] + units[i + 1]]
+    assert SEGMENTATIONS["bpe"](f"▁{word}", SCORES, 3) == units
+
+
+@given(st.text("abé", max_size=9))
+def test_segmentations_are_those_of_the_package_tokenizers(word: str) -> None:
+    """`SCORES` have no ties."""
+    models: Any = pytest.importorskip("tokenizers").models
+    pieces = sorted(SCORES, key=lambda piece: -SCORES[piece])
+    splits = [(p[:i], p[i:]) for p in pieces for i in range(1, len(p))]
+    merges = [(a, b) for a, b in splits if a in SCORES and b in SCORES]
+    theirs = {
+        "unigram": models.Unigram([("<unk>", -20.0), *SCORES.items()], 0, False),
+        "bpe": models.BPE({p: i for i, p in enumerate(SCORES)}, merges),
+    }
+    text = f"▁{word}"
+    bpe = [token.value for token in theirs["bpe"].tokenize(text)]
+    assert SEGMENTATIONS["bpe"](text, {**SCORES}, 3) == bpe
+    values = [sum(SCORES[t.value] for t in theirs["unigram"].tokenize(text))]
+    own = SEGMENTATIONS["unigram"](text, SCORES, 3)
+    assert sum(SCORES[piece] for piece in own) == pytest.approx(values[0])
+
+
+@kinds
+def test_pieces_are_learnt_of_a_text_and_lie_in_a_folder_as_json(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    found = learn(kind, 269, TEXT)
+    assert len(found) == 269 + len(SPECIAL)
+    assert found.line(found.encode([b"lamp", "ünheard".encode()])) == "lamp ünheard".encode()
+    digest = write_vocabulary(tmp_path, found)
+    assert read_vocabulary(tmp_path / "config.json", digest, len(found), 9999) == found
+    with pytest.raises(ModelError, match="expected a vocabulary of 9"):
+        read_vocabulary(tmp_path / "config.json", digest, 9, 9999)
+    with pytest.raises(SubwordError, match=r"characters .* choose 26[0-9] or more"):
+        learn(kind, 260, TEXT)
+    with pytest.raises(SubwordError, match=r"allows no more than [0-9]+ pieces") as fault:
+        learn(kind, 900, TEXT)
+    most = int(str(fault.value).split(" than ")[1].split()[0])
+    assert len(learn(kind, most, TEXT)) == most + len(SPECIAL)
+
+
+def test_frequent_pieces_come_first() -> None:
+    found = SubwordVocabulary.of(SCORES, {b"b": 5, b"a": 9}, "unigram")
+    assert [piece.decode() for piece in found.words[:3]] == ["▁a", "▁", "b"]
+
+
+# Files of SentencePiece
+
+
+def field(number: int, value: int | bytes | float) -> bytes:
+    """A field of a message of protocol buffers, of a number below 128."""
+    tag, high = number << 3, bytes([(number << 3 & 127) | 128, number >> 4])
+    if isinstance(value, int):
+        return (bytes([tag]) if tag < 128 else high) + bytes([value])
+    if isinstance(value, float):
+        return bytes([tag | 5]) + struct.pack("<f", value)
+    size = (
+        bytes([len(value)])
+        if len(value) < 128
+        else bytes([len(value) & 127 | 128, len(value) >> 7])
+    )
+    return bytes([tag | 2]) + size + value
+
+
+def model_file(kind: int = 1, name: bytes = b"nmt_nfkc", suffix: int = 0) -> bytes:
+    """A .model file with the pieces of `SCORES`, its special pieces, and one of a byte."""
+    pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("<0x41>", 0.0, 6)]
+    pieces += [(piece, score, 1) for piece, score in SCORES.items()]
+    own = [field(1, p.encode()) + field(2, s) + field(3, t) for p, s, t in pieces]
+    trainer = field(3, kind) + (field(24, suffix) if suffix else b"")
+    return b"".join(field(1, one) for one in own) + field(2, trainer) + field(3, field(1, name))
+
+
+@kinds
+def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
+    found = read_pieces(model_file(1 + (kind == "bpe")), {})
+    assert found == made(kind, normalisation="nfkc")
+    fullwidth = "ａb\u00a0a".encode()  # NFKC: "ab a"
+    assert found.pieces(fullwidth) == found.encode([b"ab", b"a"])
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"the lamp is lit\n", "not a model file of SentencePiece"),
+        (b"", "expected pieces .* found none"),
+        (model_file()[:-3], "not a model file"),
+        (model_file(3), "expected a unigram or BPE model"),
+        (model_file(suffix=1), "expected a unigram or BPE model"),
+        (model_file(name=b"own"), "nmt_nfkc, .* found 'own'"),
+    ],
+    ids=["text", "empty", "cut", "words", "suffix", "normalisation"],
+)
+def test_other_files_are_refused(raw: bytes, message: str) -> None:
+    with pytest.raises(SubwordError, match=message):
+        read_pieces(raw, {})
+
+
+@given(st.binary())
+def test_bytes_that_are_no_model_file_are_refused(raw: bytes) -> None:
+    with pytest.raises(SubwordError):
+        read_pieces(raw, {})
