@@ -3,7 +3,9 @@
     python recipes/bench/training.py --data DATA [--model NAME …] [--size 128] [--updates 30]
 
 The plain model is what one writes first and well: packed sentences through `nn.LSTM`, a linear
-layer over all words, cross-entropy, fused AdamW; it sees no context. All models have the same
+layer over all words, cross-entropy, fused AdamW; it sees no context. That beside `attention` reads
+the source by a bidirectional one, attends between and after two more, and has an adaptive softmax,
+for the model itself has classes. All models have the same
 embedding and hidden size, vocabulary, text and number of sentences in an update. Ours are timed
 twice: with the exact softmax and AdamW in float32, as the plain model, and with the recipe
 `strong`. Seconds are those of CPU, one thread, updates only; measured in turns.
@@ -22,11 +24,17 @@ import numpy as np
 import torch
 from tabulate import tabulate
 from torch import nn
-from torch.nn.utils.rnn import PackedSequence, pack_sequence
+from torch.nn.utils.rnn import (
+    PackedSequence,
+    pack_padded_sequence,
+    pack_sequence,
+    pad_packed_sequence,
+)
 
 from lm.batches import SEGMENTS
 from lm.corpus import Corpus, build_vocabulary, intern, renumber
 from lm.model import Config, DocumentLM
+from lm.side_information import SideText
 from lm.training.settings import STRONG, Settings
 from lm.training.trainer import Trainer
 from lm.vocabulary import END, START
@@ -34,7 +42,9 @@ from rerank.files.lines import read_lines
 from rerank.notices import Notices
 
 MODELS = ("rnnlm", "codclm", "ccdclm", "adclm")
-TEXT, LINES, WORDS = "tvsub-zh-en/lm.train.en.gz", 200_000, 10_000
+TEXT, SOURCE = "tvsub-zh-en/lm.train.en.gz", "tvsub-zh-en/lm.train.zh.xz"
+LINES, WORDS = 200_000, 10_000
+PLAIN, ATTENTION = "nn.LSTM, plain", "nn.LSTM and attention, plain"
 WARM_UP, TURNS = 5, 3
 
 
@@ -53,9 +63,46 @@ class PlainLM(nn.Module):
         return nn.functional.cross_entropy(self.output(hidden.data), targets.data)
 
 
-def plain_updates(corpus: Corpus, size: int, vocabulary: int, settings: Settings) -> Iterator[int]:
-    """Updates of the plain model: the words predicted by each."""
-    model = PlainLM(vocabulary, size)
+class PlainAttention(nn.Module):
+    """Three `nn.LSTM`, the first one bidirectional, dot attention twice, an adaptive softmax."""
+
+    def __init__(self, words: int, size: int) -> None:
+        super().__init__()
+        self.embedding, self.source = nn.Embedding(words, size), nn.Embedding(words, size)
+        self.encoder = nn.LSTM(size, size, bidirectional=True)
+        self.join = nn.Linear(2 * size, size, bias=False)
+        self.lower, self.upper = nn.LSTM(size, size), nn.LSTM(2 * size, size)
+        self.merge = nn.Linear(2 * size, size)
+        self.output = nn.AdaptiveLogSoftmaxWithLoss(size, words, [words // 10, words // 2])
+
+    def loss(
+        self, inputs: PackedSequence, targets: PackedSequence, source: PackedSequence
+    ) -> torch.Tensor:
+        """Mean −log p of the targets, given source sentences in the same order."""
+        read, _ = self.encoder(source._replace(data=self.source(source.data)))
+        states, lengths = pad_packed_sequence(read, batch_first=True)
+        states = self.join(states)
+        masked = torch.arange(states.shape[1]) >= lengths[:, None]
+
+        def attended(hidden: PackedSequence) -> torch.Tensor:
+            queries, sizes = pad_packed_sequence(hidden, batch_first=True)
+            energies = torch.bmm(queries, states.transpose(1, 2))
+            shares = torch.softmax(energies.masked_fill(masked[:, None], -1e30), dim=2)
+            values = torch.bmm(shares, states)
+            packed = pack_padded_sequence(values, sizes, batch_first=True, enforce_sorted=False)
+            return torch.cat([hidden.data, packed.data], dim=1)
+
+        below, _ = self.lower(inputs._replace(data=self.embedding(inputs.data)))
+        above, _ = self.upper(below._replace(data=attended(below)))
+        features = torch.tanh(self.merge(attended(above)))
+        loss: torch.Tensor = self.output(features, targets.data).loss
+        return loss
+
+
+def plain_updates(
+    corpus: Corpus, model: PlainLM | PlainAttention, settings: Settings
+) -> Iterator[int]:
+    """Updates of a plain model: the words predicted by each."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, fused=True)
     segments = SEGMENTS["carried"](
         corpus, streams=settings.streams, length=settings.segment, seed=1, epoch=0
@@ -68,7 +115,13 @@ def plain_updates(corpus: Corpus, size: int, vocabulary: int, settings: Settings
         inputs = pack_sequence([torch.cat([start, w]) for w in words], enforce_sorted=False)
         targets = pack_sequence([torch.cat([w, end]) for w in words], enforce_sorted=False)
         optimiser.zero_grad(set_to_none=True)
-        torch.autograd.backward(model.loss(inputs, targets))
+        if isinstance(model, PlainAttention):
+            side = corpus.side["source"].rows(chosen)
+            lines = [row[row > 0] - 1 for row in side]
+            source = pack_sequence(lines, enforce_sorted=False)
+            torch.autograd.backward(model.loss(inputs, targets, source))
+        else:
+            torch.autograd.backward(model.loss(inputs, targets))
         nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
         optimiser.step()
         yield len(targets.data)
@@ -92,10 +145,13 @@ def rate(updates: Iterator[int], number: int) -> float:
 
 
 def read_text(data: Path) -> Corpus:
-    """The beginning of the subtitles, in ids."""
-    lines = islice(read_lines(data / TEXT, Notices()), LINES)
-    words, corpus = intern(lines)
-    return renumber(corpus, words, build_vocabulary(words, corpus, WORDS))
+    """The beginning of the subtitles with their source, in ids."""
+    texts = []
+    for name in (TEXT, SOURCE):
+        words, corpus = intern(islice(read_lines(data / name, Notices()), LINES))
+        texts.append(renumber(corpus, words, build_vocabulary(words, corpus, WORDS)))
+    text, source = texts
+    return replace(text, side={"source": SideText(source.tokens, source.sentences)})
 
 
 @click.command()
@@ -112,12 +168,19 @@ def main(data: Path, models: tuple[str, ...], size: int, updates: int) -> None:
     strong = Settings(**{**own, "precision": "bfloat16"})  # type: ignore[arg-type]
     exact = Settings(streams=strong.streams, negatives=0, dropout=0.0, context_dropout=0.0)
     runs: dict[tuple[str, str], Callable[[], Iterator[int]]] = {
-        ("nn.LSTM, plain", "exact softmax"): lambda: plain_updates(corpus, size, vocabulary, exact)
+        (PLAIN, "exact softmax"): lambda: plain_updates(corpus, PlainLM(vocabulary, size), exact)
     }
+    if "attention" in models:
+        runs[ATTENTION, "adaptive softmax"] = lambda: plain_updates(
+            corpus, PlainAttention(vocabulary, size), exact
+        )
     for name in models:
         for label, settings, tied in (("exact softmax", exact, False), ("strong", strong, True)):
             config = Config(name, vocabulary, size, size, tied=tied)
             used = replace(settings, context_noise=0.0) if name == "rnnlm" else settings
+            if name == "attention":  # without context, and with classes
+                config = replace(config, source_words=vocabulary)
+                used = replace(used, context_noise=0.0, negatives=0)
             runs[name, label] = lambda config=config, used=used: our_updates(corpus, config, used)
     started = {key: make() for key, make in runs.items()}
     for updates_of in started.values():
@@ -126,11 +189,12 @@ def main(data: Path, models: tuple[str, ...], size: int, updates: int) -> None:
     for _ in range(TURNS):
         for key, updates_of in started.items():
             rates[key].append(rate(updates_of, updates))
-    plain = float(np.median(rates["nn.LSTM, plain", "exact softmax"]))
-    rows = [
-        [name, label, f"{np.median(found):,.0f}", f"{plain / np.median(found):.2f}"]
-        for (name, label), found in rates.items()
-    ]
+    plain = {name: float(np.median(found)) for (name, _), found in rates.items()}
+    rows = []
+    for (name, label), found in rates.items():
+        beside = plain[ATTENTION if name in (ATTENTION, "attention") else PLAIN]
+        rate_of = float(np.median(found))
+        rows.append([name, label, f"{rate_of:,.0f}", f"{beside / rate_of:.2f}"])
     headings = ["model", "training", "words/s", "time ÷ plain"]
     print(tabulate(rows, headings, tablefmt="github", colalign=("left", "left", "right", "right")))
 

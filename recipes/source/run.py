@@ -6,7 +6,8 @@ DATA holds `tvsub-zh-en/` and `ted-zh-en/`. Every model scores the lists of all 
 number of candidates (`--top`) weights are tuned on the tuning set, by its default cross-validation,
 and the test sets are decoded with them once. The systems are the models alone, and each with the
 features of a reversed one. What is in WORK is not done again: scores are in its cache, which a run
-that was killed goes on from. `--documents N` is for a trial on the first documents of each set.
+that was killed goes on from; a model that was trained anew needs another NAME. `--documents N` is
+for a trial on the first documents of each set.
 """
 
 from __future__ import annotations
@@ -218,6 +219,7 @@ def main(
 ) -> None:
     """Print a table of the models, and one of each test set."""
     models = dict(one.split("=", 1) for one in given)
+    work = work if documents is None else work / f"head-{documents}"
     recipe, chosen = Recipe(work, models), systems or combined(models)
     work.mkdir(parents=True, exist_ok=True)
     folders: list[tuple[Lists, ...]] = []
