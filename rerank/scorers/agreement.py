@@ -47,6 +47,14 @@ def starts(metrics: Iterable[str]) -> dict[str, str]:
     return {consensus: "consensus", AGREEMENT: AGREEMENT}
 
 
+def is_rewarded(metrics: Iterable[str]) -> bool:
+    """Whether all metrics count words or characters in common with references.
+
+    What systems agree on has more of them than most outputs; people may like the best one better.
+    """
+    return {*metrics} <= {"bleu", "chrf", "ter"}
+
+
 class Agreement(FeatureSource):
     """The feature `agreement`, and `votes` and consensus features where the lists have none.
 

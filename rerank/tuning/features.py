@@ -162,11 +162,13 @@ def start_of_systems(
     corpus: TuningSet,
     objective: Objective,
     announce: Printer,
+    *,
+    alone: bool,
 ) -> TunedFeatures:
     """The features with the start weights that held-out documents favour.
 
     The last way of agreement is taken unless another is better by more than half a standard error,
-    or the system alone by more than one.
+    or the system alone by more than one; `alone`: the system unless agreement is better by one.
     The values of all systems, and the held-out ones of all starts, are announced. O(M (n + D))
     time for M systems and D documents.
     """
@@ -184,9 +186,13 @@ def start_of_systems(
     announce(f"{objective.name} of each system on these documents: {listed}")
     best = _best_on_others(objective, sums[-1])
     found, without = jackknife(objective, sums[:, best, np.arange(len(best))])
-    held, safe = dict(zip(starts, found.tolist(), strict=True)), max(len(starts) - 2, 0)
+    held = dict(zip(starts, found.tolist(), strict=True))
+    safe = max(len(starts) - (1 if alone else 2), 0)
     errors = np.array([standard_error(one - without[safe]) for one in without])
-    errors[:safe] *= _SURE  # of another way of agreement; the system was chosen on few documents
+    if not alone:
+        errors[:safe] *= (
+            _SURE  # of another way of agreement; the system was chosen on few documents
+        )
     surely = found - found[safe] > errors
     chosen = int(np.where(surely, found, -np.inf).argmax()) if surely.any() else safe
     called, source = [*starts][chosen], f"the system {names[ranked[0]]}"

@@ -19,7 +19,7 @@ from rerank.metrics.significance import FEWEST_DOCUMENTS
 from rerank.metrics.verdict import Gain, verdict
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
-from rerank.scorers.agreement import AGREEMENT
+from rerank.scorers.agreement import AGREEMENT, is_rewarded
 from rerank.tuning.features import (
     TunedFeatures,
     start_of_lists,
@@ -276,7 +276,10 @@ def tune(
     task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
     if own := features.given is None:
         if features.systems:
-            features = start_of_systems(features, task.corpus, task.free_objective, announce)
+            alone = not is_rewarded(name for name, _ in plan.objective.metrics)
+            features = start_of_systems(
+                features, task.corpus, task.free_objective, announce, alone=alone
+            )
         else:
             features = start_of_lists(features, task.corpus, announce)
         task = replace(task, features=features)
