@@ -381,7 +381,7 @@ def with_sources(
     lines: Sequence[bytes],
     *,
     total: float,
-    store: ArrayStore | None = None,
+    store: ArrayStore | None,
 ) -> KBestRows:
     """The rows of a document, with its source line for each sentence without any.
 

@@ -247,11 +247,6 @@ class Unread:
         """Note a key."""
         self.keys.setdefault(kind, {}).setdefault(key, line)
 
-    def note_samples(self, key: str, part: str) -> None:
-        """Note ids at a key that have a part, by this pattern, which names a sample."""
-        self.sample = part
-        self.note("sample", key, 1)
-
     def note_sentence(
         self, one: Mapping[str, Any], n: int, line: int, features: Collection[str]
     ) -> None:

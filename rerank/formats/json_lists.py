@@ -144,7 +144,8 @@ class JsonLines(CollectedFormat):
         for key in ids.unread:
             unread.note("id", key, 1)
         if ids.key and (part := are_samples(ids.texts[: len(texts)], texts)):
-            unread.note_samples(ids.key, part)
+            unread.sample = part
+            unread.note("sample", ids.key, 1)
         unread.warn(found, ids.command)
 
     def beside(

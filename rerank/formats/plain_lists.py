@@ -241,7 +241,7 @@ class Flat(ReadOnlyFormat):
     suffixes = (".txt",)
     example = b"the text\na text"
 
-    k: int | None = None
+    k: int = 1
     scores: Iterable[bytes] | None = None
     scores_name: str = ""
 
@@ -256,8 +256,6 @@ class Flat(ReadOnlyFormat):
 
     def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file; InputError for another number of scores."""
-        if self.k is None:
-            raise UsageError(f"expected --kbest-format {self.name}:K for a flat list")
         scores = None if self.scores is None else iter(self.scores)
         names: tuple[str, ...] = ()
         number = 0
