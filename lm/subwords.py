@@ -14,7 +14,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm.side_information import SideText
-from lm.vocabulary import SPECIAL, Vocabulary
+from lm.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 
 SPACE = "▁"  # before each word
 BYTES = tuple(b"<0x%02X>" % byte for byte in range(256))  # names of the pieces of single bytes
@@ -47,7 +47,7 @@ class SubwordError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SubwordVocabulary(Vocabulary):
-    """Pieces and their ids; every word has pieces.
+    """Pieces and their ids; every word has pieces, but `<unk>`, which stands for unknown ones.
 
     words: the pieces, those of single bytes among them; scores: one for each piece, a natural-log
     probability (unigram) or the preference of the merge that makes it (bpe); segmentation: a name
@@ -96,12 +96,19 @@ class SubwordVocabulary(Vocabulary):
             for i in found.pieces(word):
                 counts[i - len(SPECIAL)] += n
         order = sorted(range(len(pieces)), key=lambda i: -counts[i])
-        words, own = tuple(pieces[i] for i in order), tuple(every[i] for i in order)
-        return cls(words, own, segmentation, normalisation)
+        return found.ordered([pieces[i] for i in order])
+
+    def ordered(self, pieces: Sequence[bytes]) -> SubwordVocabulary:
+        """The vocabulary with its pieces in this order; ValueError for other pieces."""
+        scores = dict(zip(self.words, self.scores, strict=True))
+        if {*pieces} != scores.keys():
+            raise ValueError("expected the same pieces in another order")
+        own = tuple(scores[piece] for piece in pieces)
+        return type(self)(tuple(pieces), own, self.segmentation, self.normalisation)
 
     def __contains__(self, word: object) -> bool:
-        """True: no word is unknown."""
-        return True
+        """True but for `<unk>`, `<s>` and `</s>`: no other word is unknown."""
+        return word not in SPECIAL
 
     def pieces(self, word: bytes) -> list[int]:
         """Ids of the pieces of a word."""
@@ -112,7 +119,9 @@ class SubwordVocabulary(Vocabulary):
         return self._known[word]
 
     def _segmented(self, word: bytes) -> list[int]:
-        """Ids of the pieces of a word that is not cached."""
+        """Ids of the pieces of a word that is not cached; `<unk>` in a text is no word."""
+        if word in SPECIAL:
+            return [UNKNOWN]
         text = NORMALISATIONS[self.normalisation](word.decode(*_CODEC).replace(SPACE, _LITERAL))
         text = SPACE + text.replace(" ", SPACE)  # of a normalised no-break space
         ids, found = self.ids, list[int]()
@@ -160,7 +169,7 @@ class SubwordVocabulary(Vocabulary):
             if _BYTE.fullmatch(piece):
                 parts.append(bytes([int(piece[3:5], 16)]))
             else:
-                parts.append(piece.replace(SPACE.encode(), b" "))
+                parts.append(b" " * (piece in SPECIAL) + piece.replace(SPACE.encode(), b" "))
         text = b"".join(parts).replace(b"\n", b" ").strip(b" ").decode(errors="replace").encode()
         return SPACE.encode() if not text or text.isspace() else text
 
@@ -184,7 +193,8 @@ class SubwordVocabulary(Vocabulary):
 def _is_piece(text: str) -> bool:
     """Whether a piece can be part of one word, and has not the name of another piece."""
     name = text.encode()
-    return SPACE not in text[1:] and not _BYTE.fullmatch(name) and name not in SPECIAL
+    special = *SPECIAL, b"<UNK>"  # another form of <unk> in n-gram models
+    return SPACE not in text[1:] and not _BYTE.fullmatch(name) and name not in special
 
 
 # Segmentation of `▁` and a word, of which characters that are in no piece stay alone
@@ -260,7 +270,7 @@ def learn(segmentation: str, size: int, text: Mapping[bytes, int]) -> SubwordVoc
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    most = size - len(BYTES)
+    most, text = size - len(BYTES), {w: n for w, n in text.items() if w not in SPECIAL}
     characters: Counter[str] = Counter()
     for word, n in text.items():
         for character in SPACE + word.decode(*_CODEC):

@@ -7,11 +7,13 @@ numbers are separated by TAB or space. Lines in the form that programs write are
 code, others by the grammar.
 
 A model of stupid back-off has a line above the data that says so. KenLM refuses such a file, and
-should: it would not step back over contexts that the model does not have.
+should: it would not step back over contexts that the model does not have. A model of subword units
+has its pieces in such a line, a comment to other programs, which must be given a text in pieces.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 
 from lm.ngrams import MOST_ORDER, NGramError
 from lm.ngrams.model import UNKNOWN_MISSING, NGramModel, NGrams, Nodes
+from lm.subwords import SubwordVocabulary
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
 
 _TAB, _NEWLINE, _BLANK, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E = b"\t\n +-.09e"
@@ -41,6 +44,7 @@ _CURE = "is the file complete, and in ARPA format? have it written again"
 _SAY = "as the counts at the top of the file say"
 Log10s = NDArray[np.float32]
 STUPID_BACKOFF = b"stupid backoff"
+PIECES = b"# pieces of words "
 _HEADER = 1000  # lines above the data
 _COUNT = re.compile(rb"ngram[ \t]+([0-9]{1,2})[ \t]*=[ \t]*([0-9]{1,10})")
 _STUPID = re.compile(STUPID_BACKOFF + rb" (0\.[0-9]{1,9})\b")
@@ -300,9 +304,14 @@ def read_arpa(lines: Iterable[bytes]) -> NGramModel:
     bytes an n-gram while they are read.
     """
     text = Lines(lines)
-    unseen = _above_the_data(text)
+    unseen, pieces = _above_the_data(text)
     counts = _counts(text)
     vocabulary, own, weights = _unigrams(text, counts[0], last=len(counts) == 1)
+    if pieces is not None:
+        try:
+            vocabulary = pieces.ordered(vocabulary.words)
+        except ValueError:
+            raise text.fault("expected the pieces above the data as the 1-grams") from None
     ids = {**{word: i for i, word in enumerate(SPECIAL)}, **vocabulary.ids}
     ids[_UNKNOWN_FORMS[1]] = UNKNOWN
     ngrams, root = NGrams.of_words(len(vocabulary)), np.zeros(1, np.float32)
@@ -322,15 +331,23 @@ def read_arpa(lines: Iterable[bytes]) -> NGramModel:
     return NGramModel(vocabulary, ngrams, np.concatenate(probs), contexts, unseen)
 
 
-def _above_the_data(text: Lines) -> float:
-    """The back-off of unseen contexts that the lines above the data name; reads up to the data."""
-    unseen = 0.0
+def _above_the_data(text: Lines) -> tuple[float, SubwordVocabulary | None]:
+    """The back-off of unseen contexts, and the pieces of words, that the lines above the data name.
+
+    Reads up to the data.
+    """
+    unseen, pieces = 0.0, None
     for _ in range(_HEADER):
         line = text.filled()
         if line == b"\\data\\":
-            return unseen
+            return unseen, pieces
         if not line:
             break
+        if line.startswith(PIECES):
+            try:
+                pieces = SubwordVocabulary.from_json(json.loads(line[len(PIECES) :]))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                raise text.fault("expected the pieces of words, found others") from None
         if found := _STUPID.match(line):
             unseen = math.log10(max(float(found[1]), 1e-9))
     raise ArpaError(
@@ -414,6 +431,8 @@ def arpa(model: NGramModel) -> Iterator[bytes]:
     ngrams = model.ngrams
     if not model.normalised:
         yield STUPID_BACKOFF + b" %.9g: scores, not probabilities\n\n" % 10**model.unseen
+    if isinstance(model.vocabulary, SubwordVocabulary):
+        yield PIECES + json.dumps(model.vocabulary.as_json(), ensure_ascii=False).encode() + b"\n\n"
     yield b"\\data\\\n"
     yield b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(ngrams.counts, 1))
     words, parents = [*SPECIAL, *model.vocabulary.words], ngrams.parents()

@@ -46,6 +46,11 @@ class TokenizerName(ParsedType):
 
 
 TOKENIZER = TokenizerName()
+TOKENIZER_HELP = (
+    "Subword units in place of words: unigram:SIZE or bpe:SIZE, learnt from the training text, "
+    "256 of them bytes, so that no word is unknown; or sentencepiece:FILE, a .model file. "
+    "Numbers of words in other options then count pieces."
+)
 
 
 def tokenizer_files(tokenizers: Iterable[str]) -> list[str]:

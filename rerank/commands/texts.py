@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.commands.run import parting_option
-from rerank.commands.subwords import TOKENIZER, subwords
+from rerank.commands.subwords import TOKENIZER, TOKENIZER_HELP, subwords
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -101,9 +101,7 @@ class TextOptions:
         rare=True,
     )
     tokenizer: str | None = option(
-        "Subword units in place of words: unigram:SIZE or bpe:SIZE, learnt from the training text, "
-        "256 of them bytes, so that no word is unknown; or sentencepiece:FILE, a .model file. "
-        "Numbers of words in other options then count pieces.",
+        TOKENIZER_HELP,
         type=TOKENIZER,
         default=None,
         metavar="KIND:SIZE",
@@ -285,6 +283,15 @@ def frequent_words(
     if not found.words:
         raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
     return found
+
+
+def counted_words(corpus: Corpus) -> str:
+    """The number of words of a text, and how many are unknown, or how many pieces they have."""
+    n = len(corpus.tokens)
+    if corpus.words is None:
+        return f"{n:,} words ({corpus.n_unknown / n:.2%} outside the vocabulary)"
+    words = int(corpus.words.sum())
+    return f"{words:,} words in {n:,} pieces ({n / words:.2f} a word)"
 
 
 def read_text(

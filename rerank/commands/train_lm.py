@@ -18,7 +18,13 @@ import click
 
 from rerank.commands.run import Machine, Messages, side_files
 from rerank.commands.subwords import check_tokenizers, tokenizer_files
-from rerank.commands.texts import TextFiles, TextOptions, TrainingTexts, training_texts
+from rerank.commands.texts import (
+    TextFiles,
+    TextOptions,
+    TrainingTexts,
+    counted_words,
+    training_texts,
+)
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_new_folder, check_outputs
@@ -36,7 +42,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from lm.checkpoint import SavedModel
-    from lm.corpus import Corpus
     from lm.model import DocumentLM
     from lm.training.processes import Processes
     from lm.training.settings import Settings
@@ -305,7 +310,7 @@ def _described(
         f"{n_parameters(model):,} parameters, order "
         f"{'unbounded' if model.order is None else model.order}"
         f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
-        f"{unit}, {_words(corpus)}; "
+        f"{unit}, {counted_words(corpus)}; "
         f"{trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({trainer.settings.precision}){f', {number} processes' if number > 1 else ''}\n"
         f"recipe {options.choice.recipe}: {settings}"
@@ -319,15 +324,6 @@ def _perplexity(report: Report, value: float) -> str:
     if report.tokens_per_word is not None:
         of_words = f" a piece, {value**report.tokens_per_word:.2f} a word"
     return f"{kind}perplexity {value:.2f}{of_words}"
-
-
-def _words(corpus: Corpus) -> str:
-    """The number of words of a text, and how many are unknown, or how many pieces they have."""
-    n = len(corpus.tokens)
-    if corpus.words is None:
-        return f"{n:,} words ({corpus.n_unknown / n:.2%} outside the vocabulary)"
-    words = int(corpus.words.sum())
-    return f"{words:,} words in {n:,} pieces ({n / words:.2f} a word)"
 
 
 def _row(report: Report) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import click
 
 from rerank.commands.run import Messages, parting_option
-from rerank.commands.texts import frequent_words, read_text
+from rerank.commands.subwords import (
+    TOKENIZER,
+    TOKENIZER_HELP,
+    check_package,
+    subwords,
+    tokenizer_files,
+)
+from rerank.commands.texts import counted_words, frequent_words, read_text
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs
@@ -52,6 +59,9 @@ class TrainNgramOptions:
         type=Whole(most=MOST_LINES),
         default=1,
     )
+    tokenizer: str | None = option(
+        TOKENIZER_HELP, type=TOKENIZER, default=None, metavar="KIND:SIZE"
+    )
     documents: str = parting_option()
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
@@ -61,6 +71,13 @@ class TrainNgramOptions:
             raise UsageError(
                 f"--discount-fallback: {self.smoothing} has no discounts; leave it out"
             )
+        if self.tokenizer is not None:
+            check_package("--tokenizer", self.tokenizer)
+            if self.vocabulary or self.min_count > 1:
+                raise UsageError(
+                    f"--vocab{'' if self.vocabulary else '-min-count'}: the pieces of --tokenizer "
+                    "are the vocabulary; leave one of them out"
+                )
 
 
 # memory: about 60 bytes a word of the text, and up to 60 bytes an n-gram
@@ -80,13 +97,17 @@ def train_ngram(options: TrainNgramOptions) -> None:
 
     with options.messages.warnings() as notices:
         train, announce = options.train, options.messages.announce
-        check_outputs([options.out], [train])
-        inputs = InputFiles((train,))
+        read = [train, *tokenizer_files([options.tokenizer or ""])]
+        check_outputs([options.out], read)
+        inputs = InputFiles(read)
         text = RunningText(train, "n-grams", options.documents)
         words, raw = read_text(text, notices, across=True)
         options.messages.report(notices)
         most, least = options.vocabulary, options.min_count
-        vocabulary = frequent_words(words, raw, most, least, UNKNOWN_FORM)
+        if options.tokenizer is None:
+            vocabulary = frequent_words(words, raw, most, least, UNKNOWN_FORM)
+        else:
+            vocabulary = subwords("--tokenizer", options.tokenizer, words, raw)
         corpus = renumber(raw, words, vocabulary)
         counts = count_ngrams(corpus, len(vocabulary), options.order)
         smoothing: KneserNey | StupidBackoff = StupidBackoff()
@@ -101,8 +122,7 @@ def train_ngram(options: TrainNgramOptions) -> None:
             ) from None
         numbers = ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(counts.ngrams.counts, 1))
         announce(
-            f"{options.smoothing} of order {options.order}: {len(corpus.tokens):,} words "
-            f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary) in "
+            f"{options.smoothing} of order {options.order}: {counted_words(corpus)} in "
             f"{corpus.n_sentences:,} sentences; {numbers}"
         )
         announce("; ".join(notes))

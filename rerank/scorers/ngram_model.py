@@ -33,8 +33,10 @@ _BLOCK = 1 << 22  # bytes of text scored at once; their words take ten times as 
 class KenlmModel:
     """A model of any of KenLM's binary formats. InputError for one that cannot be loaded.
 
-    unknown_share: probability of `<unk>` without a context.
+    unknown_share: probability of `<unk>` without a context; of_words: that it has no subword units.
     """
+
+    of_words = True
 
     def __init__(self, path: FilePath) -> None:
         source = display(path)
@@ -119,6 +121,9 @@ class ArpaModel:
     """A model of an ARPA file, with the attributes of a `KenlmModel`."""
 
     def __init__(self, model: NGramModel) -> None:
+        from lm.subwords import SubwordVocabulary
+
+        self.of_words = not isinstance(model.vocabulary, SubwordVocabulary)
         self._model, self.unknown_share = model, model.unknown_share
 
     def __contains__(self, word: bytes) -> bool:
@@ -148,10 +153,10 @@ class NGramScores(FileScorer):
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
-        self.columns = (f"{name}oov",)
         self._model: KenlmModel | ArpaModel = (
             KenlmModel(path) if is_kenlm_binary(path) else ArpaModel(read_ngrams(path, notices))
         )
+        self.columns = (f"{name}oov",) if self._model.of_words else ()
         self._unknown = UnknownWords()
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
@@ -169,7 +174,9 @@ class NGramScores(FileScorer):
         words = sum(words for _, _, words in blocks)
         self._unknown.add_candidates(texts, words, unknown, self._model.__contains__)
         lists = np.split(sums, texts.offsets[1:-1]) if kbest.n else []
-        return ScoredDocument(Unary(lists), unknown.astype(np.float64)[:, None])
+        return ScoredDocument(
+            Unary(lists), unknown.astype(np.float64)[:, None][:, : len(self.columns)]
+        )
 
     def uncached_copy(self) -> NGramScores:
         """A copy for measuring time, which does not count."""

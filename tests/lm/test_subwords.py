@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from lm.checkpoint import ModelError, read_vocabulary, write_vocabulary
 from lm.corpus import intern, renumber
+from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa
+from lm.ngrams.estimation import FALLBACK, KneserNey, count_ngrams
 from lm.sentencepiece_model import read_pieces
 from lm.subwords import SEGMENTATIONS, SubwordError, SubwordVocabulary, learn
 from lm.vocabulary import SPECIAL, UNKNOWN
@@ -32,7 +34,9 @@ SCORES = {
 }
 BYTES = {b"<0x%02X>" % n: bytes([n]) for n in range(256)}
 TEXT = Counter({b"the": 9, b"lamp": 5, b"lamps": 3, b"lit": 4, b"is": 7, b"it": 6, b"\xc3\xa9t": 1})
-words_of_text = st.text(min_size=1).filter(lambda w: not set(w) & set(" \n"))
+words_of_text = st.text(min_size=1).filter(
+    lambda w: not set(w) & set(" \n") and w.encode() not in SPECIAL
+)
 kinds = pytest.mark.parametrize("kind", SEGMENTATIONS)
 
 
@@ -112,6 +116,8 @@ def test_pieces_are_learnt_of_a_text_and_lie_in_a_folder_as_json(kind: str, tmp_
     pytest.importorskip("tokenizers")
     found = learn(kind, 269, TEXT)
     assert len(found) == 269 + len(SPECIAL)
+    assert found.encode([b"<unk>", b"</s>"]) == [UNKNOWN] * 2
+    assert found.line(found.encode([b"it", b"<unk>", b"is"])) == b"it <unk> is"
     assert found.line(found.encode([b"lamp", "ünheard".encode()])) == "lamp ünheard".encode()
     digest = write_vocabulary(tmp_path, found)
     assert read_vocabulary(tmp_path / "config.json", digest, len(found), 9999) == found
@@ -186,3 +192,25 @@ def test_other_files_are_refused(raw: bytes, message: str) -> None:
 def test_bytes_that_are_no_model_file_are_refused(raw: bytes) -> None:
     with pytest.raises(SubwordError):
         read_pieces(raw, {})
+
+
+# n-gram models
+
+
+def test_an_arpa_file_of_pieces_has_them_above_the_data() -> None:
+    texts = [b"a b ab", b"ab a", b"b \xc3\xa9 ba", b"a", b"ba ab ab c"] * 2
+    words, raw = intern(texts)
+    vocabulary = made("bpe")
+    corpus = renumber(raw, words, vocabulary)
+    counts = count_ngrams(corpus, len(vocabulary), 2)
+    model, _ = KneserNey(FALLBACK).estimate(counts, vocabulary)
+    lines = b"".join(arpa(model)).split(b"\n")
+    found = read_arpa(lines)
+    assert {*found.vocabulary.words} == {*vocabulary.words}
+    text = b"ab unheard \xc3\xa9\nb\n"
+    own, theirs = (m.scores(*m.vocabulary.encode_lines(text)) for m in (model, found))
+    assert own == pytest.approx(theirs)
+    assert not own[:, 2].any()  # of unknown words
+    for line in (PIECES + b"{}", PIECES + b"[", lines[0].replace(b'"ba"', b'"bc"')):
+        with pytest.raises(ArpaError, match="expected the pieces"):
+            read_arpa([line, *lines[1:]])

@@ -196,6 +196,7 @@ DOCUMENTS += [
 # Subword units
 
 BPE = f"{SOUND} --tokenizer bpe:280"
+OF_NGRAMS = "train-ngram --train t --out m.arpa --order 2 --discount-fallback --tokenizer bpe:280"
 TOKENIZERS = table(
     f"""
 --pieces-of-no-kind | {SOUND} --tokenizer words:280 | expected unigram:SIZE or bpe:SIZE .*found 'words:280' | {BPE}
@@ -207,6 +208,7 @@ TOKENIZERS = table(
 --pieces-and-a-word-for-unknown-ones | {BPE} --unknown it | --unknown: the pieces | {BPE}
 --pieces-of-no-source | {BPE} --source-tokenizer bpe:280 | no --source to read so; leave it out | {BPE}
 --pieces-of-a-source-in-one-file | {BPE[:-7]}sentencepiece:s --model attention --source t | give --source-tokenizer | {BPE}
+--pieces-of-ngrams-and-words | {OF_NGRAMS} --vocab 9 | --vocab: the pieces of --tokenizer are the vocabulary | {OF_NGRAMS}
 --pieces-of-a-source-and-words | {BPE} --model attention --source t --source-vocab 9 | --source-vocab: the pieces | {BPE}
 """,
     TEXTS,
