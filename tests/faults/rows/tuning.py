@@ -46,6 +46,8 @@ WRONG = (  # file, what is in another's place, and the message
     ("impossible-counts", "scores.dat", "4 4 3 3 2 2 1 1 4", "5 4 3 3 2 2 1 1 4", "2: expected whole numbers c1 t1 … c4 t4 reflen, no c above its t"),
 )
 
+SAMPLES = '{"hypotheses": ["the lamp is lit", "nobody is coming", "a lamp is lit"]}\n' * 4
+
 FAULTS = [
     # tune-mert
     Fault("--tune-features-unknown", f"{TUNE} --features LM1", r"--features LM1: no such feature; there are LM0, TM0, WP0", exit=2,
@@ -58,6 +60,8 @@ FAULTS = [
         {"w.ini": "[weight]\nLM0= 0\n"}, cure=TUNE),
     Fault("67-tuned-all-zero", f"{TUNE} --features WP0", ("without a 4-gram match", "the result of tuning is all-zero weights, .* --start"),
         NO_MATCH, exit=1, cure=FROM_START),
+    Fault("67-samples-without-features", "tune-mert --kbest s --docs dev.docs --ref dev.ref --out t.json", "nothing to tune; give --agreement, --lm",
+        {"s": SAMPLES}, exit=1, cure="tune-mert --kbest s --docs dev.docs --ref dev.ref --out t.json --agreement"),
     Fault("67-totals-but-no-features", TUNE, "no tuned feature varies .*; give --features total, which tunes the totals of the lists",
         {"dev.kbest": NO_FEATURES}, exit=1, cure=f"{TUNE} --features total"),
     Fault("68-tune-out-of-no-form", TUNE.replace("tuned.json", "tuned.txt"), r"--out tuned\.txt: expected a weights file \.json or \.ini", exit=2,
