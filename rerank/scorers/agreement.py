@@ -176,6 +176,7 @@ class MeanAgreement:
 
     def __init__(self) -> None:
         self._sums = np.zeros(3)  # sentences, of their choices, of their votes
+        self._most = 0.0  # votes of a sentence
 
     def add(self, kbest: KBest, features: DocumentFeatures, choices: Sequence[int]) -> None:
         """Count the choices of a document, if it has the feature."""
@@ -185,6 +186,7 @@ class MeanAgreement:
         values = features.static[:, names.index(SENTENCE_CHRF)]
         votes, starts = votes_of(kbest), features.offsets[:-1]
         all_votes = np.add.reduceat(votes, starts)
+        self._most = max(self._most, float(all_votes.max(initial=0.0)))
         of_votes = np.add.reduceat(votes * values, starts) / all_votes
         of_all = [np.ones(len(starts)), values[features.chosen_rows(choices)], of_votes]
         self._sums += np.sum(of_all, axis=1, where=all_votes > 1)
@@ -198,9 +200,10 @@ class MeanAgreement:
         """How large the agreement was; '' where nothing was counted."""
         if not (found := self.to_dict().get("agreement", {})):
             return ""
+        two = "; of two candidates neither agrees more than the other: take three or more"
         return (
             f"agreement: chosen candidates have a mean chrF of {found['chosen']:.1f} against the "
-            f"others of their sentence, all candidates {found['all']:.1f}"
+            f"others of their sentence, all candidates {found['all']:.1f}{two * (self._most == 2)}"
         )
 
 

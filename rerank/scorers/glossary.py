@@ -101,7 +101,7 @@ class Glossary:
             if len(own) != 2:
                 fault = (
                     "expected a source term, a TAB and its translations, with | between these, "
-                    f"found {len(own)} columns; "
+                    f"found {len(own)} column{'s' * (len(own) > 1)}; "
                     + ("cut -f1,2 leaves two" if len(own) > 2 else "put a TAB between the two")
                 )
             elif not words:

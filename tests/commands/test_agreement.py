@@ -221,7 +221,8 @@ def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
     assert "4 sentences, 2 changed (50.0%); " in told[-3]
     assert told[-2].startswith("chosen: B 100.0%, C 75.0%, A")
     world.write("one", ["=cmd()\x1b[2J a\u2028b\\"] * 4)
-    world.ok("decode --systems A=one --systems B=one --docs docs --out out --table out.tsv")
+    two = world.ok("decode --systems A=one --systems B=one --docs docs --out out --table out.tsv")
+    assert "; of two candidates neither agrees more than the other: take three or more" in two.err
     assert [line.split("\t")[3] for line in world.lines("out.tsv")[1:]] == [
         "=cmd()\\x1b[2J a b\\"
     ] * 4
