@@ -58,7 +58,11 @@ def padded(x: Tensor) -> Tensor:
 
 
 def fast_bfloat16(device: torch.device) -> bool:
-    """Whether the hardware multiplies bfloat16 faster than float32: by its own instructions."""
+    """Whether the hardware multiplies bfloat16 faster than float32: by instructions for matrices.
+
+    AVX512_BF16 has none: there `attention` is 1.2 to 1.4 times as fast in large updates, `rnnlm`
+    and `codclm` of 256 hidden units 0.98 to 1.3 times, and those of 64 units 0.8 times.
+    """
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())

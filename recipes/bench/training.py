@@ -35,9 +35,10 @@ from lm.batches import SEGMENTS
 from lm.corpus import Corpus, build_vocabulary, intern, renumber
 from lm.model import Config, DocumentLM
 from lm.side_information import SideText
-from lm.training.settings import STRONG, Settings
+from lm.training.settings import Settings, recipe
 from lm.training.trainer import Trainer
 from lm.vocabulary import END, START
+from lm.zoo import ZOO
 from rerank.files.lines import read_lines
 from rerank.notices import Notices
 
@@ -137,6 +138,23 @@ def our_updates(corpus: Corpus, config: Config, settings: Settings) -> Iterator[
         before = trainer.progress.predictions
 
 
+def strong(name: str) -> Settings:
+    """The recipe `strong` of a model, in bfloat16."""
+    values = recipe("strong", ZOO[name].recipe)
+    own = {key: value for key, value in values.items() if key in Settings.__dataclass_fields__}
+    own |= {"precision": "bfloat16"}
+    if ZOO[name].order == 0:  # without earlier sentences
+        own |= {"context_noise": 0.0}
+    if name == "attention":  # which has classes
+        own |= {"negatives": 0}
+    return Settings(**own)  # type: ignore[arg-type]
+
+
+def exact_softmax(name: str) -> Settings:
+    """The training of the plain model, with as many sentences in an update as `strong` has."""
+    return Settings(streams=strong(name).streams, negatives=0, dropout=0.0, context_dropout=0.0)
+
+
 def rate(updates: Iterator[int], number: int) -> float:
     """Words a second of CPU of the next updates."""
     began = process_time()
@@ -164,24 +182,25 @@ def main(data: Path, models: tuple[str, ...], size: int, updates: int) -> None:
     torch.set_num_threads(1)
     corpus = read_text(data)
     vocabulary = WORDS + 3
-    own = {name: value for name, value in STRONG.items() if name in Settings.__dataclass_fields__}
-    strong = Settings(**{**own, "precision": "bfloat16"})  # type: ignore[arg-type]
-    exact = Settings(streams=strong.streams, negatives=0, dropout=0.0, context_dropout=0.0)
+    exact = {name: exact_softmax(name) for name in ("rnnlm", *models)}
     runs: dict[tuple[str, str], Callable[[], Iterator[int]]] = {
-        (PLAIN, "exact softmax"): lambda: plain_updates(corpus, PlainLM(vocabulary, size), exact)
+        (PLAIN, "exact softmax"): lambda: plain_updates(
+            corpus, PlainLM(vocabulary, size), exact["rnnlm"]
+        )
     }
     if "attention" in models:
         runs[ATTENTION, "adaptive softmax"] = lambda: plain_updates(
-            corpus, PlainAttention(vocabulary, size), exact
+            corpus, PlainAttention(vocabulary, size), exact["attention"]
         )
     for name in models:
-        for label, settings, tied in (("exact softmax", exact, False), ("strong", strong, True)):
+        for label, settings, tied in (
+            ("exact softmax", exact[name], False),
+            ("strong", strong(name), True),
+        ):
             config = Config(name, vocabulary, size, size, tied=tied)
-            used = replace(settings, context_noise=0.0) if name == "rnnlm" else settings
-            if name == "attention":  # without context, and with classes
+            if name == "attention":
                 config = replace(config, source_words=vocabulary)
-                used = replace(used, context_noise=0.0, negatives=0)
-            runs[name, label] = lambda config=config, used=used: our_updates(corpus, config, used)
+            runs[name, label] = lambda c=config, s=settings: our_updates(corpus, c, s)
     started = {key: make() for key, make in runs.items()}
     for updates_of in started.values():
         rate(updates_of, WARM_UP)

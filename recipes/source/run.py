@@ -13,6 +13,7 @@ for a trial on the first documents of each set.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -160,8 +161,8 @@ class Recipe:
         rows_of = [["first candidates", "", *cells(own), ""]]
         for (system, top), out, found in zip(rows, outs, others, strict=True):
             tuned = json.loads((out.parent / "weights.json").read_text())["provenance"]
-            held_out = tuned["selection"]["held_out_bleu"]
-            rows_of.append([system, str(top), *cells(found), f"{held_out:.2f}"])
+            held_out = tuned.get("selection", {}).get("held_out_bleu")  # not of a few lines
+            rows_of.append([system, str(top), *cells(found), f"{held_out or math.nan:.2f}"])
         heads = "system|K|BLEU|gain, 95 %|chrF|TER|length ratio|b/e/w|p|BLEU tuned, held out"
         return f"\n{test.stem.name}, {own['signature']}\n\n{table(heads, rows_of)}"
 
@@ -197,7 +198,8 @@ def combined(models: Mapping[str, str]) -> list[str]:
 def commit() -> str:
     """The commit of this checkout; empty where there is none."""
     command = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout.decode().strip()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as git:
+        return git.communicate()[0].decode().strip()
 
 
 @click.command()
