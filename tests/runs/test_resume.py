@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+from collections.abc import Sequence
 from itertools import count, cycle
+from typing import Any
 
 import pytest
+from support import causal
 from support.forked import STOPPING, start, stopped
 from support.runs import DOCUMENTS, MODELS, STOPPED, decoding, recalled, shards, taken, tuning
 from support.world import World
+
+from rerank.scorers import window_model
 
 every_signal = pytest.mark.parametrize("number", STOPPING, ids=lambda one: one.name)
 
@@ -31,6 +37,40 @@ def test_a_decoding_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
     again = drawn.ok(decoding(model))
     assert recalled(again) > 0
     assert taken(drawn) == expected
+
+
+def test_what_a_transformer_has_scored_is_not_scored_again_after_a_stop(
+    drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal arrives while scores are computed, and before any document is complete."""
+    causal.save(drawn.folder / "gpt")
+    command = "score --kbest dev.kbest --docs dev.docs --lm g=hf:gpt,sentences=1 --out out.txt"
+    sizes, calls, real = list[int](), 0, window_model._scored
+
+    def scored(requests: Sequence[Any]) -> Any:
+        nonlocal calls
+        if requests[0][0]._score_cache.cache is None:  # a trial, by which time is estimated
+            return real(requests)
+        calls += 1
+        if calls == stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+        sizes.append(sum(tree.n_tokens for _, (_, trees) in requests for tree in trees))
+        return real(requests)
+
+    monkeypatch.setattr(window_model, "_scored", scored)
+    stop = 0
+    drawn.ok(f"{command} --deterministic")
+    expected, whole, stop = taken(drawn), sum(sizes), max(2, calls - 1)
+    drawn.ok("cache clear")
+    sizes, calls = [], 0
+    with stopped(signal.SIGTERM, 10**6):
+        found = drawn.run(f"{command} --deterministic")
+    assert (found.exit, found.err.endswith(f"{STOPPED}\n")) == (75, True), found.err
+    done, stop, sizes = sum(sizes), 0, []
+    drawn.ok(f"{command} --deterministic")
+    assert taken(drawn) == expected
+    assert 0 < done < whole
+    assert done + sum(sizes) == whole
 
 
 @every_signal

@@ -212,6 +212,61 @@ COMMANDS += [
         {"dev.src": "a\n" * 4}, setup=translators),
 ]
 
+PROMPTS = {
+    "source": "{{ source }} =\n",
+    "own": "{% for one in targets_before %}\n{{ one ~ one ~ one ~ one ~ one ~ one }}\n{% endfor %}\n{{ source }}\nnext:\n",
+    "unknown": "a\n{{ sorce }}\n",
+    "language": "{{ target_language }}: {{ source }}\n",
+    "attribute": "a\n{{ source.__class__ }}\n",
+    "first": "a\n{{ sources_before[0] }}\n",
+    "broken": "a\n{{ source\n",
+    "merged": "\n{{ source }} l",
+    "long": "{{ source }}\n" * 9,
+}
+
+
+def prompts(world: World) -> None:
+    """A model of 100 positions and templates of prompts."""
+    causal.save(world.folder / "gpt", "llama", positions=100)
+    for name, text in PROMPTS.items():
+        world.write(name, text)
+
+
+PROMPTED = f"{SCORE} --source dev.src --lm g=hf:gpt,prompt="
+OK, FAILS = f"{PROMPTED}source", "the template fails for .*'evening', sentence 0: "
+COMMANDS += table(
+    f"""
+66-prompt-of-no-source | {SCORE} --lm g=hf:gpt,prompt=source | --source: --lm g needs the source | {OK}
+66-prompt-and-joiner | {OK},join=space | join is for models without prompt=FILE; leave it out | {OK}
+66-chat-without-prompt | {HF}gpt,chat=yes | chat is for models with prompt=FILE; leave it out | {HF}gpt
+66-prompt-of-source-for-text | lm-eval coherence hyp.txt --lm g=hf:gpt,prompt=source | its prompt shows the source, which .* does not read; give a prompt of targets_before alone
+""",
+    {},
+    2,
+    setup=prompts,
+)
+COMMANDS += table(
+    f"""
+62-prompt-missing | {PROMPTED}none | none: expected a template of Jinja: no such file | {OK}
+62-prompt-unknown-variable | {PROMPTED}unknown | unknown:2: no variable 'sorce'; did you mean source. There are source, | {OK}
+62-prompt-language | {PROMPTED}language | language:1: target_language is not given; add ,target-language=NAME | {PROMPTED}language,target-language=English
+62-prompt-attribute | {PROMPTED}attribute | attribute:2: {FAILS}SecurityError: access to attribute '__class__' | {OK}
+62-prompt-of-none-before | {PROMPTED}first | first:2: {FAILS}UndefinedError: list object has no element 0; lists may be empty | {OK}
+62-prompt-broken | {PROMPTED}broken | broken:2: expected a template of Jinja: unexpected end | {OK}
+62-prompt-merged | {PROMPTED}merged | merged:2: expected a prompt whose last token ends where a candidate begins.*; end the prompt in one line break, .*dev.kbest:1 | {OK}
+62-prompt-without-chat | {OK},chat=yes | its tokenizer has no template of chats; leave out chat=yes | {OK}
+61-prompt-long | {PROMPTED}own,sentences=9 | own:5: a prompt has .* tokens, and a candidate .* has 100 positions, and nothing is cut off: add ,tokens= | {PROMPTED}own,sentences=9,tokens=45
+61-prompt-long-alone | {PROMPTED}long,tokens=9 | long:9: a prompt without other sentences has .* tokens=9 allows fewer; write a shorter template | {PROMPTED}long,tokens=90
+""",
+    {"dev.src": "a\n" * 4},
+    3,
+    setup=prompts,
+)
+COMMANDS.append(
+    Fault("61-prompt-long-candidate", OK, "dev.kbest:2: expected candidates of at most 100 .* add ,long=window",
+        {"dev.kbest": line(2, "a lamp burns", "a " * 120)}, cure=f"{OK},long=window", setup=prompts)
+)
+
 # Files beside lists and texts
 
 SOURCE = f"{S} --source dev.src"
