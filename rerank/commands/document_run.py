@@ -294,6 +294,9 @@ class Run:
                 priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
                 for scorer in self.scorers:
                     scorer.lazily()
+        elif row.name == "beam" and self._passes() > width:
+            for scorer in self.scorers:
+                scorer.lazily()
         search.check_decoder(row, order, direction, causal=self.causal)
         wide = f" of width {width}" if "width" in row.options else ""
         depth = "unbounded order" if order is None else f"order {order}"

@@ -58,6 +58,7 @@ from rerank.scorers.system_scores import ScoreSource, SystemScores
 
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 SAMPLE = 10  # sentences that the estimate of a run's time is measured on
+SLOW = 1.0  # seconds for a sentence, above which fewer are measured
 
 
 class InputCopies(ExitStack):
@@ -418,31 +419,61 @@ class ListRun(Run):
                 saved = f"scores of the first document by {models} need not be computed{but}"
                 announce(f"{counts}; {saved}")
                 return
-            head = kbest.head(SAMPLE)
             if search is not None and not search.options.scale:
                 search = search.at(Weights({}, alpha=1.0))
-            for _ in range(2):  # once to warm up
-                began, alone = time.monotonic(), 0.0
-                scorers = [scorer.uncached_copy() for scorer in self.scorers]
-                sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
-                for batch in sample.batches(_contextual_only, search, keep=False):
-                    for _, own, document, _ in batch.documents:
-                        if document is not None and search is None:
-                            document.under(document.first())
-                        if document is not None and passes:
-                            start = time.monotonic()
-                            without_context(document, scorers, own)
-                            alone += time.monotonic() - start
-                taken = time.monotonic() - began + (passes - 1) * alone
-                taken += sum(scorer.seconds_spared() for scorer in scorers)
+
+            def trial(n: int) -> tuple[float, float]:
+                return self._trial(name, kbest.head(n), search, passes)
+
             candidates, all_words = self.sizes
-            words = sum(len(head.tokens(row)) for row in range(head.n))
-            factor = all_words / max(1, words)
-            more = f", {duration(passes * alone * factor)} of it for {of}" if passes else ""
+            first, alone = trial(1)
+            n, slow, cheaper = SAMPLE, first > SLOW, ""
+            if slow:  # sentences after the first one have more contexts
+                n, documents = 2, len(self.documents)
+                more, alone = trial(n)
+                each = max(first, more - first)
+                seconds = first * documents + each * (self.documents.n_sentences - documents)
+                cheaper = self._cheaper_ways(search, seconds)
+            else:
+                seconds, alone = trial(n)
+            head = kbest.head(n)
+            factor = all_words / max(1, sum(len(head.tokens(row)) for row in range(head.n)))
+            more_of = f", {duration(passes * alone * factor)} of it for {of}" if passes else ""
             announce(
                 f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
-                f"{duration(taken * factor)}" + (f" with {models}" if models else "") + more
+                f"{duration(seconds if slow else seconds * factor)}"
+                f"{f' with {models}' if models else ''}{more_of}{cheaper}"
             )
+
+    def _trial(
+        self, name: str, head: KBest, search: Search | None, passes: int
+    ) -> tuple[float, float]:
+        """Seconds of the run on the first sentences of a document, and of one in other contexts."""
+        began, alone = time.monotonic(), 0.0
+        scorers = [scorer.uncached_copy() for scorer in self.scorers]
+        sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
+        for batch in sample.batches(_contextual_only, search, keep=False):
+            for _, own, document, _ in batch.documents:
+                if document is not None and search is None:
+                    document.under(document.first())
+                if document is not None and passes:
+                    start = time.monotonic()
+                    without_context(document, scorers, own)
+                    alone += time.monotonic() - start
+        taken = time.monotonic() - began + (passes - 1) * alone
+        return taken + sum(scorer.seconds_spared() for scorer in scorers), alone
+
+    def _cheaper_ways(self, search: Search | None, seconds: float) -> str:
+        """Searches that take less than exact ones, where each list is scored after K contexts."""
+        k = self.mean_k()
+        if search is None or self.order != 1 or all(one.passes(k) <= 2 for one in self.scorers):
+            return ""
+        half = max(1, round(k / 2))
+        return (
+            f"; exact search scores each list after {k:.1f} contexts: --search beam --beam 2 takes "
+            f"about {duration(seconds * min(1, 2 / k))}, --top {half} at most "
+            f"{duration(seconds * half / k)}"
+        )
 
     def write_list(
         self,

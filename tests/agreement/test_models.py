@@ -649,3 +649,19 @@ def test_ablation_chooses_in_the_contexts_of_the_references_and_in_none(
         assert rows[name]["changed"] == sum(a != b for a, b in zip(chosen, decoded, strict=True))
         bleu = sacrebleu.corpus_bleu(chosen, [world.lines("dev.ref")], tokenize="none")
         assert rows[name]["bleu"] == pytest.approx(bleu.score, abs=1e-4)
+
+
+def test_where_exact_search_takes_long_cheaper_ways_are_named_with_their_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, _ = written(world, LISTS, [Hf(",sentences=1", 1)])
+    command = f"decode --kbest dev.kbest --docs dev.docs --weights w.json --out out {options}"
+    assert "--search beam" not in world.ok(f"{command} --dry-run").err
+    monkeypatch.setattr("rerank.commands.list_run.SLOW", 0.0)
+    monkeypatch.setattr("rerank.commands.list_run.ListRun.mean_k", lambda run: 3.0)
+    beam, top = "(--search beam --beam 2)", "(--top 2)"
+    pattern = rf"after 3\.0 contexts: {beam} takes about \d+ s, {top} at most \d+ s"
+    found = re.search(pattern, world.ok(f"{command} --dry-run").err)
+    assert found
+    for cure in found.groups():
+        world.ok(f"{command} {cure}")

@@ -220,7 +220,7 @@ PROMPTS = {
     "attribute": "a\n{{ source.__class__ }}\n",
     "first": "a\n{{ sources_before[0] }}\n",
     "broken": "a\n{{ source\n",
-    "merged": "\n{{ source }} l",
+    "merged": "\n{{ source }} a",
     "long": "{{ source }}\n" * 9,
 }
 
