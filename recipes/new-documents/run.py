@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -157,9 +157,18 @@ def start_of(pair: Pair) -> tuple[str, Floats]:
     return names[int(best.argmax())], best
 
 
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Tuned weights (F,), their held-out gain in BLEU, and the weights at every share."""
+
+    weights: Floats
+    gain: float = 0.0
+    at_shares: tuple[Floats, ...] = ()
+
+
 @cache
-def result(pair: Pair, select: str, seed: int) -> tuple[Floats, float]:
-    """Weights (F,) of `tune-mert --select SELECT --seed SEED`, and their held-out gain in BLEU."""
+def result(pair: Pair, select: str, seed: int) -> Result:
+    """What `tune-mert --select SELECT --seed SEED` finds."""
     corpus, systems = tuning_set(pair.tuning)
     start = None if pair.start is None else read_weights(pair.start, Notices())
     consensus = {DOCUMENT_BLEU: "consensus", AGREEMENT: AGREEMENT}
@@ -174,10 +183,12 @@ def result(pair: Pair, select: str, seed: int) -> tuple[Floats, float]:
         plan=settings_of(Plan, select=select, seed=seed),
         notices=Notices(),
     )
-    held = 0.0
-    if found.selection:
-        held = bleu_of(found.selection.statistics) - bleu_of(found.selection.held_out[0])
-    return found.task.full(found.weights), held
+    weights, own = found.task.full(found.weights), found.selection
+    if own is None:
+        return Result(weights)
+    gain = bleu_of(own.statistics) - bleu_of(own.held_out[0])
+    several = [replace(own, chosen=one).weights(own.tuned) for one in own.candidates]
+    return Result(weights, gain, tuple(map(found.task.full, several)))
 
 
 def tuned_before(pair: Pair, checkout: Path, out: Path, seed: int) -> Floats:
@@ -216,7 +227,7 @@ def main(
     """Print BLEU on new documents, before and after cross-validation."""
     kinds = [*([BEFORE] if before else []), NONE, CV]
     heads = ["tuned on", "tested on", "start", *kinds, *(f"cv − {kind}" for kind in kinds[:-1])]
-    heads += ["cv − start", "worst seed", "length: tuning set", "start", "cv"]
+    heads += ["cv − start", "worst seed", "best share", "length: tuning set", "start", "cv"]
     print("| " + " | ".join(heads) + " |")
     print("|---" * len(heads) + "|", flush=True)
     gains = list[list[float]]()
@@ -225,7 +236,9 @@ def main(
             continue
         what, start = start_of(pair)
         stem, numbers = work / name, range(1, seeds + 1)
-        found = {kind: [result(pair, kind, n)[0] for n in numbers] for kind in (NONE, CV)}
+        results = [result(pair, CV, n) for n in numbers]
+        found = {CV: [one.weights for one in results]}
+        found[NONE] = [result(pair, NONE, n).weights for n in numbers]
         if before:
             files = [Path(f"{stem}.before.{n}.json") for n in numbers]
             several = zip(files, numbers, strict=True)
@@ -238,6 +251,8 @@ def main(
             cells = [name, test, f"{begin:.2f} ({what})"]
             cells += [f"{one.mean():.2f} ± {one.std():.2f}" for one in scores]
             cells += map("{:+.2f}".format, [*gains[-1], float(scores[-1].min()) - begin])
+            best = [max(bleu(one, of) for one in every.at_shares) for every in results]
+            cells.append(f"{np.mean(best) - begin:+.2f}")
             lengths = ratio(start, pair.tuning), ratio(start, of)
             lengths += (float(np.mean([ratio(one, of) for one in found[CV]])),)
             cells += map("{:.3f}".format, lengths)

@@ -50,7 +50,7 @@ def main(data: Path, work: Path, scored: Path, seeds: int) -> None:
             begin, rows = bleu(weights_of(start, of), of), list[list[float]]()
             for seed in range(1, seeds + 1):
                 several = [result(one, how, seed) for one in (here, there) for how in (NONE, CV)]
-                rows.append([bleu(own, of) - begin for own, _ in several] + [several[-1][1]])
+                rows.append([bleu(one.weights, of) - begin for one in several] + [several[-1].gain])
             means, spreads = np.mean(rows, axis=0), np.std(rows, axis=0)
             cells = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(means, spreads, strict=True)]
             print("| " + " | ".join([name, test, *cells]) + " |", flush=True)

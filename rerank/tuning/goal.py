@@ -132,8 +132,14 @@ class SearchGoal:
         return replace(self, objective=at_length(self.objective, start))
 
     def held(self, start: Sums) -> SearchGoal:
-        """The goal that holds the length of the start, unless its documents (D, W) settle it."""
-        if LengthEvidence.of(start).settled:
+        """The goal that holds the length of the start, unless its documents (D, W) settle it.
+
+        How long translations are is a property of documents and of who translated them. Where
+        several documents agree that the start's length is nearly right, it is free; elsewhere a
+        gain that comes of length says nothing about new documents.
+        """
+        ratios, spread = length_ratios(start)
+        if len(ratios) > 1 and abs(length_of(start) - 1) <= NEAR and spread <= AGREED:
             return self
         return replace(self, objective=hold_length(self.objective)).at(start)
 
@@ -209,45 +215,15 @@ BLEU_GOAL = SearchGoal()
 NEAR, AGREED = 0.03, 0.05  # distance of a length ratio from 1, and its spread between documents
 
 
-@dataclass(frozen=True, slots=True)
-class LengthEvidence:
-    """What a tuning set says about length: outputs of the start weights beside the references.
+def length_ratios(sums: Sums) -> tuple[NDArray[np.float64], float]:
+    """Length ratio of each document with words in its references, and their standard deviation.
 
-    ratio: length ÷ length of the references; documents: ratio of each with words in its references;
-    spread: standard deviation of these, weighted by the lengths of the references
-
-    How long translations are is a property of documents and of who translated them. Where the
-    documents agree that the start's length is nearly right, it is free; elsewhere a gain that
-    comes of length says nothing about new documents.
+    sums: (D, W) summed statistics. The deviation is weighted by the lengths of the references.
     """
-
-    ratio: float
-    documents: tuple[float, ...]
-    spread: float
-
-    @classmethod
-    def of(cls, start: Sums) -> LengthEvidence:
-        """The evidence of summed statistics (D, W) of what the start weights choose."""
-        own = start[start[:, WIDTH - 1] > 0, :WIDTH]
-        ratios, ratio, words = length_ratio(own), length_of(start), own[:, WIDTH - 1]
-        variance = float(words @ (ratios - ratio) ** 2) / max(float(words.sum()), 1.0)
-        return cls(ratio, tuple(ratios.tolist()), math.sqrt(variance))
-
-    @property
-    def settled(self) -> bool:
-        """Whether several documents agree that the start's length is nearly right."""
-        if len(self.documents) < 2:
-            return False
-        return abs(self.ratio - 1) <= NEAR and self.spread <= AGREED
-
-    def to_text(self, unit: str) -> str:
-        """The ratio and its spread between documents, or what else `unit` names, for people."""
-        percent = 100 * abs(1 / self.ratio - 1) if self.ratio else 0.0
-        how = "longer" if self.ratio < 1 else "shorter"
-        return (
-            f"the references are {percent:.0f} % {how} than the output of the start weights "
-            f"(length ratio {self.ratio:.3f} ± {self.spread:.3f} between {unit})"
-        )
+    own = sums[sums[:, WIDTH - 1] > 0, :WIDTH]
+    ratios, words = length_ratio(own), own[:, WIDTH - 1]
+    variance = float(words @ (ratios - length_of(sums)) ** 2) / max(float(words.sum()), 1.0)
+    return ratios, math.sqrt(variance)
 
 
 def objective_of(options: ObjectiveOptions, metrics: Sequence[Metric]) -> Objective:

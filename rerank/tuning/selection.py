@@ -12,16 +12,16 @@ Features that begin at 0, such as those of a scorer that is new beside a decoder
 first: one or two weights fit what they are tuned on no better than other text. The way begins
 there. It is no part of the distance from the start.
 
-A share is good enough if its gain on held-out text is above `EVIDENCE` standard errors, and
-`FARTHER` more at the tuned weights: the further from the start, the surer it has to be, unless the
-start is a guess. Of these shares the largest within one standard error of the best is chosen. The
-standard error is that of a difference on the same documents, whose difficulty cancels out, by a
-delete-one jackknife over documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
+A share is good enough if its gain on held-out text is above share · standard error: the further
+from the start, the surer it has to be. Of these the smallest within one standard error of the best
+is chosen (Breiman, Friedman, Olshen and Stone 1984, Classification and Regression Trees, section
+3.4.3): what cannot be told apart is as near to the start as possible. The standard error is that of
+a difference on the same documents, whose difficulty cancels out, by a delete-one jackknife over
+documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
 
 Cross-validation cannot see what all documents of one tuning set share, above all how long their
 references are. Where the plan holds the length, tuning and comparison are at the length that the
-start weights give on the same documents (`rerank.tuning.goal.LengthEvidence`;
-recipes/new-documents).
+start weights give on the same documents (`SearchGoal.held`; recipes/new-documents).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.notices import Notices
-from rerank.tuning.goal import LengthEvidence, SearchGoal
+from rerank.tuning.goal import SearchGoal, length_ratios
 from rerank.tuning.objective import (
     Objective,
     Sums,
@@ -57,7 +57,10 @@ FEWEST = 4  # documents; with fewer, blocks of lines are held out
 BLOCKS = 10
 LITTLE = 0.05  # points of the objective that are not worth a word
 WORDS = 4  # column of BLEU's statistics
-EVIDENCE, FARTHER = 0.5, 3.0  # standard errors
+RULE = (
+    "of the shares that gain more than share · standard error, the smallest within one standard "
+    "error of the best; the start if there is none"
+)
 NEW = "new"
 
 
@@ -66,15 +69,13 @@ class Anchor:
     """Weights (F,) that tuned weights are shrunk towards.
 
     spreads: (F,) spread of each feature, 0 for constant ones; settled: whether the scale of weights
-    matters, because of fixed scores or ranges; name: what the weights are, for people; guess:
-    whether it is a single feature, which nobody has given
+    matters, because of fixed scores or ranges; name: what the weights are, for people
     """
 
     weights: NDArray[np.float64]
     spreads: NDArray[np.float64]
     settled: bool
     name: str
-    guess: bool = False
 
     @classmethod
     def of(
@@ -86,7 +87,7 @@ class Anchor:
         if settled or (start * spreads).any():
             return cls(start, spreads, settled, name)
         feature, name = _best_feature(pool, search)
-        return cls(feature, spreads, settled, name, guess=True)
+        return cls(feature, spreads, settled, name)
 
     def towards(self, tuned: NDArray[np.float64], share: float) -> NDArray[np.float64]:
         """Weights (F,) at a share 0..1 of the way from here to `tuned` (F,), which is at 1.
@@ -153,15 +154,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The length of outputs: what tuning holds it at, and what another would be worth.
+    """What the start weights' output says about length, and what another would be worth.
 
-    evidence: of the start weights' output; held: whether tuning holds this length
-    best_ratio: of the outputs with the best value if candidates are longer or shorter by a price
-    per word, all else equal; worth: this value, less that of the start, both of the objective
-    without a held length
+    ratio: length ÷ length of the references; documents, spread: see `length_ratios`; held: whether
+    tuning holds this length; best_ratio: of the outputs with the best value if candidates are
+    longer or shorter by a price per word, all else equal; worth: this value, less that of the
+    start, both of the objective without a held length
     """
 
-    evidence: LengthEvidence
+    ratio: float
+    documents: tuple[float, ...]
+    spread: float
     held: bool
     best_ratio: float
     worth: float
@@ -173,24 +176,30 @@ class Length:
         words = pool.statistics[:, WORDS].astype(np.float64)[:, None]
         priced = replace(pool, features=words, fixed=pool.scores(start))
         point = PoolPoint(Axes.of(priced), np.zeros(1), free)
-        before, sums = point.value, point.sums
+        before, (ratios, spread) = point.value, length_ratios(point.sums)
+        ratio = length_of(point.sums)
         if len(point.features):
             point.take(0, point.search(0))
-        after, worth = length_of(point.sums), point.value - before
-        return cls(LengthEvidence.of(sums), held, after, worth)
+        best, worth = length_of(point.sums), point.value - before
+        return cls(ratio, tuple(ratios.tolist()), spread, held, best, worth)
 
     def to_text(self, unit: str) -> str:
         """What is held, why, and what it costs, in one line for people; unit: as of `Selection`."""
-        own, line = self.evidence, f"length: {self.evidence.to_text(unit)}"
+        percent = 100 * abs(1 / self.ratio - 1) if self.ratio else 0.0
+        line = (
+            f"length: the references are {percent:.0f} % "
+            f"{'longer' if self.ratio < 1 else 'shorter'} than the output of the start weights "
+            f"(length ratio {self.ratio:.3f} ± {self.spread:.3f} between {unit}); tuning "
+        )
         if not self.held:
-            return f"{line}; tuning may change the length of the output"
-        shorter = "short" if self.best_ratio < own.ratio else "long"
-        line += "; tuning holds the length of the start"
+            return f"{line}may change the length of the output"
+        line += "holds the length of the start"
         if self.worth < LITTLE:
             return line
         return (
-            f"{line}: outputs as {shorter} as {self.best_ratio:.3f} would have {self.worth:+.2f} "
-            f"here and lose on documents that are not; --length-ratio free if yours are like these"
+            f"{line}: outputs as {'short' if self.best_ratio < self.ratio else 'long'} as "
+            f"{self.best_ratio:.3f} would have {self.worth:+.2f} here and lose on documents that "
+            "are not; --length-ratio free if yours are like these"
         )
 
 
@@ -237,15 +246,6 @@ class Selection:
         new = f", {NEW}: with features that begin at 0 tuned alone"
         return self.anchor.name + (new if self.candidates[1].new else "")
 
-    @property
-    def rule(self) -> str:
-        """How the share is chosen, for people."""
-        bound = f"{EVIDENCE:g}" if self.anchor.guess else f"{EVIDENCE:g} + {FARTHER:g} · share"
-        return (
-            f"of the shares that gain more than {bound} standard errors, the largest within one "
-            "standard error of the best; the start if there is none"
-        )
-
     def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
         return self.anchor.weights if self.kept else self.way.towards(tuned, self.chosen.share)
@@ -257,7 +257,7 @@ class Selection:
             "tunings": len(self.of_folds),
             "held_out": {"unit": self.unit, "number": self.held_out.shape[1]},
             "objective": self.objective,
-            "rule": self.rule,
+            "rule": RULE,
             "start": self.anchor.name,
             "candidates": [asdict(one) for one in self.candidates],
             "chosen": asdict(self.chosen),
@@ -274,7 +274,7 @@ class Selection:
             difference = "" if one is self.candidates[0] else f"  {_difference(one)}"
             share = NEW if one.new and not one.share else f"{one.share:g}"
             lines.append(f"  {share:<4} {_with_error(one)}{difference}{mark}")
-        return [*lines, f"rule: {self.rule}", self.length.to_text(self.unit)]
+        return [*lines, f"rule: {RULE}", self.length.to_text(self.unit)]
 
     def to_text(self) -> str:
         """The chosen candidate and its held-out value, in one line for people."""
@@ -360,7 +360,7 @@ def cross_validate(
     ways, directions, held_out = zip(*found, strict=True)
     for part, own in zip(parts, held_out, strict=True):
         sums[:, part] += own
-    candidates, chosen = _compared(points, sums, objective, 0.0 if anchor.guess else FARTHER)
+    candidates, chosen = _compared(points, sums, objective)
     way = anchor
     if len(new):
         way = replace(anchor, weights=anchor.mean([own.weights for own in ways]))
@@ -399,7 +399,7 @@ def _in_blocks(pool: Pool) -> Pool:
 
 
 def _compared(
-    points: Sequence[tuple[float, bool]], sums: Sums, objective: Objective, farther: float = FARTHER
+    points: Sequence[tuple[float, bool]], sums: Sums, objective: Objective
 ) -> tuple[tuple[Candidate, ...], int]:
     """The candidates at points of the way, start first, and which one is chosen.
 
@@ -419,15 +419,13 @@ def _compared(
         for (share, new), value, one in zip(points, values, without, strict=True)
     )
     good = [
-        c
-        for c, one in enumerate(candidates)
-        if c > 0 and one.difference > (EVIDENCE + farther * one.share) * one.difference_error
+        c for c, one in enumerate(candidates) if one.difference > one.share * one.difference_error
     ]
     best = max(good, key=lambda c: values[c], default=0)
-    near = [
+    near = (
         c for c in good if values[c] >= values[best] - standard_error(without[best] - without[c])
-    ]
-    return candidates, max(near, default=0)
+    )
+    return candidates, next(near, 0)
 
 
 def beside(
