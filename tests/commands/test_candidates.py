@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
 from support import seq2seq
-from support.world import World
+from support.world import ROOT, World
 
 SOURCES = ["the lamp", "it is old", "she", "no sea at night", "he reads"]
 RUN = "candidates --source src --docs docs --n-best 4 --longest 9 --batch 2 --out out.jsonl --model"
@@ -52,7 +54,10 @@ def test_beams_are_those_of_transformers_with_the_loss_of_their_tokens(translato
         assert [*texts] == [*expected]
         assert texts == pytest.approx(expected, abs=1e-3)
     assert "no faults, no warnings" in translator.ok("check --kbest out.jsonl").out
-    translator.ok(f"score --kbest out.jsonl --lm g={MODEL} --out scored")
+    channel = "--lm chan=seq2seq:mt,src=eng_Latn,tgt=zho_Hans,reverse=yes"
+    translator.write("ref", [line["candidates"][-1]["text"] for line in found])
+    translator.ok(f"tune-mert --kbest out.jsonl --ref ref {channel} --out w.json")
+    translator.ok(f"decode --kbest out.jsonl {channel} --weights w.json --out out")
 
 
 def test_draws_depend_on_the_seed_and_a_stopped_run_goes_on_with_equal_bytes(
@@ -86,3 +91,16 @@ def test_draws_depend_on_the_seed_and_a_stopped_run_goes_on_with_equal_bytes(
     again = translator.ok(f"{RUN} {MODEL} {DRAWS} --resume")
     assert "4 sentences are kept in out.jsonl.part" in again.err
     assert (translator.text("out.jsonl"), part.exists()) == (whole, False)
+
+
+def test_the_model_of_the_recipe_finds_candidates(
+    translator: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "recipes" / "hf")
+    sizes = "--width 16 --layers 1 --vocabulary 300 --seconds 0.1"
+    monkeypatch.setattr(sys, "argv", ["", "src", "src", "--out", "own", *sizes.split()])
+    recipe: Any = import_module("translate")
+    recipe.main()
+    translator.ok(f"{RUN} seq2seq:own")
+    scored = translator.ok("score --kbest out.jsonl --lm g=seq2seq:own --out -").out
+    assert "logprob" in scored
