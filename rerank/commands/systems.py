@@ -196,7 +196,8 @@ def _compare(
     of further systems 200 to 1000 are compared with these, 8000 of all systems where they are
     many: enough to see lines that are shifted or shuffled, of which 1000 are compared then.
     """
-    trigrams, most = remembered_trigrams(), max(_ALIGNED[1], _ALIGNED[0] // len(systems))
+    most = max(_ALIGNED[1], _ALIGNED[0] // max(len(systems), 1))
+    trigrams = remembered_trigrams()
     for name, text in [*zip(systems, lines, strict=True)][1:]:
         pair = {f"outputs of {name}": text, f"outputs of {next(iter(systems))}": lines[0]}
         note_alignment(pair, few := Notices(), most=most, trigrams=trigrams)

@@ -39,6 +39,7 @@ from rerank.tuning.tuners.ascent import Bounds
 
 FOLDS = 10
 _SURE = 0.5  # standard errors
+_ROUNDING = 1e-9  # a gain on a single document is one standard error exactly
 BESIDE = 1.0  # weight of the best system beside what the systems agree on
 _SAMPLE = 20_000  # candidates, about, that start weights are fitted to
 _FITS = 20
@@ -168,7 +169,8 @@ def start_of_systems(
     """The features with the start weights that held-out documents favour.
 
     The last way of agreement is taken unless another is better by more than half a standard error,
-    or the system alone by more than one; `alone`: the system unless agreement is better by one.
+    or the system alone by more than one; `alone`: the system, unless a way of agreement is better
+    by more than one.
     The values of all systems, and the held-out ones of all starts, are announced. O(M (n + D))
     time for M systems and D documents.
     """
@@ -193,7 +195,7 @@ def start_of_systems(
         errors[:safe] *= (
             _SURE  # of another way of agreement; the system was chosen on few documents
         )
-    surely = found - found[safe] > errors
+    surely = found - found[safe] > errors * (1 + _ROUNDING)
     chosen = int(np.where(surely, found, -np.inf).argmax()) if surely.any() else safe
     called, source = [*starts][chosen], f"the system {names[ranked[0]]}"
     start = starts[called][ranked[0]]

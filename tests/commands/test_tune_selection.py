@@ -7,7 +7,7 @@ the chosen lines, the jackknife (Efron 1982, section 3) and the documented rules
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -361,6 +361,38 @@ def write_systems(world: World, seed: int, quality: Sequence[float], documents: 
 OF_SYSTEMS = "--systems A=A --systems B=B --systems C=C --docs dev.docs"
 
 
+def lists_of_starts(world: World) -> tuple[Lists, list[str], dict[str, list[list[str]]]]:
+    """The lists of the systems, labels of their features, and outputs of each start by system."""
+    world.ok(f"score {OF_SYSTEMS} --agreement --out lists.kbest -q")
+    lists = Lists(world, "lists.kbest")
+    _, _, features, _ = world.lines("lists.kbest")[0].split(" ||| ")
+    labels = re.findall(r"(\w+)=", features)
+    alone = [np.array([label == own for label in labels], float) for own in SYSTEM_FEATURES]
+    added = {"consensus": "consensusdocbleu", "agreement": "agreement", "": ""}
+    outputs = {
+        kind: [lists.chosen(one + np.array([x == own for x in labels], float)) for one in alone]
+        for kind, own in added.items()
+    }
+    return lists, labels, outputs
+
+
+def held_out(
+    documents: str,
+    outputs: Mapping[str, Sequence[list[str]]],
+    score: Callable[[list[str], set[str]], float],
+) -> dict[str, list[str]]:
+    """Output of each start, its system chosen on other folds (document number mod 10)."""
+    names = [*dict.fromkeys(documents)]
+    held: dict[str, list[str]] = {kind: [] for kind in outputs}
+    for t, name in enumerate(documents):
+        fold = names.index(name) % 10
+        others = {d for n, d in enumerate(names) if n % 10 != fold}
+        ahead = int(np.argmax([score(one, others) for one in outputs[""]]))
+        for kind, own in held.items():
+            own.append(outputs[kind][ahead][t])
+    return held
+
+
 @pytest.mark.parametrize(
     ("documents", "quality"),
     [
@@ -374,33 +406,18 @@ OF_SYSTEMS = "--systems A=A --systems B=B --systems C=C --docs dev.docs"
 def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
     world: World, documents: str, quality: tuple[float, ...]
 ) -> None:
-    """Judged on folds (document number mod 10) on which the system was not chosen.
+    """Judged on folds on which the system was not chosen.
 
     Agreement, unless consensus is better by half a standard error, or a system alone by one.
     """
     write_systems(world, 3, quality, documents)
     found = world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json")
-    world.ok(f"score {OF_SYSTEMS} --agreement --out lists.kbest -q")
-    lists, names = Lists(world, "lists.kbest"), [*dict.fromkeys(documents)]
-    _, _, features, _ = world.lines("lists.kbest")[0].split(" ||| ")
-    labels = re.findall(r"(\w+)=", features)
-    alone = [np.array([label == own for label in labels], float) for own in SYSTEM_FEATURES]
-    added = {"": "", "consensus": "consensusdocbleu", "agreement": "agreement"}
-    outputs = {
-        kind: [lists.chosen(one + np.array([x == own for x in labels], float)) for one in alone]
-        for kind, own in added.items()
-    }
+    lists, labels, outputs = lists_of_starts(world)
     assert outputs[""] == [world.lines(name) for name in "ABC"]
     values = [lists.score(one) for one in outputs[""]]
     assert made(world)["systems"] == pytest.approx(dict(zip("ABC", values, strict=True)))
-    held: dict[str, list[str]] = {kind: [] for kind in added}
-    for t, name in enumerate(documents):
-        fold = names.index(name) % 10
-        others = {d for n, d in enumerate(names) if n % 10 != fold}
-        ahead = int(np.argmax([lists.score(one, others) for one in outputs[""]]))
-        for kind, own in held.items():
-            own.append(outputs[kind][ahead][t])
-    scores = {kind: lists.score(held[kind]) for kind in ("consensus", "agreement", "")}
+    held = held_out(documents, outputs, lists.score)
+    scores = {kind: lists.score(own) for kind, own in held.items()}
     without = {kind: jackknife(lists, held[kind]) for kind in scores}
     surely = {
         kind: score
@@ -442,17 +459,46 @@ def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
         assert last.endswith(f": {cure if agreed > max(values) else f'use {best} alone'}")
 
 
-def test_a_metric_of_people_starts_from_the_best_system_where_agreement_is_not_surely_better(
-    world: World,
+@pytest.mark.parametrize(
+    ("seed", "quality", "start"),
+    [
+        (3, (0.5, 0.6, 0.7), ""),  # others are worse
+        (19, (0.6, 0.6, 0.7), ""),  # agreement is better by a quarter of a standard error
+        (13, (0.7, 0.7, 0.7), ""),  # by exactly one, as on a single document
+        (3, (0.7, 0.7, 0.7), "consensus"),
+        (4, (0.7, 0.7, 0.7), "agreement"),
+    ],
+    ids=str,
+)
+def test_a_metric_of_people_starts_from_the_best_system_unless_others_are_surely_better(
+    world: World, seed: int, quality: tuple[float, ...], start: str
 ) -> None:
-    write_systems(world, 3, (0.5, 0.6, 0.7), "abcdefghijkl")
+    """Better by more than one standard error of a mean over documents of a sentence each."""
+    documents = "abcdefghijkl"
+    write_systems(world, seed, quality, documents)
     references = [line.split() for line in world.lines("dev.ref")]
+
+    def right(lines: list[str]) -> Floats:
+        pairs = zip(references, map(str.split, lines), strict=True)
+        return np.array([sum(map(str.__eq__, *pair)) for pair in pairs], float)
+
     for name in "ABC":
-        pairs = zip(references, map(str.split, world.lines(name)), strict=True)
-        world.write(f"{name}.q", [str(sum(map(str.__eq__, *pair))) for pair in pairs])
+        world.write(f"{name}.q", right(world.lines(name)).tolist())
     options = " ".join(f"--metric q={name}:{name}.q" for name in "ABC")
     world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json --objective q {options}")
-    assert made(world)["start"] == "the system C"
+    outputs = lists_of_starts(world)[2]
+
+    def score(lines: list[str], kept: set[str]) -> float:
+        return float(right(lines)[[name in kept for name in documents]].mean())
+
+    held = {kind: right(own) for kind, own in held_out(documents, outputs, score).items()}
+    gains = {kind: own - held[""] for kind, own in held.items()}
+    errors = {kind: own.std(ddof=1) / np.sqrt(len(own)) for kind, own in gains.items()}
+    surely = [kind for kind, own in gains.items() if own.mean() > errors[kind] + 1e-9]
+    assert start == max(surely, key=lambda one: gains[one].mean(), default="")
+    best = "ABC"[int(np.argmax([right(world.lines(name)).mean() for name in "ABC"]))]
+    together = f"the {start} of the systems together with " if start else ""
+    assert made(world)["start"] == f"{together}the system {best}"
 
 
 def test_a_tuning_for_chrf_has_the_consensus_of_chrf_or_agreement(world: World) -> None:
