@@ -426,8 +426,9 @@ class ListRun(Run):
                 return self._trial(name, kbest.head(n), search, passes)
 
             candidates, all_words = self.sizes
-            first, alone = trial(1)
-            n, slow, cheaper = SAMPLE, first > SLOW, ""
+            kept = any(scorer.keeps_trials for scorer in self.scorers)
+            first, alone = trial(SAMPLE if kept else 1)
+            n, slow, cheaper = SAMPLE, first > SLOW and not kept, ""
             if slow:  # sentences after the first one have more contexts
                 n, documents = 2, len(self.documents)
                 more, alone = trial(n)

@@ -278,8 +278,16 @@ class KBest:
         return None if self.line_numbers is None else int(self.line_numbers[row]) or None
 
     def head(self, sentences: int) -> KBest:
-        """The lists of the first sentences."""
-        return self._part(slice(sentences), np.arange(self.counts[:sentences].sum()))
+        """The lists of the first sentences; numbers of later ones in side information are 0."""
+        from lm.side_information import NUMBERS
+
+        part = self._part(slice(sentences), np.arange(self.counts[:sentences].sum()))
+        inside = {
+            kind: [line if int(line) <= sentences else b"0" for line in lines]
+            for kind, lines in part.side.items()
+            if kind in NUMBERS
+        }
+        return replace(part, side={**part.side, **inside})
 
     def top(self, k: int) -> KBest:
         """The first k candidates of each list."""

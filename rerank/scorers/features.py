@@ -54,8 +54,9 @@ class FeatureSource:
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; contextless: whether it has scores without context; cacheable: whether its scores go
     to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
-    chosen: settings that `choose` found, and the like, for weights files; progress: yields items of
-    long work and shows how far it is, as `rerank.commands.run.progress`.
+    keeps_trials: whether scores of a trial (`uncached_copy`) are of use to the run, as those of a
+    program are; chosen: settings that `choose` found, and the like, for weights files; progress:
+    yields items of long work and shows how far it is, as `rerank.commands.run.progress`.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -69,6 +70,7 @@ class FeatureSource:
     causal: bool = True
     contextless: bool = True
     cacheable: bool = False
+    keeps_trials: bool = False
     digest: str = ""
     chosen: Mapping[str, object] = MappingProxyType({})
     progress: Callable[..., Iterable[Any]] = staticmethod(lambda items, **how: items)

@@ -308,6 +308,8 @@ class WindowProblem(DocumentProblem):
 class ProgramScorer(FeatureSource):
     """The feature of `--scorer NAME=command:PROGRAM[,window=N]`, of order N − 1."""
 
+    keeps_trials = True
+
     def __init__(self, name: str, argument: str, cache: Cache | None) -> None:
         self._estimator = Estimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
         self.window: int = self._estimator.settings.get("window", 1)

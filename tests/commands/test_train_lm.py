@@ -79,8 +79,8 @@ def write_colours(world: World) -> None:
     ("kind", "model"),
     [
         ("source", "dclm-bilingual-decoupled --encoder bag"),
-        ("source", "attention --hidden 32"),
-        ("source", "attention --hidden 32 --source-characters"),
+        ("source", "attention --hidden 32 --learning-rate 0.02 --epochs 60"),
+        ("source", "attention --hidden 32 --learning-rate 0.02 --epochs 60 --source-characters"),
         ("topics", "clstm-given-topic"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_model_learns_from_a_file_beside_the_text_what_only_this_tells(
     """Without it, a perplexity of 2 for three of 16 predictions: 1.14 in all."""
     write_colours(world)
     options = f"--{kind} train.{kind} --valid-{kind} valid.{kind} --epochs 10 --streams 2"
-    trained(world, f"--model {model} {options}")
+    trained(world, f"{options} --model {model}")
     assert measured(world, f"--{kind} valid.{kind}")["perplexity"] < 1.1
     world.weights("w.json", {"LM0": 0, "lm": 1, "lmoov": 0})
     texts = ((0, "so it is"), (1, "it is red"), (1, "it is blue"))

@@ -133,7 +133,7 @@ COMMANDS += table(
     {},
     3,
 )
-OF_HF, NO_HF = ({"lm/config.json": '{"model_type": "gpt2"}'}, "a Hugging Face model; .* --lm NAME=hf:DIR$")
+OF_HF, NO_HF = ({"lm/config.json": '{"model_type": "gpt2"}'}, "a Hugging Face model; .* --lm NAME=hf:DIR, or NAME=seq2seq:DIR$")
 COMMANDS += [
     Fault("62-of-hugging-face", S, NO_HF, OF_HF, 3, {"lm": PLAIN}),
     Fault("62-missing", S, "lm: expected a folder made by .*, found none; ", {}, 3, {"lm": PLAIN}),
@@ -200,13 +200,13 @@ COMMANDS += table(
 )
 BEYOND = "dev.src:3: expected a source of at most 39 tokens, .*, found one of 41; add ,long=cut behind .*, or part it"
 COMMANDS += [
-    Fault("61-seq2seq-long-source", f"{TRANSLATION}short", BEYOND, {"dev.src": "a\n\n" + "a " * 20 + "\na\n"},
+    Fault("18-seq2seq-long-source", f"{TRANSLATION}short", BEYOND, {"dev.src": "a\n\n" + "a " * 20 + "\na\n"},
         cure=f"{TRANSLATION}short,long=cut", setup=translators),
-    Fault("61-candidates-long-source", f"{FIND} seq2seq:short", BEYOND, {"dev.src": "a\n\n" + "a " * 20 + "\na\n"},
+    Fault("18-candidates-long-source", f"{FIND} seq2seq:short", BEYOND, {"dev.src": "a\n\n" + "a " * 20 + "\na\n"},
         cure=f"{FIND} seq2seq:short,long=cut", setup=translators),
-    Fault("61-seq2seq-cut-source", f"{TRANSLATION}short,long=cut", "1 x text longer than the 40 positions of g, cut",
+    Fault("18-seq2seq-cut-source", f"{TRANSLATION}short,long=cut", "1 x text longer than the 40 positions of g, cut",
         {"dev.src": "a\n\n" + "a " * 20 + "\na\n"}, 0, setup=translators, asked=True),
-    Fault("61-seq2seq-long-candidate", f"{TRANSLATION}short", "dev.kbest:2: expected candidates of at most 39 .*; leave it out",
+    Fault("18-seq2seq-long-candidate", f"{TRANSLATION}short", "dev.kbest:2: expected candidates of at most 39 .*; leave it out",
         {"dev.kbest": line(2, "a lamp burns", "a " * 40)}, setup=translators),
     Fault("95-seq2seq-short-source", SOUND_ONE, "dev.src: expected 4 lines.*found 3", {"dev.src": "a\n" * 3}, 3,
         {"dev.src": "a\n" * 4}, setup=translators),
@@ -255,15 +255,15 @@ COMMANDS += table(
 62-prompt-broken | {PROMPTED}broken | broken:2: expected a template of Jinja: unexpected end | {OK}
 62-prompt-merged | {PROMPTED}merged | merged:2: expected a prompt whose last token ends where a candidate begins.*; end the prompt in one line break, .*dev.kbest:1 | {OK}
 62-prompt-without-chat | {OK},chat=yes | its tokenizer has no template of chats; leave out chat=yes | {OK}
-61-prompt-long | {PROMPTED}own,sentences=9 | own:5: a prompt has .* tokens, and a candidate .* has 100 positions, and nothing is cut off: add ,tokens= | {PROMPTED}own,sentences=9,tokens=45
-61-prompt-long-alone | {PROMPTED}long,tokens=9 | long:9: a prompt without other sentences has .* tokens=9 allows fewer; write a shorter template | {PROMPTED}long,tokens=90
+18-prompt-long | {PROMPTED}own,sentences=9 | own:5: a prompt has .* tokens, and a candidate .* has 100 positions, and nothing is cut off: add ,tokens= | {PROMPTED}own,sentences=9,tokens=45
+18-prompt-long-alone | {PROMPTED}long,tokens=9 | long:9: a prompt without other sentences has .* tokens=9 allows fewer; write a shorter template | {PROMPTED}long,tokens=90
 """,
     {"dev.src": "a\n" * 4},
     3,
     setup=prompts,
 )
 COMMANDS.append(
-    Fault("61-prompt-long-candidate", OK, "dev.kbest:2: expected candidates of at most 100 .* add ,long=window",
+    Fault("18-prompt-long-candidate", OK, "dev.kbest:2: expected candidates of at most 100 .* add ,long=window",
         {"dev.kbest": line(2, "a lamp burns", "a " * 120)}, cure=f"{OK},long=window", setup=prompts)
 )
 
