@@ -41,7 +41,7 @@ _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
 _HELP_ALL = "rerank.help_all"  # keys of click's context
 _PROGRAM, _TRUSTED = "rerank.program", "rerank.trusted"
 _RUNS_PROGRAMS = "scorer"  # a field of the commands that do
-_RUNS = re.compile(rf"(^|[=:,]){PROGRAM}:")  # in a value
+_RUNS = re.compile(rf"(?:^|[=:,])({PROGRAM}|openai):")  # in a value: programs, and servers
 _LAST_HEADINGS = ("Search", "Machine", "Messages", "General")  # of the help, where there are any
 _MAX_BYTES = 1 << 20  # of a file of options
 
@@ -324,7 +324,10 @@ class Command(click.Command):
             )
         )
         if _RUNS_PROGRAMS in names:
-            help = "Run the programs that the file of --config names, as command:PROGRAM."
+            help = (
+                "Run the programs that the file of --config names, as command:PROGRAM, and ask its "
+                "servers, as openai:URL."
+            )
             parameters.append(_eager("--trust-config", _trust, is_flag=True, help=help))
             self.rare.add("trust_config")
         if self.rare:
@@ -338,10 +341,10 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Call the work with the record that the command line fills.
 
-        UsageError for a program that a file of options, which may be anybody's, names.
+        UsageError for a program or a server that a file of options, which may be anybody's, names.
         """
         if (named := ctx.meta.get(_PROGRAM)) and not ctx.meta.get(_TRUSTED):
-            raise UsageError(f"{named} runs a program; if it may, add --trust-config")
+            raise UsageError(f"{named}; if it may, add --trust-config")
         return ctx.invoke(self.work, _filled(self.options, ctx.params))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -413,8 +416,10 @@ def _configure(ctx: click.Context, path: str) -> None:
             raise InputError(f"{key}: {fault.message}", source=path) from None
         texts = found[str(options[key].name)]
         for text in texts if isinstance(texts, list) else [texts]:
-            if _RUNS_PROGRAMS in options and isinstance(text, str) and _RUNS.search(text):
-                ctx.meta[_PROGRAM] = f"{path}: {key} = {text.partition(PROGRAM)[0]}{PROGRAM}:…"
+            runs = _RUNS.search(text) if isinstance(text, str) else None
+            if runs and _RUNS_PROGRAMS in options:
+                does = "runs a program" if runs[1] == PROGRAM else "asks a server"
+                ctx.meta[_PROGRAM] = f"{path}: {key} = {text[: runs.end()]}… {does}"
     ctx.default_map = {**(ctx.default_map or {}), **found}
     ctx.meta[CONFIGURATION] = path
 

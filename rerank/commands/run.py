@@ -216,7 +216,11 @@ class ScorerOptions:
         "sources; sentences=2 puts the two sentences before in front of source and candidate, each "
         "tokenised on its own, with separator=TOKEN after each if given (order 2); prefix=TEXT is "
         "before what it reads; long=cut cuts that at its positions; detokenize=en, "
-        "detokenize-source=zh. Example: --lm codclm=DIR,pmi=yes.",
+        "detokenize-source=zh. Or openai:URL,model=NAME, a language model behind a server that "
+        "gives log-probabilities of text through URL/completions (vLLM, SGLang, llama_cpp.server), "
+        "with sentences, join, detokenize, begin and prompt as of hf:DIR; concurrency=8 requests "
+        "at once, batch=1 texts in each, timeout=120 seconds, retries=4; its key is in the "
+        "environment, OPENAI_API_KEY or key-env=NAME. Example: --lm codclm=DIR,pmi=yes.",
         type=LanguageModelValue(),
         default=(),
         metavar="NAME=DIR[,KEY=VALUE...]",

@@ -1,4 +1,4 @@
-"""What stands behind the folder of a Hugging Face model in `--lm NAME=MARK:DIR[,KEY=VALUE…]`."""
+"""What stands behind a model of others in `--lm NAME=MARK:DIR[,KEY=VALUE…]`: a folder, a server."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from rerank.values import TEXT, Key, Whole
+from rerank.values import TEXT, Key, Real, Whole
 
 HUGGING_FACE = "hf:"  # before the folder of a causal language model
 SEQ2SEQ = "seq2seq:"  # before the folder of a sequence-to-sequence model
+SERVER = "openai:"  # before the URL of a server of language models
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,37 @@ WINDOW_KEYS = {
     "target-language": Key("target_language", TEXT, "name of the target language, for the prompt"),
     "dtype": Key("dtype", click.Choice(["float32", "bfloat16"]), "precision of this model"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings(Window):
+    """What a server of language models is asked, and how.
+
+    url: of its API, without `/completions`; model: its name there; begin: text that all texts begin
+    with, `none` if the first token is not predicted and that is no fault; concurrency: requests at
+    once; batch: texts of a request; timeout: seconds of one; retries: how often one is tried again;
+    key_env: variable of the environment that has the key, None for OPENAI_API_KEY, if it is set.
+    """
+
+    url: str = ""
+    model: str = ""
+    concurrency: int = 8
+    batch: int = 1
+    timeout: float = 120.0
+    retries: int = 4
+    key_env: str | None = None
+
+
+_OF_SERVERS = ("sentences", "join", "detokenize", "begin", "prompt")
+SERVER_KEYS = {
+    "model": Key("model", TEXT, "name of the server's model"),
+    **{key: WINDOW_KEYS[key] for key in (*_OF_SERVERS, "source-language", "target-language")},
+    "concurrency": Key("concurrency", Whole(1, 1024), "requests at once"),
+    "batch": Key("batch", Whole(1, 4096), "texts of a request"),
+    "timeout": Key("timeout", Real(0, 1e5, above=True), "most seconds of a request"),
+    "retries": Key("retries", Whole(0, 100), "tries after the first one"),
+    "key-env": Key("key_env", TEXT, "variable of the environment with the key"),
+}
 WITH_PROMPT = {"chat", "source-language", "target-language"}
 WITHOUT_PROMPT = {"join"}
 
@@ -140,7 +172,7 @@ TRANSLATION_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class FolderSettings:
-    """The record and the keys of what stands behind folders of a kind."""
+    """The record and the keys of what stands behind folders of a kind, or URLs."""
 
     record: Callable[..., Window | TranslationSettings]
     keys: Mapping[str, Key]
@@ -149,6 +181,7 @@ class FolderSettings:
 OF_FOLDERS = {
     HUGGING_FACE: FolderSettings(Window, WINDOW_KEYS),
     SEQ2SEQ: FolderSettings(TranslationSettings, TRANSLATION_KEYS),
+    SERVER: FolderSettings(ServerSettings, SERVER_KEYS),
 }
 
 

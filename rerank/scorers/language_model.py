@@ -62,13 +62,14 @@ from rerank.scorers.histories import ContextualProblem, located
 if TYPE_CHECKING:
     from lm.causal import CausalEngine
     from lm.seq2seq import TranslationEngine
+    from rerank.scorers.server_model import ServerEngine
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 FOREIGN = 0.5  # share of words unknown to a model, of a text in another language
 _SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
-Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine | TranslationEngine")
+Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine | TranslationEngine | ServerEngine")
 Places: TypeAlias = NDArray[np.int64]
 
 

@@ -21,10 +21,13 @@ from rerank.scorers.hugging_face import (
     HUGGING_FACE,
     OF_FOLDERS,
     SEQ2SEQ,
+    SERVER,
+    SERVER_KEYS,
     TRANSLATION_KEYS,
     WINDOW_KEYS,
     WITH_PROMPT,
     WITHOUT_PROMPT,
+    ServerSettings,
     TranslationSettings,
     Window,
     marked,
@@ -51,6 +54,7 @@ _CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 # of a model, for each thread after the first: below, threads wait for each other longer than they
 # compute (`recipes/bench/threads.py`)
 _PARAMETERS_A_THREAD = 200_000
+_SECRET = re.compile("//[^/]*@")  # in a URL
 _UNKNOWN_KEY = re.compile(r".*,([a-z-]+=[^,/]*)", re.DOTALL)
 
 
@@ -64,17 +68,20 @@ KEYS = {
     "document-cache": Key("document_cache", PART, "share of a document cache in the model"),
     **WINDOW_KEYS,
     **TRANSLATION_KEYS,
+    **SERVER_KEYS,
 }
+OF_OTHERS = WINDOW_KEYS | TRANSLATION_KEYS | SERVER_KEYS
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelOption:
     """A value of `--lm NAME=[hf:|seq2seq:]DIR[,KEY=VALUE…]`: a language model as a feature.
 
-    value: the folder, as it was given with the keys of a window; window: what a model of Hugging
-    Face is given, None for one of our own; pmi: whether its feature becomes two, with and without
-    context; document_cache: weight λ of a document cache (`lm.document_cache`), if any; reverse:
-    whether one of our own scores the source given a candidate (`rerank.scorers.channel_model`).
+    value: the folder, as it was given with the keys of a window, or `openai:` and the name of a
+    server's model; window: what a model of Hugging Face or of a server is given, None for one of
+    our own; pmi: whether its feature becomes two, with and without context; document_cache: weight
+    λ of a document cache (`lm.document_cache`), if any; reverse: whether one of our own scores the
+    source given a candidate (`rerank.scorers.channel_model`).
     """
 
     name: str
@@ -137,17 +144,19 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
             )
         if not folder:
             raise click.BadParameter(f"expected {mark}DIR, the folder of a Hugging Face model")
+        if mark == SERVER:
+            check_server(folder, given)
         for key, value in given.items():
             if mark and key == "document-cache":
                 raise click.BadParameter(
                     f"{folder} is a Hugging Face model, whose tokens are not words; give "
                     "--scorer NAME=document-cache beside it"
                 )
-            if key in (WINDOW_KEYS | TRANSLATION_KEYS).keys() - own and (mark or key != REVERSE):
-                places = [f"{mark}DIR" for mark, kind in OF_FOLDERS.items() if key in kind.keys]
-                raise click.BadParameter(
-                    f"{key} is for {' and '.join(places)}, a Hugging Face model"
-                )
+            if key in OF_OTHERS.keys() - own and (mark or key != REVERSE):
+                kinds = [known for known, kind in OF_FOLDERS.items() if key in kind.keys]
+                places = [f"{one}{'URL' if one == SERVER else 'DIR'}" for one in kinds]
+                whose = "a server" if kinds == [SERVER] else "a Hugging Face model"
+                raise click.BadParameter(f"{key} is for {' and '.join(places)}, {whose}")
             if key in (WITHOUT_PROMPT if "prompt" in given else WITH_PROMPT):
                 which = "without" if "prompt" in given else "with"
                 raise click.BadParameter(f"{key} is for models {which} prompt=FILE; leave it out")
@@ -157,11 +166,15 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
             except click.BadParameter as fault:
                 raise click.BadParameter(f"found {key}={value}: {fault.message}") from None
     except click.BadParameter as fault:
-        raise click.BadParameter(f"{name}={text}: {fault.message}") from None
+        told = _SECRET.sub("//…@", text)
+        raise click.BadParameter(f"{name}={told}: {fault.message}") from None
     window = {known.field: found.pop(known.field) for key, known in own.items() if key in given}
     # names of tokens and files may have slashes, and weights files have them beside the folder
     beside = {"begin", "prompt"}
     told = "".join(f",{key}={given[key]}" for key in given if key in own and key not in beside)
+    if mark == SERVER:
+        window["url"], folder, told = folder, f"{mark}{given['model']}", ""
+        rest = folder
     value = FOLDER.convert(f"{rest}{told}", None, None)
     return LanguageModelOption(
         name,
@@ -170,6 +183,19 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
         **found,
         window=OF_FOLDERS[mark].record(**window) if mark else None,
     )
+
+
+def check_server(url: str, given: Mapping[str, str]) -> None:
+    """BadParameter for no URL of a server, or no name of a model behind it."""
+    from rerank.files.server import url_of
+
+    try:
+        url_of(url)
+    except ValueError as fault:
+        keys = ", ".join(SERVER_KEYS)
+        raise click.BadParameter(f"{fault}, and one of {keys} behind it") from None
+    if "model" not in given:
+        raise click.BadParameter("expected ,model=NAME behind the URL")
 
 
 class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
@@ -269,6 +295,10 @@ def open_models(
         scorer: FeatureSource
         if (window := model.window) is None:
             scorer = _open_own(model, open_model(model.value, device, threads), backend, cache)
+        elif isinstance(window, ServerSettings):
+            from rerank.scorers.server_model import ServerScorer
+
+            scorer = ServerScorer(model.name, window, cache, pmi=model.pmi)
         else:
             own = window.dtype if isinstance(window, Window) else None
             new = partial(backend, dtype=own or dtype)
@@ -462,6 +492,11 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
         raise UsageError(
             f"--lm {folder}: a sequence-to-sequence model scores the candidates of a source; give "
             "it to decode, score or tune-mert, with --source FILE"
+        )
+    if str(folder).startswith(SERVER):
+        raise UsageError(
+            f"--lm {folder}: a server scores candidates of lists; give it to decode, score or "
+            "tune-mert"
         )
     if str(folder).startswith(HUGGING_FACE):
         raise UsageError(

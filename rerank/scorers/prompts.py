@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,11 @@ TARGETS = "targets_before"
 LANGUAGES = {"source_language": "source-language", "target_language": "target-language"}
 VARIABLES = (*OF_SOURCE, TARGETS, *LANGUAGES)
 MOST_BYTES = 1 << 20  # of a template
+Texts: TypeAlias = Sequence[str]
+MERGED = (
+    "expected a prompt whose last token ends where a candidate begins, found one that the "
+    "tokenizer merges with it; end the prompt in one line break, without white space before it"
+)
 
 
 class Template:
@@ -97,11 +102,25 @@ class Template:
         hint = f"did you mean {near[0]}? " if near else ""
         return self._fault(f"no variable {name!r}; {hint}There are {', '.join(VARIABLES)}", line)
 
+    def at_end(self, message: str) -> InputError:
+        """An error in its last line."""
+        return self._fault(message, self.lines)
+
     def _fault(self, message: str, line: int | None = None) -> InputError:
         return InputError(message, source=str(self.path), line=line)
 
-    def render(self, place: str, values: Mapping[str, object]) -> str:
-        """The prompt for a sentence; InputError if the template fails for it."""
+    def render(self, label: str, t: int, sources: Texts, chosen: Texts, n: int) -> str:
+        """The prompt for sentence t, which shows n sentences before and after it.
+
+        chosen: candidates of the sentences before. InputError if the template fails.
+        """
+        values = {
+            "source": sources[t],
+            "sources_before": sources[max(0, t - n) : t],
+            "sources_after": sources[t + 1 : t + 1 + n],
+            "document": "\n".join(sources),
+            TARGETS: chosen[max(0, len(chosen) - n) :],
+        }
         try:
             return str(self._template.render({**values, **self._languages}))
         except Exception as fault:  # of any kind: templates compute
@@ -110,10 +129,17 @@ class Template:
                 own = trace.tb_frame.f_code.co_filename == str(self.path)
                 line, trace = trace.tb_lineno if own else line, trace.tb_next
             raise self._fault(
-                f"the template fails for {place}: {type(fault).__name__}: {fault}; lists may be "
-                "empty, and templates see texts and lists of texts, without their attributes",
+                f"the template fails for {label}, sentence {t}: {type(fault).__name__}: {fault}; "
+                "lists may be empty, and templates see texts and lists of texts, without their "
+                "attributes",
                 line,
             ) from None
+
+
+def sources_of(texts: ListTexts) -> list[str]:
+    """The sources of lists, empty texts where none are given."""
+    lines = texts.side.get("source", b"\n" * len(texts.counts))
+    return lines.decode().split("\n")[:-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,15 +215,7 @@ class PromptProblem(CausalProblem):
 
     def _text(self, t: int, chosen: Sequence[str], n: int) -> str:
         """The prompt of sentence t that shows n sentences before and after it."""
-        sources = self._sources
-        values = {
-            "source": sources[t],
-            "sources_before": sources[max(0, t - n) : t],
-            "sources_after": sources[t + 1 : t + 1 + n],
-            "document": "\n".join(sources),
-            TARGETS: chosen[max(0, len(chosen) - n) :],
-        }
-        text = self._template.render(f"{self.label}, sentence {t}", values)
+        text = self._template.render(self.label, t, self._sources, chosen, n)
         if not self._chat:
             return text
         marks = self.model.tokenizer.all_special_tokens
@@ -217,27 +235,12 @@ class PromptProblem(CausalProblem):
 
     def _about(self, message: str, t: int, k: int = 0) -> InputError:
         """An error in the template's last line, about a candidate."""
-        at = self._place(t, k)
-        return InputError(
-            f"{message} ({at})", source=str(self._template.path), line=self._template.lines
-        )
-
-    def _place(self, t: int, k: int) -> str:
-        """Where candidate k of list t stands."""
-        if self._kbest is None:
-            return f"{self.label}, sentence {t}, candidate {k} (from 0)"
-        row = self._kbest.rows(int(np.flatnonzero(self._kbest.counts)[t]))[k]
-        return f"{self._kbest.source}:{self._kbest.line_number(row)}"
+        at = self.place(t, k)
+        return self._template.at_end(f"{message} ({at})")
 
     def _merged(self, t: int, k: int) -> InputError:
         """An error about a prompt whose end and a candidate's begin are one token."""
-        return self._about(
-            "expected a prompt whose last token ends where a candidate begins, found one that the "
-            "tokenizer merges with it; end the prompt in one line break, without white space "
-            "before it",
-            t,
-            k,
-        )
+        return self._about(MERGED, t, k)
 
     def _too_much(self, t: int, prompt: Prompt) -> RerankError:
         """An error about a prompt that does not fit, or a candidate that none fits before."""
@@ -308,11 +311,10 @@ class PromptedLM(CausalLM):
 
     def _kind(self, texts: ListTexts, *, null: bool) -> Callable[..., CausalProblem]:
         """What makes the problem of a document."""
-        sources = texts.side.get("source", b"\n" * len(texts.counts)).decode().split("\n")[:-1]
         return partial(
             PromptProblem,
             template=self.template,
-            sources=sources,
+            sources=sources_of(texts),
             shown=0 if null else self._given.sentences,
             chat=self._given.chat,
         )

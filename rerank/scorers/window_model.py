@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,13 @@ class WindowProblem(HistoryProblem, Generic[Context]):
             if line := self._kbest.line_number(row):
                 return InputError(message, source=self._kbest.source, line=line)
         return InputError(f"{self.label}, sentence {t}, candidate {k} (from 0): {message}")
+
+    def place(self, t: int, k: int) -> str:
+        """Where candidate k of list t stands."""
+        if self._kbest is None:
+            return f"{self.label}, sentence {t}, candidate {k} (from 0)"
+        row = self._kbest.rows(int(np.flatnonzero(self._kbest.counts)[t]))[k]
+        return f"{self._kbest.source}:{self._kbest.line_number(row)}"
 
     def context(self, t: int, history: Choices) -> tuple[Context, bytes]:
         """The context of sentence t after a history, and its key."""
@@ -236,11 +243,13 @@ class WindowSource(ModelSource[Engine]):
     """The feature of one transformer, in nats.
 
     Order 0 and 1: all scores at once; else after each history that a decoder keeps. lists: those
-    that are being scored, by document; shortened: what becomes of texts that are too long.
+    that are being scored, by document; shortened: what becomes of texts that are too long; unit: of
+    what progress counts.
     """
 
     cacheable = True
     shortened = ""
+    unit = "tokens"
 
     def __init__(
         self,
@@ -300,7 +309,7 @@ class WindowSource(ModelSource[Engine]):
 
         try:
             parts, total = in_time(requests), tokens(requests)
-            named = {"label": self.label, "unit": "tokens", "total": total}
+            named = {"label": self.label, "unit": self.unit, "total": total}
             for part in self.progress(parts, size=tokens, **named):
                 answers += WindowProblem.extend_together(part)
         except BaseException:  # a signal, or a fault of a later document
@@ -326,7 +335,10 @@ class WindowSource(ModelSource[Engine]):
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of contexts and texts longer than the model's positions."""
         super().finish(source, notices)
-        counts, positions = self.lengths, f"{self._engine.model.positions:,}"
+        counts, engine = self.lengths, cast("Any", self._engine)
+        if not (counts.contexts or counts.texts):
+            return
+        positions = f"{engine.model.positions:,}"
         if counts.contexts:
             notices.add(
                 f"context longer than the {positions} positions of {self.label}: its earliest "

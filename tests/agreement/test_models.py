@@ -19,6 +19,7 @@ import sacrebleu
 from support import causal, seq2seq
 from support.definitions import Texts, definition
 from support.ngrams import GOLDEN, golden, scores
+from support.server import STUB, log_prob
 from support.world import World
 
 from lm.causal_folder import open_causal_model
@@ -213,6 +214,20 @@ class Prompted:
         return f"{options} --source dev.source", values
 
 
+@dataclass(frozen=True)
+class Served:
+    """`--lm lm=openai:URL`: a server whose numbers are a function of all that stands before."""
+
+    sentences: int
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            before = "".join(f"{one}\n" for one in texts[max(0, t - self.sentences) : t])
+            return {"lm": log_prob(before, f"{texts[t]}\n")}
+
+        return f"--lm lm=openai:{STUB.url()},model=toy,sentences={self.sentences}", values
+
+
 LAST, BLOCK = {"reverse_documents": True}, "sweeps:block=3"
 MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and features
     "order-0": ("viterbi", [Lm("rnnlm")]),
@@ -256,6 +271,8 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "hf": (BEAM, [Hf()]),
     "hf-prompt": ("viterbi", [Prompted(1)]),
     "hf-prompt-of-two": ("viterbi", [Prompted(2)]),
+    "server": ("viterbi", [Served(1)]),
+    "server-of-two": ("viterbi", [Served(2)]),
     "hf-prompt-alone": ("viterbi", [Prompted(0)]),
     "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
     "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),

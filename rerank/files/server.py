@@ -1,0 +1,240 @@
+"""A server of language models that gives log-probabilities of text, as OpenAI's completions do.
+
+A request has `echo: true`, `logprobs: 1` and `max_tokens: 1`, for which some servers take 0 as no
+limit; what is generated is ignored. Only the URL that is given is asked: no redirect is followed,
+and the proxies of the environment are not used.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from rerank.errors import RerankError
+from rerank.text import shown
+
+ECHOES = (
+    "vLLM, SGLang and llama_cpp.server --logits_all true return them, llama-server of llama.cpp "
+    "does not"
+)
+_MOST = 1 << 28  # bytes of an answer
+_READ, _SAID = 1 << 16, 200  # bytes at once, and characters of its messages
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 600.0  # seconds before another try
+_PASSING = {408, 425, 429, *range(500, 600)}  # statuses after which a request is tried again
+_CURES = {
+    400: "; a text may be longer than the model reads: show fewer sentences, ,sentences=N",
+    401: "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME",
+    403: "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME",
+    404: "; a URL ends in /v1 as a rule, and model= is a name that the server lists",
+}
+
+
+class ServerError(RerankError):
+    """What a server did wrong, or why it was not reached."""
+
+
+class PassingError(ServerError):
+    """A fault that another try may not meet; wait: seconds that the server asks for."""
+
+    def __init__(self, message: str, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+@dataclass(frozen=True, slots=True)
+class EchoedText:
+    """A text as a server returns it, and perhaps a token more.
+
+    tokens: texts of its tokens; log_probs: of each, None where nothing stands before; generated:
+    how many of the last tokens are generated, None if the server does not say.
+    """
+
+    tokens: list[str]
+    log_probs: list[float | None]
+    generated: int | None
+
+
+def url_of(text: str) -> SplitResult:
+    """The parts of a server's URL; ValueError for another one."""
+    found = urlsplit(text)
+    if found.scheme not in ("http", "https") or not found.hostname or found.port == 0:
+        raise ValueError("expected a URL as http://localhost:8000/v1")
+    if found.username is not None or found.query or found.fragment:
+        raise ValueError("expected a URL without a name, a password and a query")
+    return found
+
+
+class Server:
+    """The completions of a model of a server, at URL/completions.
+
+    key: sent with each request, and shown nowhere; seconds: longest time of a request; retries:
+    how often one is tried again; threads: requests at once; batch: texts of a request.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        key: str | None,
+        seconds: float,
+        retries: int,
+        threads: int,
+        batch: int,
+    ) -> None:
+        self._url, self.model, self._key = url_of(url), model, key
+        self._path = f"{self._url.path.rstrip('/')}/completions"
+        self._seconds, self._retries = seconds, retries
+        self._threads, self._batch = threads, batch
+
+    def echoed(self, texts: Sequence[str]) -> Iterator[tuple[int, EchoedText]]:
+        """Each text as the server returns it, with its number, in any order.
+
+        ServerError if a request fails; no other is begun then.
+        """
+        batch = self._batch
+        waiting = deque((n, texts[n : n + batch]) for n in range(0, len(texts), batch))
+        parts, stopped = len(waiting), threading.Event()
+        answers: queue.SimpleQueue[tuple[int, list[EchoedText] | Exception]] = queue.SimpleQueue()
+
+        def work() -> None:
+            while waiting and not stopped.is_set():
+                try:
+                    n, own = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    answers.put((n, self._answer(own, stopped)))
+                except Exception as fault:
+                    answers.put((n, fault))
+
+        for _ in range(min(self._threads, parts)):  # daemons, which the end of a run ends, too
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            for _ in range(parts):
+                begin, found = answers.get()
+                if isinstance(found, Exception):
+                    raise found
+                yield from enumerate(found, begin)
+        finally:
+            stopped.set()
+
+    def _answer(self, texts: Sequence[str], stopped: threading.Event) -> list[EchoedText]:
+        """The answer to one request, tried again after faults that may pass."""
+        request = {
+            "model": self.model,
+            "prompt": texts[0] if len(texts) == 1 else list(texts),
+            "echo": True,
+            "logprobs": 1,
+            "max_tokens": 1,
+            "temperature": 0,
+        }
+        body = json.dumps(request).encode()
+        for tries in range(self._retries + 1):
+            try:
+                return _read(self._sent(body), texts)
+            except PassingError as fault:
+                if tries == self._retries or stopped.is_set():
+                    raise ServerError(f"{fault} (tries: {tries + 1})") from None
+                stopped.wait(min(_LONGEST_WAIT, fault.wait or _FIRST_WAIT * 2**tries))
+        raise ServerError("no request was sent")
+
+    def _sent(self, body: bytes) -> bytes:
+        """The body of the answer to a request, sent once."""
+        url, end = self._url, time.monotonic() + self._seconds
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        connection = kind(url.hostname or "", url.port, timeout=self._seconds)
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        try:
+            connection.request("POST", self._path, body, headers)
+            parts, size = [], 0
+            with connection.getresponse() as response:
+                while part := response.read1(_READ):
+                    parts.append(part)
+                    size += len(part)
+                    if time.monotonic() > end:
+                        raise TimeoutError
+                    if size > _MOST:
+                        raise ServerError(f"answered with more than {_MOST:,} bytes")
+        except TimeoutError:
+            raise PassingError(
+                f"gave no answer in {self._seconds:g} s; add ,timeout=SECONDS behind the URL"
+            ) from None
+        except (OSError, http.client.HTTPException) as fault:
+            reason = (getattr(fault, "strerror", None) or str(fault)).lower()
+            raise PassingError(f"cannot be asked: {reason}; is it running?") from None
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise self._refused(response, b"".join(parts))
+        return b"".join(parts)
+
+    def _refused(self, response: http.client.HTTPResponse, body: bytes) -> ServerError:
+        """The error about an answer of another status than 200."""
+        status = response.status
+        try:
+            found = json.loads(body)
+            found = found.get("error", found)
+            said = str(found["message"] if isinstance(found, dict) else found)
+        except (ValueError, LookupError, AttributeError, RecursionError):
+            said = body.decode(errors="replace").strip()
+        if self._key:
+            said = said.replace(self._key, "***")
+        message = f"answered {status}{f': {said[:_SAID]}' if said else ''}"
+        if 300 <= status < 400:
+            return ServerError(f"{message}; redirects are not followed: give the URL itself")
+        if status in _PASSING:
+            asked = response.headers.get("Retry-After", "")
+            return PassingError(message, float(asked) if asked.isdecimal() else 0.0)
+        return ServerError(
+            f"{message}{f'; {ECHOES}' if 'echo' in said else _CURES.get(status, '')}"
+        )
+
+
+def _read(body: bytes, texts: Sequence[str]) -> list[EchoedText]:
+    """The texts in an answer, in the order of the request."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        raise PassingError("answered with what is no JSON, or half of it") from None
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    if not isinstance(choices, list) or not all(isinstance(one, dict) for one in choices):
+        raise ServerError("expected an object with choices, as of OpenAI's completions")
+    if sorted(str(one.get("index")) for one in choices) != sorted(map(str, range(len(texts)))):
+        cure = "; add ,batch=1 behind the URL" if len(texts) > 1 else ""
+        raise ServerError(f"expected {len(texts)} choices, one a text, found {len(choices)}{cure}")
+    usage = answer.get("usage")
+    made = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    generated = {0: 0, len(texts): 1}.get(made) if isinstance(made, int) else None
+    choices.sort(key=lambda one: int(one["index"]))
+    return [_echoed(one, text, generated) for one, text in zip(choices, texts, strict=True)]
+
+
+def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedText:
+    """The tokens of a choice; ServerError if they are not of the text, or not all have numbers."""
+    found = choice.get("logprobs")
+    named = found if isinstance(found, dict) else {}
+    tokens, numbers = named.get("tokens") or [], named.get("token_logprobs") or []
+    silent = f"returns no log-probabilities of the text that it is given; {ECHOES}"
+    if not str(choice.get("text")).startswith(text) or not numbers or None in numbers[1:]:
+        raise ServerError(silent)
+    if len(tokens) != len(numbers) or not all(isinstance(one, str) for one in tokens):
+        raise ServerError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
+    for place, (token, number) in enumerate(zip(tokens, numbers, strict=True)):
+        fine = isinstance(number, int | float) and -1e6 < number < 1e-3
+        if not fine and (place or number is not None):
+            raise ServerError(
+                f"expected a log-probability of token {place + 1} of {len(tokens)}, "
+                f"{shown(token.encode())}, found {number!s:.20}"
+            )
+    return EchoedText(tokens, numbers, generated)

@@ -1,0 +1,83 @@
+"""Scores of a language model behind a server: how it is asked, and what is kept."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.server import KEY, STUB, log_prob, tokens_of
+from support.world import World
+
+from rerank.files.server import EchoedText
+from rerank.scorers.server_model import begins_of
+
+SCORE = "score --kbest dev.kbest --docs dev.docs --out out --lm g=openai:"
+
+
+def asked(
+    world: World, url: str, more: str = " --cache cache", **environment: str
+) -> tuple[bytes, int]:
+    """The list with scores, and how many requests it took."""
+    before = STUB.asked.total()
+    world.ok(f"{SCORE}{url},model=toy,sentences=1{more}", **environment)
+    return (world.folder / "out").read_bytes(), STUB.asked.total() - before
+
+
+def kept(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_scores_do_not_depend_on_batches_threads_or_tries_and_are_asked_once(world: World) -> None:
+    first, requests = asked(world, STUB.url())
+    assert requests == 24  # 2 + 2 · 3 and 2 + 2 · 2 texts, and 10 to estimate the time
+    assert asked(world, STUB.url()) == (first, 0)
+    assert asked(world, STUB.url("broken")) == (first, 0)  # the same model elsewhere
+    for more in (",batch=4", ",concurrency=1"):
+        assert asked(world, STUB.url(), f"{more} --no-cache")[0] == first
+    assert asked(world, STUB.url("busy"), " --no-cache") == (first, requests + 14)
+
+
+def test_what_was_answered_before_a_fault_is_kept(world: World) -> None:
+    found = world.run(f"{SCORE}{STUB.url('nobody')},model=toy,sentences=1 --cache cache")
+    assert found.exit == 1
+    assert "answered 400" in found.err
+    assert 0 < asked(world, STUB.url())[1] < 24
+
+
+def test_keys_are_sent_and_kept_nowhere(world: World) -> None:
+    found, _ = asked(world, STUB.url("key"), " -v --cache cache", OPENAI_API_KEY=KEY)
+    assert found == asked(world, STUB.url("key"), ",key-env=K --no-cache", K=KEY)[0]
+    assert KEY.encode() not in kept(world.folder)
+
+
+def test_weights_name_model_and_prompt_but_no_url(world: World) -> None:
+    world.write("p", "{{ source }} =\n")
+    world.ok(
+        "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --source dev.src --starts 1 "
+        f"--out w.json --lm g=openai:{STUB.url()},model=toy,prompt=p"
+    )
+    text = (world.folder / "w.json").read_text()
+    model = json.loads(text)["provenance"]["models"]["g"]
+    assert (model["model"], model["prompt"], len(model["prompt_digest"])) == ("toy", "p", 64)
+    assert "127.0.0.1" not in text
+
+
+@pytest.mark.parametrize("text", ["a lamp\n", "über é\n", "é", " a", "éé b"])
+@pytest.mark.parametrize("parts", ["\ufffd", ""])  # of vLLM, of llama.cpp
+def test_tokens_are_found_whatever_servers_make_of_parts_of_letters(text: str, parts: str) -> None:
+    tokens = [token.replace("\ufffd", parts) for token, _ in tokens_of(text)]
+    expected: list[int | None] = []
+    for _, at in tokens_of(text):
+        expected.append(None if None in expected[-1:] or at in expected else at)
+    found = EchoedText(["<s>", *tokens, parts], [None, *[-1.0] * (len(tokens) + 1)], 1)
+    begins = begins_of(text, found)
+    runs = [n for n, token in enumerate(tokens) if token != parts]
+    assert begins[0] is None
+    assert len(begins) == len(tokens) + 1
+    assert [begins[n + 1] for n in runs] == [tokens_of(text)[n][1] for n in runs]
+
+
+def test_a_score_is_the_sum_over_the_tokens_of_the_candidate(world: World) -> None:
+    found, _ = asked(world, STUB.url())
+    own = float(found.split(b"\n")[0].split(b"g= ")[1].split()[0])
+    assert np.isclose(own, log_prob("", "the lamp is lit\n"), atol=1e-4)

@@ -1,0 +1,111 @@
+"""A server of completions on the loopback interface, whose log-probabilities are of the text alone.
+
+The first part of a path is what it does wrong: `http://127.0.0.1:…/half/v1`.
+"""
+
+import json
+import re
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from zlib import crc32
+
+KEY = "sk-secret-0123456789"
+REQUEST = {
+    "model": "toy", "prompt": "", "echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0,
+}  # fmt: skip
+
+
+def tokens_of(text: str) -> list[tuple[str, int]]:
+    """Tokens and where they begin: words, and two parts of each letter that is not of ASCII."""
+    found: list[tuple[str, int]] = []
+    for one in re.finditer(r"<\|x\|>| ?[!-~]+|[^!-~]", text):
+        parts = [one[0]] if one[0].isascii() else ["\ufffd", "\ufffd"]
+        found += [(part, one.start()) for part in parts]
+    return found
+
+
+def numbers(text: str) -> list[float]:
+    """A log-probability of each token, by all that stands before it."""
+    tokens = [token for token, _ in tokens_of(text)]
+    return [-(crc32("|".join(tokens[: n + 1]).encode()) % 997) / 100 for n in range(len(tokens))]
+
+
+def log_prob(before: str, text: str) -> float:
+    """Log-probability of the tokens that begin behind `before`."""
+    pairs = zip(tokens_of(before + text), numbers(before + text), strict=True)
+    return sum(number for (_, at), number in pairs if at >= len(before))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: "Stub"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        fault, own = self.path.split("/")[1], self.server
+        own.asked[fault, raw] += 1
+        refused = {
+            "busy": 429 * (own.asked[fault, raw] == 1), "nobody": 400 * (b"nobody" in raw),
+            "broken": 500, "moved": 302, "long": 400,
+            "key": 0 if self.headers.get("Authorization") == f"Bearer {KEY}" else 401,
+        }.get(fault, 0)  # fmt: skip
+        body = json.dumps(self.answer(json.loads(raw), fault)).encode()
+        if refused:
+            said = f"no, {self.headers['Authorization']}"
+            body = json.dumps({"error": {"message": said}}).encode()
+        time.sleep(0.5 * (fault == "slow"))
+        self.send_response(refused or 200)
+        self.send_header("Retry-After", "0")
+        self.send_header("Location", "/ok/v1/completions")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: len(body) // 2] if fault in ("half", "cut") else body)
+
+    def answer(self, request: dict[str, Any], fault: str) -> dict[str, Any]:
+        given = request["prompt"]
+        texts = given if isinstance(given, list) else [given]
+        assert {**request, "prompt": ""} == REQUEST
+        choices = [self.choice(n, text, fault) for n, text in enumerate(texts)][::-1]
+        made = {"prompt_tokens": 9, "completion_tokens": len(texts)}
+        return {"choices": choices[fault == "fewer" :], "usage": made}
+
+    def choice(self, index: int, text: str, fault: str) -> dict[str, Any]:
+        own: list[Any] = numbers(text)
+        tokens = [token for token, _ in tokens_of(text)]
+        begin = [] if fault == "bare" else ["<s>"]
+        named = {"tokens": [*begin, *tokens, "\ufffd"], "token_logprobs": [*own, -0.1]}
+        named["token_logprobs"][:1] = [None] if fault == "bare" else [None, own[0]]
+        if fault == "wrong":
+            named["tokens"][2] = "token_id:7"
+        if fault == "nan":
+            named["token_logprobs"][2] = float("nan")
+        if fault == "silent":  # as llama-server
+            text, named = "", {"tokens": [" x"], "token_logprobs": [-1]}
+        shown = None if fault == "null" else named
+        return {"index": index, "text": f"{text} x", "logprobs": shown}
+
+
+class Stub(ThreadingHTTPServer):
+    """The server; asked: how often each request came."""
+
+    daemon_threads, request_queue_size = True, 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: Counter[tuple[str, bytes]] = Counter()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *args: Any) -> None:
+        """Nothing: a client may leave."""
+
+    def url(self, fault: str = "ok") -> str:
+        """Its URL, for requests to go wrong in this way."""
+        return f"http://127.0.0.1:{self.server_port}/{fault}/v1"
+
+
+STUB = Stub()
