@@ -22,8 +22,7 @@ from rerank.errors import RerankError
 from rerank.text import shown
 
 ECHOES = (
-    "vLLM, SGLang and llama_cpp.server --logits_all true return them, llama-server of llama.cpp "
-    "does not"
+    "vLLM, SGLang and llama_cpp.server (logits_all) return them, llama-server of llama.cpp does not"
 )
 _MOST = 1 << 28  # bytes of an answer
 _READ, _SAID = 1 << 16, 200  # bytes at once, and characters of its messages
