@@ -70,8 +70,8 @@ def begins_of(text: str, found: EchoedText) -> list[int | None]:
         if start < 0:
             raise _TokenError(
                 f"expected tokens of the text that was sent, found {shown(token.encode())} as "
-                f"token {n + 1}; the server gives other tokens, or their ids (return_tokens_as_token_ids "
-                "of vLLM)"
+                f"token {n + 1}; the server gives other tokens, or their ids, as vLLM with "
+                "return_tokens_as_token_ids"
             )
         begins.append(start if part else at)
         at, part = start + len(token), 0
