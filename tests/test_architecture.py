@@ -14,7 +14,7 @@ SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_bytes()) for path in SOURCES}
 TOP_LEVEL = {
     *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
-    *("README.md", "pyproject.toml"),
+    *("README.md", "SECURITY.md", "CITATION.cff", "pyproject.toml"),
     *("decoders", "lm", "recipes", "rerank", "tests"),
 }
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager"}
