@@ -362,8 +362,9 @@ def tiny_model(
     sparse = {id(parameter) for parameter in sparse_parameters(model)}
     generator = torch.Generator().manual_seed(4)
     with torch.no_grad():
-        for parameter in model.parameters():
-            if id(parameter) in sparse:  # zero at first
+        for name, parameter in model.named_parameters():
+            gate = name.startswith("context.") and not parameter.any()
+            if id(parameter) in sparse or gate:  # zero at first
                 parameter.uniform_(-0.5, 0.5, generator=generator)
             else:
                 parameter.mul_(scale)

@@ -52,6 +52,13 @@ _memo = partial(
     fusion="Output",
     shape=("rnn", 1),
 )
+_luong = partial(
+    _model,
+    paper="Luong et al. 2015, arXiv:1508.04025",
+    head="lm.heads.class_softmax:ClassSoftmax",
+    shape=("lstm", 1),
+    recipe="luong",
+)
 _lin = partial(  # in their own form words have no embeddings of their own size
     _model,
     paper="Lin et al. 2015, EMNLP, pp. 899–907",
@@ -64,6 +71,7 @@ _lin = partial(  # in their own form words have no embeddings of their own size
 # of a document level, an encoder and a recurrence over its vectors; of one over source sentences
 _LEVEL = "(3KH+H) + H(2H+1) + H"
 _SOURCE = f"(WK + {_LEVEL})"
+_ATTENTION = "12H(H+K+1) + 4H(3H+1) + 4H² + H + WK"
 _MODELS: Zoo = {
     "rnnlm": _ji(
         "NoContext",
@@ -158,16 +166,20 @@ _MODELS: Zoo = {
         "{}, §3.1, with the source context of eq. 7",
         order=1,
     ),
-    "attention": _model(
+    "attention": _luong(
         "attention:SourceStates",
-        "12H(H+K+1) + 4H(3H+1) + 4H² + H + WK + V(H+K+1) + C(H+1)",
+        f"{_ATTENTION} + V(H+K+1) + C(H+1)",
         "{}, §3.1, with the dot product, between two levels of the recurrence and after them",
         fusion="BetweenLevels",
-        paper="Luong et al. 2015, arXiv:1508.04025",
-        head="lm.heads.class_softmax:ClassSoftmax",
-        shape=("lstm", 1),
         order=0,
-        recipe="luong",
+    ),
+    "attention-context": _luong(
+        "attention:SourceStatesAndDocument",
+        f"{_ATTENTION} + V(3H+K+1) + C(3H+1) + 2(3KH+H) + 4H(2H+1) + 4H",
+        "attention ({}, §3.1), with gated vectors of the previous target sentence and of earlier "
+        "source sentences added to its logits: ours",
+        fusion="BetweenLevelsAndOutput",
+        order=1,
     ),
     "clstm-prevsent": _topics("topics:PreviousTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=1),
     "clstm-sentseg": _topics(

@@ -189,13 +189,12 @@ def training_texts(
             "correct it, or leave it out",
             source=display(train.text),
         )
-    if options.tokenizer is None:
+    vocabulary = known.get(TARGET)
+    if vocabulary is None and options.tokenizer is None:
         least = options.min_count or 1
-        vocabulary: Vocabulary = frequent_words(words, raw, options.vocabulary, least, unknown)
-    else:
-        vocabulary = known.get(TARGET) or shared(
-            subwords("--tokenizer", options.tokenizer, words, raw)
-        )
+        vocabulary = frequent_words(words, raw, options.vocabulary, least, unknown)
+    elif vocabulary is None:
+        vocabulary = shared(subwords("--tokenizer", str(options.tokenizer), words, raw))
     valid_text = RunningText(valid.text, "evaluation", documents)
     valid_words, held_out = read_text(valid_text, notices, across=across)
     held_out = renumber(held_out, valid_words, vocabulary)

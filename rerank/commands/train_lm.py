@@ -12,7 +12,7 @@ from dataclasses import asdict, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -53,6 +53,11 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 AVERAGING_BYTES = 4  # for each parameter: its average
 EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what installs them
 WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
+_VOCABULARIES = {  # options of texts that make vocabularies, and their fields
+    **{"vocab": "vocabulary", "vocab-min-count": "min_count", "source-vocab": "source_vocabulary"},
+    **{"source-characters": "source_characters"},
+    **{"tokenizer": "tokenizer", "source-tokenizer": "source_tokenizer"},
+}
 _OF_RECIPES = ("vocabulary", "min_count", "longest")  # options of texts that recipes have, too
 
 
@@ -99,6 +104,16 @@ class ModelChoice:
         default=None,
         rare=True,
     )
+    begin: Path | None = option(
+        "Model with whose weights and vocabularies training begins: every tensor of it has one of "
+        "the same name, whose further columns begin with random weights, as those of "
+        "attention-context do beside an attention [default: begin with random weights].",
+        "--from",
+        type=FOLDER,
+        default=None,
+        metavar="DIR",
+        rare=True,
+    )
     source_lm: Path | None = option(
         "A dclm trained on source text alone, of the same sizes and parts: the source side of a "
         "bilingual model begins with its embeddings, encoder and recurrence, and has its "
@@ -133,8 +148,14 @@ class TrainLmOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
     def check(self) -> None:
-        """UsageError for options that do not fit the tokenizers."""
+        """UsageError for options that do not fit the tokenizers, or --from."""
         check_tokenizers(self.texts, self.files.side.values())
+        others = {flag: getattr(self.texts, name) for flag, name in _VOCABULARIES.items()}
+        others["source-lm"] = self.choice.source_lm
+        if self.choice.begin and (given := [flag for flag, value in others.items() if value]):
+            raise UsageError(
+                f"--{given[0]}: the vocabularies are those of --from; leave one of them out"
+            )
 
     @property
     def given(self) -> dict[str, Any]:
@@ -215,28 +236,28 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     inputs = InputFiles(read)
     rows = LearningCurve(files.curve) if files.curve else None
     own = [path for path in out.glob("*") if path.is_file()]
-    source_lm = [options.choice.source_lm] if options.choice.source_lm else []
-    check_outputs((files.curve,) if files.curve else (), [*read, *own, *source_lm])
+    given = [path for path in (options.choice.source_lm, options.choice.begin) if path]
+    check_outputs((files.curve,) if files.curve else (), [*read, *own, *given])
     resume = files.resume and (state / "state.json").exists()
     if not resume:
         _check_packages(name, context)
     chosen_device = choose_device(options.machine.device, options.machine.threads)
     with processes(chosen_device, read) as (device, group):
         _check_model(options, values, device)
-        of_source = _source_model(options, values)
+        begin = _Beginning(_source_model(options, values), _model_before(options, values))
         texts = training_texts(
             options.texts,
             train,
             valid,
             notices,
-            known=_known(options, state if resume else None, of_source),
+            known=_known(options, state if resume else None, begin),
             shared=lambda vocabulary: group.gather(vocabulary)[0],
             spells=fact(context, "spells") or (),
             streams=values["streams"],
             backward=values.get("backward"),
             reverse_documents=values.get("reverse_documents"),
         )
-        trainer = _trainer(options, values, texts, device, group, of_source, fresh=not resume)
+        trainer = _trainer(options, values, texts, device, group, begin, fresh=not resume)
         if resume:
             with valid_files():
                 load_training(state, trainer)
@@ -245,9 +266,9 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
         announce = options.messages.announce if group.rank == 0 else lambda line: None
         options.messages.report(notices)
         announce(_described(options, values, trainer, device))
-        about = _about(
+        about = begin.digests | _about(
             options, trainer, {"train": train.text, "valid": valid.text, **train.side}
-        ) | ({"source_lm": of_source.digest} if of_source else {})
+        )
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
         last: Report | None = None
@@ -260,16 +281,17 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     return last, math.exp(trainer.progress.best or 0.0)
 
 
-def _known(
-    options: TrainLmOptions, state: Path | None, of_source: SavedModel | None
-) -> dict[str, Vocabulary]:
-    """Vocabularies that are not made from the text: of --source-lm, and pieces of a resumed run."""
+def _known(options: TrainLmOptions, state: Path | None, begin: _Beginning) -> dict[str, Vocabulary]:
+    """Vocabularies not made from the text: of --from, --source-lm, and pieces of a resumed run."""
+    from lm.side_information import TARGET
     from lm.training.state import load_subwords
     from rerank.scorers.models import valid_files
 
     with valid_files():
         known = load_subwords(state) if state is not None and options.texts.tokenizers else {}
-    return known | ({} if of_source is None else {"source": of_source.vocabulary})
+    if begin.whole is not None:
+        known |= {TARGET: begin.whole.vocabulary, **begin.whole.side}
+    return known | ({} if begin.source is None else {"source": begin.source.vocabulary})
 
 
 def _note_few_updates(trainer: Trainer, out: Path, notices: Notices) -> None:
@@ -508,15 +530,15 @@ def _trainer(
     texts: TrainingTexts,
     device: torch.device,
     group: Processes,
-    of_source: SavedModel | None,
+    begin: _Beginning,
     *,
     fresh: bool,
 ) -> Trainer:
     """A new model of these texts and its trainer.
 
-    values: the completed options. of_source: a model with whose weights the source side begins, if
-    any. fresh: whether the model learns from the training text what no gradient trains; a resumed
-    run reads it from its state.
+    values: the completed options. begin: models with whose weights it begins. fresh: whether the
+    model learns from the training text what no gradient trains; a resumed run reads it from its
+    state.
     """
     from lm.backend import fast_bfloat16
     from lm.config import Config
@@ -537,8 +559,10 @@ def _trainer(
     settings = _settings(options, {**values, "precision": precision}, model)
     use_cores(n_parameters(model), options.machine.threads)
     INITIALISATIONS[settings.initialisation](model, seed)
-    if of_source is not None:
-        _begin_with(model, of_source, options.choice.source_lm)
+    if begin.source is not None:
+        _begin_with(model, begin.source, options.choice.source_lm)
+    if begin.whole is not None:
+        _begin_from(model, begin.whole, options.choice.begin)
     if fresh:
         with _fitting(options):
             model.context.fit(texts.train, seed)
@@ -550,6 +574,65 @@ def _trainer(
         )
     except ValueError as fault:
         raise UsageError(f"--streams {settings.streams}: {fault}; start fewer processes") from None
+
+
+# A model that begins with the weights of another
+
+
+class _Beginning(NamedTuple):
+    """Models with whose weights and vocabularies training begins: --source-lm and --from."""
+
+    source: SavedModel | None
+    whole: SavedModel | None
+
+    @property
+    def digests(self) -> dict[str, object]:
+        """Those of the models that there are, for the folder of the new model."""
+        both = {"source_lm": self.source, "from": self.whole}
+        return {name: saved.digest for name, saved in both.items() if saved is not None}
+
+
+def _model_before(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
+    """The model of --from; UsageError if it reads another kind of text."""
+    from lm.subwords import SubwordVocabulary
+    from rerank.scorers.models import open_model
+
+    folder = options.choice.begin
+    if folder is None:
+        return None
+    saved = open_model(folder, "cpu", options.machine.threads)
+    if any(isinstance(own, SubwordVocabulary) for own in (saved.vocabulary, *saved.side.values())):
+        raise UsageError(f"--from {folder}: expected a model of words, found one of subword units")
+    for name in ("backward", "reverse_documents"):
+        if bool(getattr(saved.model.config, name)) != bool(values.get(name)):
+            raise UsageError(
+                f"--from {folder}: it and the model to be trained read in different directions; "
+                f"give --{name.replace('_', '-')} to both, or to none"
+            )
+    return saved
+
+
+def _begin_from(model: DocumentLM, saved: SavedModel, folder: Path | None) -> None:
+    """Give a model the tensors of another, in the first columns of those that have more.
+
+    UsageError if one of them has no tensor of its name, or of its size.
+    """
+    import torch
+
+    own = model.state_dict()
+    for name, tensor in saved.model.state_dict().items():
+        to = own.get(name)
+        if to is not None and to.ndim == tensor.ndim == 2:
+            to = to[:, : tensor.shape[1]]
+        if to is None or to.shape != tensor.shape:
+            found = "none" if to is None else tuple(own[name].shape)
+            raise UsageError(
+                f"--from {folder}: {name} of this {saved.model.config.model} has the size "
+                f"{tuple(tensor.shape)}, found {found} in {model.config.model}; train with the "
+                "--model, --embed, --hidden, --layers and other parts of that model"
+            )
+        with torch.no_grad():
+            to.copy_(tensor)
 
 
 # A source side that begins with a model of source text: what a bilingual model has of the source

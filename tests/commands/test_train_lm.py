@@ -450,6 +450,17 @@ def test_the_source_side_begins_with_the_weights_and_words_of_a_model(
     assert not torch.equal(both.model.embedding.weight[:4], source.model.embedding.weight[:4])
 
 
+def test_a_model_with_a_context_begins_as_the_model_without_it(world: World) -> None:
+    """Its gate is 0: at a learning rate of almost 0 both have equal perplexities."""
+    files = f"{TRAIN.replace('train.txt', 'valid.txt')} --source valid.txt --valid-source valid.txt"
+    world.ok(f"{files} --model attention --out whole -q")
+    world.ok(f"{files} --model attention-context --from whole --learning-rate 1e-20 -q")
+    saved, before = (load_model(world.folder / name) for name in ("lm", "whole"))
+    assert (saved.about["from"], saved.vocabulary.words) == (before.digest, before.vocabulary.words)
+    found, true = (measured(world, "--source valid.txt", out=name) for name in ("lm", "whole"))
+    assert found["perplexity"] == pytest.approx(true["perplexity"], rel=1e-6)
+
+
 def test_a_model_of_another_package_is_trained_and_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,18 @@ SOURCE_MODELS += table(
     MONO,
 )
 
+FROM = f"{SOUND} --from old"
+FROM_MODELS = table(
+    f"""
+--from-and-a-vocabulary | {FROM} --vocab 9 | --vocab: the vocabularies are those of --from | {FROM}
+--from-another-size | {FROM} --hidden 7 | --from old: .* train with the --model, --embed | {FROM}
+--from-another-model | {T} --model drnnlm --from old | context.first of this codclm .* none in drnnlm | {FROM}
+--from-a-model-that-reads-backward | {FROM} --backward | give --backward to both | {FROM}
+--from-pieces | {SOUND} --from pieces | expected a model of words, found one of subword | {FROM}
+""",
+    {**TEXTS, "old": Model("codclm", {"embed": 4}), "pieces": Model("codclm", {"pieces": True})},
+)
+
 # Texts and folders
 
 ONE = TEXT.replace("\n\n", "\n")
@@ -274,4 +286,4 @@ TOPICS += [
         for name, command in (("topics", LEARN), ("trained", P), ("classifier", CLASSIFY))
     ),
 ]
-FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *DOCUMENTS, *TOKENIZERS, *TOPICS]
+FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *FROM_MODELS, *DOCUMENTS, *TOKENIZERS, *TOPICS]

@@ -5,6 +5,7 @@ for each level: f_m = W_f [→f_m; ←f_m]; c = Σ softmax(h · f_m) f_m; h' = g
 the head reads tanh(W_m h' + W_c c' + b_m).
 """
 
+from collections.abc import Sequence
 from math import isqrt
 
 from support.scalar.algebra import (
@@ -19,14 +20,37 @@ from support.scalar.algebra import (
 )
 from support.scalar.cells import Parameters, top
 from support.scalar.ji import Document, Scores
+from support.scalar.memo import Representation, before_document
 
 from lm.vocabulary import END, START
 
 
 def attention(p: Parameters, document: Document, source: Document) -> Scores:
     """The source of each sentence is the only context; p["classes"] is None of a softmax."""
-    scores: Scores = []
+    return _scores(p, document, source, [None] * len(document))
+
+
+def attention_and_context(
+    p: Parameters, document: Document, source: Document, g: Representation
+) -> Scores:
+    """Ours: to the logits are added those of z ∘ [h_{i−1}; g(w_{i−1})], of classes as of words.
+
+    h_i = f(g_s(source of i), h_{i−1}), as eqs. 4 and 5 of Eisenstein's memo; g(w_0) is learned.
+    """
+    f, state = p["of_source"], before_document(p["of_source"])
+    b, added = p["of_target"]["h_0"], []
     for words, own in zip(document, source, strict=True):
+        both = [*top(state), *b]
+        added.append([z * x for z, x in zip(p["z"], both, strict=True)])
+        state, b = f["f"](g(f, own), state), g(p["of_target"], words)
+    return _scores(p, document, source, added)
+
+
+def _scores(
+    p: Parameters, document: Document, source: Document, contexts: Sequence[Vector | None]
+) -> Scores:
+    scores: Scores = []
+    for words, own, context in zip(document, source, contexts, strict=True):
         x = [p["X_s"][word] for word in own]
         ahead = [top(state) for state in p["ahead"].read(x)]
         back = [top(state) for state in p["back"].read(x[::-1])][::-1]
@@ -37,7 +61,8 @@ def attention(p: Parameters, document: Document, source: Document) -> Scores:
         for state, target in zip(above, [*words, END], strict=True):
             h = top(state)
             both = product(p["W_m"], h), product(p["W_c"], _value(p, memory, h))
-            scores[-1].append(_log_prob(p, tanh(plus(*both, p["b_m"])), target))
+            units = [*tanh(plus(*both, p["b_m"])), *(context or [])]
+            scores[-1].append(_log_prob(p, units, target))
     return scores
 
 

@@ -21,7 +21,7 @@ from support.scalar.ji import Document, Scores
 from torch import Tensor
 
 from lm.composition import RECURRENCES, SOURCE_CONTEXTS, load
-from lm.model import DocumentLM
+from lm.model import Config, DocumentLM
 from lm.vocabulary import SPECIAL, UNKNOWN
 
 Tensors: TypeAlias = Mapping[str, Tensor]  # of a model or a part of it, by name
@@ -148,9 +148,20 @@ def parameters(model: DocumentLM) -> Parameters:
 
 
 def _luong(model: DocumentLM) -> Parameters:
-    """Parameters of `attention`: those of the softmax are logits times the projection, if tied."""
-    of, cell = tensors(model), model.config.recurrence
-    p: Parameters = {"classes": None, "b": of["head.bias"].tolist()}
+    """Parameters of `attention`: those of the softmax are logits times the projection, if tied.
+
+    Of its form with a context, too: those of the vectors of source and of target sentences.
+    """
+    cell = model.config.recurrence
+    p: Parameters = {}
+    of = tensors(model)
+    if "context.gate" in of:
+        p["z"] = of["context.gate"].tolist()
+        for name, place in (("of_source", "source.of_document"), ("of_target", "previous")):
+            p[name] = _vectors(model.config, part(of, f"context.document.{place}."))
+        p["of_source"]["X"] = of["context.embedding.weight"].tolist()
+        p["of_target"]["X"] = of["embedding.weight"].tolist()
+    p |= {"classes": None, "b": of["head.bias"].tolist()}
     parts = {"g": "recurrence.", "upper": "fusion.upper."}
     for name, place in (parts | {"ahead": "context.ahead.", "back": "context.back."}).items():
         p[name] = stack(part(of, place), cell)
@@ -173,11 +184,23 @@ def _memo(model: DocumentLM, of: Tensors) -> Parameters:
     config = model.config
     places = ("context.source.of_document.", "context.of_document.", "context.")
     own = part(of, next(place for place in places if f"{place}first" in of))
-    words = config.recurrence or "lstm"
     V_s, V_d = output_matrix(of).tensor_split([config.hidden], dim=1)
     V_2, V_1 = V_d.chunk(2, dim=1)  # where there are two
-    p: Parameters = {"h_0": own["first"].tolist(), "units": config.hidden}
+    p = _vectors(config, own)
     p |= {"V_s": V_s.tolist(), "V_d": V_d.tolist(), "V_1": V_1.tolist(), "V_2": V_2.tolist()}
+    if config.source_words:
+        p["X_s"] = own["encoder.embedding.weight"].tolist()
+    if (matrices := of.get("context.relations.matrices")) is not None:
+        unknown, *others = matrices.tolist()
+        p["R"] = {UNKNOWN: unknown, **dict(enumerate(others, len(SPECIAL)))}
+    p["labels"] = [UNKNOWN, *range(len(SPECIAL), config.relation_labels or 0)]
+    return p
+
+
+def _vectors(config: Config, own: Tensors) -> Parameters:
+    """Parameters of an encoder of sentences and of the recurrence over its vectors, if any."""
+    words = config.recurrence or "lstm"
+    p: Parameters = {"h_0": own["first"].tolist(), "units": config.hidden}
     if reader := part(own, "encoder.reader."):
         p["reader"] = stack(reader, words)
     if "encoder.filters.weight" in own:
@@ -185,15 +208,9 @@ def _memo(model: DocumentLM, of: Tensors) -> Parameters:
             "W": own["encoder.filters.weight"].tolist(),
             "f_b": own["encoder.filters.bias"].tolist(),
         }
-    if config.source_words:
-        p["X_s"] = own["encoder.embedding.weight"].tolist()
     if level := part(own, "level."):
         sentences = config.sentence_recurrence or words
         p |= {"f": stack(level, sentences), "state_tensors": load(RECURRENCES[sentences]).tensors}
-    if (matrices := of.get("context.relations.matrices")) is not None:
-        unknown, *others = matrices.tolist()
-        p["R"] = {UNKNOWN: unknown, **dict(enumerate(others, len(SPECIAL)))}
-    p["labels"] = [UNKNOWN, *range(len(SPECIAL), config.relation_labels or 0)]
     return p
 
 
@@ -259,6 +276,9 @@ def scores(model: DocumentLM, document: Document) -> Scores:
         return _scores_of_lin(model, document)
     if name == "attention":
         return luong.attention(_luong(model), document, own["source"])
+    if name == "attention-context":
+        g = ENCODERS[config.encoder or "cnn"]
+        return luong.attention_and_context(_luong(model), document, own["source"], g)
     p = parameters(model)
     if config.head == "hashed":
         table: Any = model.head.get_submodule("hashes")
