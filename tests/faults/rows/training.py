@@ -124,7 +124,7 @@ FROM_MODELS = table(
 --from-a-model-that-reads-backward | {FROM} --backward | give --backward to both | {FROM}
 --from-pieces | {SOUND} --from pieces | expected a model of words, found one of subword | {FROM}
 """,
-    {**TEXTS, "old": Model("codclm", {"embed": 4}), "pieces": Model("codclm", {"pieces": True})},
+    {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "pieces": Model("codclm", {"pieces": True})},
 )
 
 # Texts and folders
