@@ -229,7 +229,8 @@ def _scorers() -> Iterable[Row]:
     """Show the scorers and the option of each."""
     help = (
         "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
-        "language model of Hugging Face, as feature NAME."
+        "language model of Hugging Face, with openai:URL,model=NAME one behind a server, as "
+        "feature NAME."
     )
     yield {"name": "lm", "option": "--lm NAME=DIR", "description": help}
     for name, kind in SCORE_FILES.items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import json
 import queue
+import re
 import threading
 import time
 from collections import deque
@@ -64,6 +65,8 @@ class EchoedText:
 def url_of(text: str) -> SplitResult:
     """The parts of a server's URL; ValueError for another one."""
     found = urlsplit(text)
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError("expected a URL of printable ASCII characters")
     if found.scheme not in ("http", "https") or not found.hostname or found.port == 0:
         raise ValueError("expected a URL as http://localhost:8000/v1")
     if found.username is not None or found.query or found.fragment:

@@ -495,7 +495,7 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
         )
     if str(folder).startswith(SERVER):
         raise UsageError(
-            f"--lm {folder}: a server scores candidates of lists; give it to decode, score or "
+            f"--lm {SERVER}…: a server scores candidates of lists; give it to decode, score or "
             "tune-mert"
         )
     if str(folder).startswith(HUGGING_FACE):

@@ -42,6 +42,8 @@ FAULTS += [
     Fault("66-server-key-broken", f"{OK},key-env=K", "expected a key of printable ASCII characters in K$", exit=2, cure=OK, environment={"K": "a\nb"}),
     Fault("66-server-model", OK.replace(",model=toy", ""), "expected ,model=NAME behind the URL", exit=2, cure=OK),
     Fault("66-server-url", f"{WITH}localhost:8000,model=toy", "expected a URL as http://localhost:8000/v1", exit=2, cure=OK),
+    Fault("66-server-url-of-words", f"{DECODE} --default-weight 1 --lm 'g=openai:http://a b/v1,model=toy'",
+          "expected a URL of printable ASCII characters", exit=2, cure=OK),
     Fault("66-server-password", f"{WITH}http://me:{KEY}@localhost/v1,model=toy", ("expected a URL without a name, a password and a query", f"!{KEY}"), exit=2, cure=OK),
     Fault("66-server-tokens", f"{OK},tokens=9", "tokens is for hf:DIR, a Hugging Face model", exit=2, cure=OK),
     Fault("66-server-of-texts", f"perplexity hyp.txt --lm openai:{STUB.url()},model=toy", "a server scores candidates of lists; give it to decode, score or tune-mert", exit=2, cure=OK),
