@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from rerank.corpus.documents import Documents
     from rerank.files.paths import FilePath
+    from rerank.formats.weights import Weights
     from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
+    from rerank.report.explanation import Explanation
     from rerank.report.run_report import Decoding, RunReport
 
 SYSTEMS = ("baseline", "decoded")
@@ -50,9 +52,7 @@ class ReportedTexts:
     """Documents, references and sources of the decoding."""
 
     documents: DocumentOptions = part(DocumentOptions)
-    references: ReferenceFiles = part(
-        ReferenceFiles, without={"drop_unreferenced"}, required={"references"}
-    )
+    references: ReferenceFiles = part(ReferenceFiles, without={"drop_unreferenced"})
     source: str | None = option(
         "Text in the source language, one sentence per line.", type=FILE, default=None
     )
@@ -142,10 +142,9 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_outputs
     from rerank.formats.run_records import read_summary
-    from rerank.formats.translations import read_translation, read_with_documents
+    from rerank.formats.translations import read_translation
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
-    from rerank.metrics.verdict import idle
     from rerank.notices import Notices
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.report.explanation import Explanation
@@ -155,65 +154,48 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         shown_documents,
     )
     from rerank.signature import __version__
-    from rerank.tuning.objective import metrics_of
 
-    given, page = options.decoding, options.page
+    given, page, described = options.decoding, options.page, options.texts
     score_files = options.measures.score_files(SYSTEMS)
     files = _files(options, [path for paths in score_files.values() for path in paths])
     if "-" in (given.trace, *given.baseline):
         raise UsageError("-: a trace is read twice; give the name of a file")
     check_outputs([page.out], files.values())
     inputs = InputFiles(files.values())
-    described = options.texts
-    documents, targets = read_with_documents(
-        described.documents.file,
-        described.documents.no_docs,
-        described.references.references,
-        notices,
-    )
-    tuned, measures = given.decoding_weights, options.measures
-    named = described.references.references
-    measures = replace(
-        measures, tokenize=tokenizer_of(measures.tokenize, named, options.messages.announce)
-    )
+    documents, targets = _documents(options, notices)
+    tuned = given.decoding_weights
     weights = Weights({}) if tuned is None else read_weights(tuned, notices)
-    if metrics_of(str(weights.provenance.get("objective", ""))):  # else no metric has a role
-        measures = replace(measures, weights=tuned)
+    measures = _measures(options, weights)
     metrics = measures.loaded_metrics()
     decoding, name, values = _decoding(
         given, documents, targets, metrics[0], notices, scored=bool(score_files)
     )
     explanation = Explanation.of(decoding.choices(Notices()))
-    texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
-    evaluation = evaluate(
-        documents,
-        EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
-        measures,
-        notices,
-        metrics=metrics,
-        score_files=score_files,
-        seed=page.seed,
-    )
-    by_value = {
-        name if len(values) == 1 else f"{name}_{i}": value
-        for name, values in weights.dense.items()
-        for i, value in enumerate(values)
-    }
-    models = weights.provenance.get("models")
-    figures = [
-        (name, by_value.get(name, 0.0), explanation.decided[name])
-        for name in (models if isinstance(models, dict) else {})
-    ]
-    evaluation = replace(evaluation, idle=idle(figures, explanation.sentences))
+    evaluation, losses = None, dict.fromkeys(documents.ids, 0.0)
+    if targets:
+        texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+        evaluation = evaluate(
+            documents,
+            EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
+            measures,
+            notices,
+            metrics=metrics,
+            score_files=score_files,
+            seed=page.seed,
+        )
+        evaluation = replace(evaluation, idle=_idle(weights, explanation))
+        losses = {one.id: one.bleu[0] - one.bleu[1] for one in evaluation.documents}
     summary = None
     if given.summary is not None:
         summary = read_summary(given.summary, documents.ids, notices)
     sources = None
     if described.source is not None:
         sources = read_translation(
-            described.source, documents, notices, model="the references", role="source"
+            *(described.source, documents, notices),
+            model="the references" if targets else "the trace",
+            role="source",
         )
-    chosen = shown_documents(evaluation, page.show_documents, page.seed)
+    chosen = shown_documents(losses, page.show_documents, page.seed)
     result = RunReport(
         page.title or f"Reranking of {documents.n_sentences:,} sentences",
         __version__,
@@ -221,7 +203,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         explanation,
         reported_documents(decoding, evaluation, summary, targets, sources, chosen),
         None if summary is None else {k: v for k, v in summary.items() if k != "documents"},
-        by_value | dict(weights.sparse),
+        weights.by_value | dict(weights.sparse),
         weights.provenance,
         [
             (what, Path(path).name, digest(path).removeprefix("sha256:"))
@@ -232,6 +214,55 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     )
     inputs.check()
     return result
+
+
+def _documents(
+    options: ReportOptions, notices: Notices
+) -> tuple[Documents, Sequence[Sequence[bytes]]]:
+    """Documents and the references of their sentences; without references, those of the trace."""
+    from rerank.corpus.documents import Documents
+    from rerank.formats.document_files import chosen_documents
+    from rerank.formats.run_records import read_trace
+    from rerank.formats.translations import read_with_documents
+    from rerank.notices import Notices
+
+    described, trace = options.texts, options.decoding.trace
+    docs, no_docs = described.documents.file, described.documents.no_docs
+    references = described.references.references
+    if references:
+        return read_with_documents(docs, no_docs, references, notices)
+    if options.measures.scores:
+        raise UsageError("--scores: values are compared beside references; give --ref FILE, too")
+    sizes: dict[str, int] = {}
+    for choice in read_trace(trace, trace, Notices()):
+        sizes[choice.document] = max(choice.sentence + 1, sizes.get(choice.document, 0))
+    if docs is None and no_docs is None:
+        return Documents.of_sizes(sizes), []
+    return chosen_documents(docs, no_docs, lambda: sum(sizes.values()), notices), []
+
+
+def _measures(options: ReportOptions, weights: Weights) -> MeasureOptions:
+    """The measures, with the tokenizer of the references, and weights if metrics have roles."""
+    from rerank.tuning.objective import metrics_of
+
+    references = options.texts.references.references
+    tokenizer = tokenizer_of(options.measures.tokenize, references, options.messages.announce)
+    measures = replace(options.measures, tokenize=tokenizer)
+    if metrics_of(str(weights.provenance.get("objective", ""))):  # else no metric has a role
+        measures = replace(measures, weights=options.decoding.decoding_weights)
+    return measures
+
+
+def _idle(weights: Weights, explanation: Explanation) -> str:
+    """Which language models of the weights contribute nothing."""
+    from rerank.metrics.verdict import idle
+
+    models, by_value = weights.provenance.get("models"), weights.by_value
+    figures = [
+        (name, by_value.get(name, 0.0), explanation.decided[name])
+        for name in (models if isinstance(models, dict) else {})
+    ]
+    return idle(figures, explanation.sentences)
 
 
 def _decoding(
@@ -255,7 +286,9 @@ def _decoding(
     from rerank.report.run_report import Decoding
 
     rivals = {
-        display(path): read_translation(path, documents, notices, model="the references")
+        display(path): read_translation(
+            path, documents, notices, model="the references" if targets else "the trace"
+        )
         for path in given.baseline
         if not is_trace(path)
     }
@@ -265,8 +298,16 @@ def _decoding(
     decoding = Decoding(given.trace, trace, documents, notices)
     for _ in decoding.noted():
         pass
-    if not given.baseline and len(decoding.outputs) > 1:
+    if not given.baseline and targets and len(decoding.outputs) > 1:
         rivals = decoding.outputs
+    if len(rivals) > 1 and not targets:
+        raise UsageError(
+            "--baseline: the best of several texts is found by references; give --ref FILE, too"
+        )
+    if rivals and not targets:
+        ((name, lines),) = rivals.items()
+        decoding.against(lines)
+        return decoding, name, {}
     if not rivals:
         return decoding, FIRST if trace is None else display(trace), {}
     systems = [SystemText(name, lines) for name, lines in rivals.items()]

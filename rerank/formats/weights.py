@@ -50,6 +50,15 @@ class Weights:
         """Whether a tuning has kept the first candidates, which all-zero weights choose."""
         return self.provenance.get("kept") == FIRST
 
+    @property
+    def by_value(self) -> dict[str, float]:
+        """Dense weights by value: `Name_0`, `Name_1`, … of a feature of several values."""
+        return {
+            name if len(values) == 1 else f"{name}_{i}": value
+            for name, values in self.dense.items()
+            for i, value in enumerate(values)
+        }
+
     def save(self, path: str | Path) -> None:
         """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini."""
         from rerank.formats.weight_files import write_weights

@@ -73,6 +73,15 @@ def verdict(gains: Sequence[Gain], longer: float = 0.0, others: Sequence[Gain] =
     return f"{line}; not tested: fewer than {FEWEST_DOCUMENTS} documents"
 
 
+def answer(verdict: str) -> tuple[str, str]:
+    """What a verdict answers to "is it better?", and its direction: `up`, `down` or `same`."""
+    if verdict.startswith("better"):
+        return "Yes", "up"
+    if verdict.startswith("worse"):
+        return "No", "down"
+    return "No" if verdict == "no difference" else "Not certain", "same"
+
+
 def idle(models: Sequence[tuple[str, float, int]], sentences: int) -> str:
     """Which language models contribute nothing to the choices of sentences; '' for none.
 

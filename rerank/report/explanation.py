@@ -14,6 +14,7 @@ from rerank.table import Column, Table, one_line
 
 MOST_ROWS = 15  # of the tables of features and of words
 MOST_DOCUMENTS = 50  # of tables of documents
+_USUAL = 50  # the commonest words of a text: articles, prepositions, punctuation
 _FEATURES = (
     *(Column("feature"), Column("added most", "d")),
     *(Column("of changed", ".1%"), Column("mean", "+.3f")),
@@ -34,6 +35,7 @@ class Explanation:
     by_context: sentences whose text would be another without context; None where no score depends
     on other sentences; added, most: what each feature added in all changed sentences, and in how
     many of them it added most; decided: sentences in which the choice leads because of a feature;
+    words: changes of words; frequencies: of the words of all choices, in lower case;
     engines: of lists of systems, how many choices in each document are the output of each; terms:
     of a glossary, how many of those of each document are kept and missed; missed: which terms;
     shown: choices to print one by one, each with the one before it; explained: changed sentences of
@@ -49,6 +51,7 @@ class Explanation:
     most: Counter[str] = field(default_factory=Counter)
     decided: Counter[str] = field(default_factory=Counter)
     words: Counter[tuple[str, str]] = field(default_factory=Counter)
+    frequencies: Counter[str] = field(default_factory=Counter)
     engines: dict[str, Counter[str]] = field(default_factory=dict)
     terms: dict[str, Counter[bool]] = field(default_factory=dict)
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -77,6 +80,7 @@ class Explanation:
 
     def _count(self, choice: Choice) -> None:
         self.sentences += 1
+        self.frequencies.update((choice.texts["chosen"] or "").lower().split())
         if choice.alone is not None:
             self.by_context = (self.by_context or 0) + choice.by_context
         if choice.systems:
@@ -110,6 +114,21 @@ class Explanation:
             (name, self.most[name], self.added[name] / max(1, self.explained)) for name in ranked
         ]
 
+    def content_changes(self) -> list[tuple[tuple[str, str], int]]:
+        """Changes of words and how often: first those of other words than the commonest."""
+        usual = {word for word, _ in self.frequencies.most_common(_USUAL)}
+
+        def rank(change: tuple[tuple[str, str], int]) -> tuple[bool, int]:
+            words = " ".join(change[0]).lower().split()
+            content = any(x not in usual and any(map(str.isalnum, x)) for x in words)
+            return not content, -change[1]
+
+        return sorted(self.words.items(), key=rank)
+
+    def engine_shares(self) -> list[tuple[str, int]]:
+        """Engines, and how many choices are the output of each, the most first."""
+        return sum(self.engines.values(), Counter[str]()).most_common()
+
     def to_dict(self) -> dict[str, Any]:
         """Figures as JSON values."""
         return {
@@ -142,10 +161,8 @@ class Explanation:
 
     def engines_table(self) -> Table:
         """Documents, and how many of their choices are the output of each engine."""
-        whole = Counter[str]()
-        for own in self.engines.values():
-            whole.update(own)
-        names = [name for name, _ in whole.most_common()]
+        whole = dict(self.engine_shares())
+        names = [*whole]
         rows = [[d, *map(own.__getitem__, names)] for d, own in self.engines.items()]
         if len(rows) > 1:
             rows.append(["all documents", *map(whole.__getitem__, names)])

@@ -69,16 +69,18 @@ def plot_sections(
 def write_figures(folder: Path, report: RunReport, curves: Mapping[str, Curve]) -> list[Path]:
     """Write the figures of a report to a folder; their paths.
 
-    `gains`: the gain of each document; `features`: what each feature adds; `curves`: validation
+    `gains`: the gain of each document, if there are references; `features`: what each feature adds;
+    `curves`: validation
     perplexity over seconds of training, if there are any, by the name of the model.
     """
     import matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
+    gains = [document.gain for document in report.documents if document.gain is not None]
     written = []
     with matplotlib.rc_context({"svg.hashsalt": "rerank", "svg.fonttype": "none", "font.size": 8}):
         figures = {
-            "gains": _gains([document.gain for document in report.documents]),
+            **({"gains": _gains(gains)} if gains else {}),
             "features": _features({name: mean for name, _, mean in report.explanation.ranked()}),
             **({"curves": _curves(curves)} if curves else {}),
         }

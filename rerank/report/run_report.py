@@ -19,6 +19,7 @@ from rerank.errors import InputError
 from rerank.files.paths import display
 from rerank.formats.run_records import Choice, read_trace
 from rerank.formats.weights import FIRST
+from rerank.metrics.chrf import Chrf
 from rerank.notices import Notices
 from rerank.report.evaluation import Evaluation
 from rerank.report.explanation import Explanation, with_previous
@@ -34,7 +35,7 @@ class ChangedSentence:
     number: in its document, from 0; before: the text that was chosen for the sentence before;
     rank: of the choice in its list, from 0; alone: the text without context, if it is another one;
     added: what each feature adds to the lead over the baseline, times its weight; engines: of which
-    systems the choice is the output.
+    systems the choice is the output; chrf: gain in sentence chrF2, None without references.
     """
 
     number: int
@@ -42,37 +43,41 @@ class ChangedSentence:
     before: str | None
     baseline: str
     chosen: str
-    reference: str
+    reference: str | None
     rank: int
     margin: float | None
     alone: str | None
     added: Mapping[str, float | None]
     engines: Sequence[str]
+    chrf: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedDocument:
     """A document: BLEU of the baseline and of the decoding, counts, and what the search says.
 
-    by_context: sentences whose text would be another without context, None where no score depends
-    on other sentences; exact, gap, score_gain: of a summary, gap and gain in model score;
-    shown: its changed sentences, or the first of them, None for a document that is only counted.
+    BLEU is None without references. by_context: sentences whose text would be another without
+    context, None where no score depends on other sentences; exact, gap, score_gain: of a summary,
+    gap and gain in model score; shown: its changed sentences, or the first of them, None for a
+    document that is only counted.
     """
 
     id: str
     sentences: int
     changed: int
     by_context: int | None
-    baseline_bleu: float
-    bleu: float
+    baseline_bleu: float | None
+    bleu: float | None
     exact: bool | None
     gap: float | None
     score_gain: float | None
     shown: Sequence[ChangedSentence] | None
 
     @property
-    def gain(self) -> float:
+    def gain(self) -> float | None:
         """Difference in BLEU."""
+        if self.bleu is None or self.baseline_bleu is None:
+            return None
         return self.bleu - self.baseline_bleu
 
 
@@ -80,14 +85,14 @@ class ReportedDocument:
 class RunReport:
     """A decoding beside its baseline.
 
-    evaluation: of two systems, the baseline first; baseline: what it is; rivals: BLEU of the texts
-    of which it is the best; search: figures of the summary; weights: by
+    evaluation: of two systems, the baseline first, None without references; baseline: what it is;
+    rivals: BLEU of the texts of which it is the best; search: figures of the summary; weights: by
     feature; tuning: the provenance of the weights; inputs: (what it is, file name, SHA-256).
     """
 
     title: str
     version: str
-    evaluation: Evaluation
+    evaluation: Evaluation | None
     explanation: Explanation
     documents: Sequence[ReportedDocument]
     search: Mapping[str, Any] | None
@@ -102,7 +107,7 @@ class RunReport:
         return {
             "schema": 1,
             **{one.name: getattr(self, one.name) for one in fields(self)},
-            "evaluation": self.evaluation.to_dict(),
+            "evaluation": self.evaluation and self.evaluation.to_dict(),
             "explanation": self.explanation.to_dict(),
             "documents": [{**asdict(one), "gain": one.gain} for one in self.documents],
         }
@@ -202,9 +207,9 @@ class Decoding:
             yield replace(own, first=other.chosen, texts=texts, over_first=added)
 
 
-def shown_documents(evaluation: Evaluation, shown: int | None, seed: int) -> set[str]:
+def shown_documents(losses: Mapping[str, float], shown: int | None, seed: int) -> set[str]:
     """Documents to show: those with the largest gains and losses, and some by chance."""
-    names = [one.id for one in sorted(evaluation.documents, key=lambda d: d.bleu[0] - d.bleu[1])]
+    names = sorted(losses, key=losses.__getitem__)
     if shown is None or shown >= len(names):
         return set(names)
     best, worst = (shown * part // (BEST + WORST + RANDOM) for part in (BEST, WORST))
@@ -216,13 +221,16 @@ def shown_documents(evaluation: Evaluation, shown: int | None, seed: int) -> set
 
 def reported_documents(
     decoding: Decoding,
-    evaluation: Evaluation,
+    evaluation: Evaluation | None,
     summary: Mapping[str, Any] | None,
     targets: Sequence[Sequence[bytes]],
     sources: Sequence[bytes] | None,
     chosen: set[str],
 ) -> list[ReportedDocument]:
-    """All documents, with the first changed sentences of those that are shown."""
+    """All documents, with the first changed sentences of those that are shown.
+
+    targets: references of each sentence, empty without any.
+    """
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
     most = max(1, SENTENCES // max(1, len(chosen)))
     changed, by_context, contexts = Counter[str](), Counter[str](), False
@@ -239,7 +247,7 @@ def reported_documents(
                     None if before is None else before.texts["chosen"],
                     choice.texts["first"] or "",
                     choice.texts["chosen"] or "",
-                    targets[line][0].decode(),
+                    targets[line][0].decode() if targets else None,
                     choice.chosen,
                     choice.margin,
                     choice.alone["text"] if choice.alone and choice.by_context else None,
@@ -248,19 +256,36 @@ def reported_documents(
                 )
             )
     searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}
+    documents = () if evaluation is None else evaluation.documents
+    bleu = {one.id: (one.bleu[0], one.bleu[1]) for one in documents}
     found = []
-    for one in evaluation.documents:
-        search = searches.get(one.id, {})
+    for name, (start, stop) in decoding.places.items():
+        search, shown = searches.get(name, {}), changes.get(name)
+        before_bleu, after_bleu = bleu.get(name, (None, None))
         score, first = search.get("score"), search.get("baseline_score")
         found.append(
             ReportedDocument(
-                *(one.id, one.sentences, changed[one.id]),
-                by_context[one.id] if contexts else None,
-                *(one.bleu[0], one.bleu[1]),
+                name,
+                stop - start,
+                changed[name],
+                by_context[name] if contexts else None,
+                before_bleu,
+                after_bleu,
                 search.get("exact"),
                 search.get("gap"),
                 None if score is None or first is None else score - first,
-                changes.get(one.id),
+                with_gains(shown, targets[start:stop]) if shown and targets else shown,
             )
         )
     return found
+
+
+def with_gains(
+    changes: Sequence[ChangedSentence], targets: Sequence[Sequence[bytes]]
+) -> list[ChangedSentence]:
+    """Changed sentences of a document with their gains in chrF; targets: its references."""
+    chrf = Chrf()
+    pairs = ((one.baseline.encode(), one.chosen.encode()) for one in changes)
+    values = chrf.scores(chrf.statistics(pairs, [targets[one.number] for one in changes]))
+    gains = (values[1::2] - values[::2]).tolist()
+    return [replace(one, chrf=gain) for one, gain in zip(changes, gains, strict=True)]

@@ -11,12 +11,13 @@ import importlib.util
 import json
 import re
 from html.parser import HTMLParser
-from itertools import pairwise
 
-import numpy as np
 import pytest
+from sacrebleu.metrics.chrf import CHRF
 from support.words import WORDS
 from support.world import World
+
+from rerank.metrics.verdict import answer
 
 HOSTILE = (
     "</script><script>window.PWNED = 1</script>",
@@ -40,6 +41,7 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.unfolded: list[tuple[str, dict[str, str | None]]] = []  # those in no details
         self.texts: list[str] = []
         self.raw: dict[str, str] = {}
         self.feed(text)
@@ -48,6 +50,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
+        if "details" not in self.open:
+            self.unfolded.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
 
@@ -157,40 +161,126 @@ def test_the_parts_of_the_page_say_what_the_json_says(traced: World) -> None:
         assert f"{score['score']:.2f}" in found.text
         assert score["signature"] in found.text
     for one in numbers["documents"]:
-        assert f"{one['gain']:+.2f}".translate(minus) in found.text
+        gain = f"{one['gain']:+.2f}".translate(minus)
+        assert gain in found.text or one["gain"] == 0
     explained = numbers["explanation"]
     assert f"{explained['changed']} of 24 sentences changed" in found.text
     assert f"{explained['by_context']} would be another one without context" in found.text
     rows = [one for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
-    assert (len(rows), len(found.of("article"))) == (12, 12)
+    assert (len(rows), len(found.of("article"))) == (12, 14)  # two are examples
     assert "Give --summary FILE" in found.text
     assert "Give --weights FILE" in found.text
 
 
-def test_charts_show_the_gain_of_each_document(traced: World) -> None:
-    """Bars from the largest gain on, and circles over the baseline's BLEU: both are linear."""
+def test_a_bar_shows_the_gain_of_each_document(traced: World) -> None:
+    """To the left of zero for a loss, and as long as the gain is large, in the order of gains."""
     found, numbers = page(traced), traced.ok(f"{REPORT} --format json").json["documents"]
-    gains, before = ([one[key] for one in numbers] for key in ("gain", "baseline_bleu"))
-    bars, circles = found.of("rect")[:12], found.of("circle")
-    zero = float(found.of("line")[0]["y1"] or 0)
-    for bar, gain in zip(bars, sorted(gains, reverse=True), strict=True):
-        assert bar["class"] == ("up" if gain > 0 else "down" if gain < 0 else "same")
-        y, height = float(bar["y"] or 0), float(bar["height"] or 0)
-        assert (y + height if gain > 0 else y) == pytest.approx(zero, abs=0.02)
-    heights = [float(bar["height"] or 0) for bar in bars]
-    scale = heights[0] / max(gains)
-    assert all(
-        height == pytest.approx(scale * abs(gain), abs=1.5)  # the least height is visible
-        for height, gain in zip(heights, sorted(gains, reverse=True), strict=True)
-    )
-    places = [float(bar["x"] or 0) for bar in bars]
-    widths = [float(bar["width"] or 0) for bar in bars]
-    assert all(a + w <= b for (a, b), w in zip(pairwise(places), widths, strict=False))
-    for values, coordinate in ((before, "cx"), (gains, "cy")):
-        shown = np.array([float(circle[coordinate] or 0) for circle in circles])
-        slope, start = np.polyfit(values, shown, 1)
-        assert shown == pytest.approx(slope * np.array(values) + start, abs=0.5)
-        assert (slope > 0) == (coordinate == "cx")
+    bars: dict[int, dict[str, str | None]] = {}
+    ours = None
+    for tag, attrs in found.tags:
+        if (name := attrs.get("id") or "").startswith("doc-"):
+            ours = int(name[4:])
+        elif tag == "rect" and ours is not None:
+            bars.setdefault(ours, attrs)
+    gains = [one["gain"] for one in numbers]
+    assert {*bars} == {*range(12)}
+    largest = max(map(abs, gains))
+    for d, bar in bars.items():
+        width, x = float(bar["width"] or 0), float(bar["x"] or 0)
+        assert width == pytest.approx(100 * abs(gains[d]) / largest, abs=0.01)
+        assert x == (-width if gains[d] < 0 else 0)
+        assert bar["class"] == ("up" if gains[d] > 0 else "down" if gains[d] < 0 else "same")
+    rows = [one["id"] or "" for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
+    assert [int(x[4:]) for x in rows] == sorted(range(12), key=lambda d: (-gains[d], d))
+    worst = min(range(12), key=lambda d: gains[d])
+    (link,) = re.findall('Worst document: <a href="#doc-([0-9]+)">', traced.ok(REPORT).out)
+    assert gains[int(link)] == gains[worst] < 0
+
+
+def test_short_before_it_is_unfolded(traced: World) -> None:
+    """Most of the text, and all sentences but two examples, are folded."""
+    found = page(traced)
+    assert [tag for tag, _ in found.unfolded].count("article") == 2
+    assert len(found.of("article")) == 14
+    assert [tag for tag, _ in found.unfolded].count("td") < 60
+
+
+def test_a_gain_that_chance_may_explain_is_grey(traced: World) -> None:
+    _, ours = traced.ok(f"{REPORT} --format json").json["evaluation"]["systems"]
+    text = traced.ok(REPORT).out
+    for name, score in ours["metrics"].items():
+        certain = score["p_value"] < 0.05
+        better = score["difference"] * (-1 if name == "ter" else 1) > 0
+        kind = ("up" if better else "down") if certain else "same"
+        gain = f"{score['difference']:+.2f}".replace("-", "\N{MINUS SIGN}")
+        assert f'<td><b class="{kind}">{gain}</b></td>' in text
+    told = {"better": ("Yes", "up"), "worse": ("No", "down")}
+    word, kind = told.get(ours["verdict"].partition(",")[0], ("Not certain", "same"))
+    assert f'<p class="verdict {kind}"><b>{word}:</b> {ours["verdict"]}' in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "found"),
+    [
+        ("better, significant in BLEU; TER worse, not significant", ("Yes", "up")),
+        ("worse, significant in chrF, not in BLEU", ("No", "down")),
+        ("BLEU better, TER worse: longer output", ("Not certain", "same")),
+        ("BLEU better; not tested: fewer than 10 documents", ("Not certain", "same")),
+        ("no significant difference", ("Not certain", "same")),
+        ("no difference", ("No", "same")),
+    ],
+)
+def test_what_a_verdict_answers(verdict: str, found: tuple[str, str]) -> None:
+    assert answer(verdict) == found
+
+
+def test_without_references_the_page_says_what_changed(traced: World) -> None:
+    command = "report --trace t"
+    found, truth = (traced.ok(f"{x} --format json").json for x in (command, REPORT))
+    assert found["explanation"] == truth["explanation"]
+    assert found["evaluation"] is None
+    for own, document in zip(found["documents"], truth["documents"], strict=True):
+        assert (own["id"], own["sentences"]) == (document["id"], document["sentences"])
+        assert (own["gain"], own["changed"]) == (None, document["changed"])
+        for a, b in zip(own["shown"], document["shown"], strict=True):
+            assert {**a, "reference": 0, "chrf": 0} == {**b, "reference": 0, "chrf": 0}
+    shown = Page(traced.ok(f"{command} --docs docs").out)
+    assert "Nobody knows. Whether it is better is measured against references" in shown.text
+    assert "A sentence that changed" in shown.text
+    assert "BLEU" not in shown.text
+    traced.write("first", [json.loads(line)["texts"]["chosen"] for line in traced.lines("t")])
+    same = traced.ok(f"{command} --baseline first --format json").json
+    assert same["explanation"]["changed"] == 0
+    for more in ("--baseline first --baseline docs", "--scores q=baseline:q --scores q=decoded:q"):
+        refused = traced.run(f"{command} {more}")
+        assert (refused.exit, "give --ref FILE, too" in refused.err) == (2, True)
+
+
+def test_sentences_have_their_gains_in_chrf(traced: World) -> None:
+    shown = [
+        (document["id"], one)
+        for document in traced.ok(f"{REPORT} --format json").json["documents"]
+        for one in document["shown"]
+    ]
+    metric = CHRF()
+    for _, one in shown:
+        score = [
+            metric.sentence_score(one[key], [one["reference"]]).score
+            for key in ("baseline", "chosen")
+        ]
+        assert one["chrf"] == pytest.approx(score[1] - score[0])
+    worse = sum(one["chrf"] < 0 for _, one in shown)
+    assert traced.ok(REPORT).out.count('<article class="harmed"') == worse + 1  # one is an example
+
+
+def test_changes_of_content_words_come_first(world: World) -> None:
+    """Before the commonest words and punctuation, however often those change."""
+    usual = " ".join(f"w{n}" for n in range(47))
+    lines = [(f"{usual} the .", f"{usual} a ."), (f"{usual} a .", f"{usual} the .")] * 3
+    lines += [("old .", "new ."), ("x , y", "x y")]
+    world.write("t", [choice("d", n, *pair) for n, pair in enumerate(lines)])
+    rows = re.findall("<del>(.*?)</del></td><td", world.ok("report --trace t").out)
+    assert rows == ["old", "the", "a", ","]
 
 
 def test_of_few_documents_the_best_and_the_worst_are_shown(traced: World) -> None:
@@ -200,7 +290,7 @@ def test_of_few_documents_the_best_and_the_worst_are_shown(traced: World) -> Non
     ranked = sorted(found, key=lambda one: -one["gain"])
     assert all(one["shown"] is not None for one in (*ranked[:2], *ranked[-2:]))
     few = page(traced, "--show-documents 5")
-    assert len(few.of("article")) == 5
+    assert len(few.of("article")) == 7  # two are examples
     more = f"{REPORT} --show-documents 5 --format json -m bleu --seed"
     drawn = (traced.ok(f"{more} {seed}").json["documents"] for seed in range(1, 7))
     other = [[one["shown"] is not None for one in documents] for documents in drawn]
@@ -243,7 +333,10 @@ def test_a_text_is_a_baseline_and_of_several_the_best(traced: World) -> None:
         assert found["evaluation"] == plain["evaluation"]
         assert found["explanation"] == plain["explanation"]
         assert (found["baseline"], {*found["rivals"]}) == ("first", {*given.split()[1::2]})
-    assert "(first, the best of 2)" in page(traced, "--baseline worse --baseline first").text
+    assert (
+        "Compared with: first, the best of 2 by BLEU"
+        in page(traced, "--baseline worse --baseline first").text
+    )
     other = traced.ok(f"{REPORT} --baseline worse --format json").json
     assert other["explanation"]["changed"] == 24
     assert other["documents"][0]["shown"][0]["baseline"] == "no"
@@ -271,14 +364,15 @@ def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -
     assert found["rivals"]["good"] == pytest.approx(base["bleu"])
     assert {**found["evaluation"]["systems"][1], "name": "out"} == ours
     shown = Page(world.ok(command).out)
-    assert "(good, the best of 3)" in shown.text
+    assert "Compared with: good, the best of 3 by BLEU" in shown.text
     counts = {d: names[2 * d : 2 * d + 2] for d in range(6)}
     engines = {f"<b>{d}": {n: own.count(n) for n in own} for d, own in counts.items()}
     assert found["explanation"]["engines"] == engines
     assert world.ok("explain t --format json").json["engines"] == engines
-    assert sum(f"of {name}," in shown.text for name in {*names} - {"good"}) == len(
-        {*names} - {"good"}
-    )
+    heads = re.findall(r"sentence \d chrF \S+ (?:worse )?(\w+) ", shown.text)
+    assert {*heads} == {*names} - {"good"}
+    most = max({*names}, key=names.count)
+    assert f"Chosen most: {most} {100 * names.count(most) / 12:.0f} %" in shown.text
     head = next(line for line in world.ok("explain t").lines if line.startswith("document "))
     assert {*head.split()[1:]} == {*names}
     (line,) = (x for x in world.ok("explain t").lines if x.startswith("all documents"))

@@ -23,14 +23,17 @@ const tools = document.getElementById("tools");
 if (tools) {
   tools.hidden = false;
   const rows = [...document.querySelectorAll("#documents tbody tr")];
-  const sections = [...document.querySelectorAll("section.document")];
+  const documents = [...document.querySelectorAll("#where .document")];
+  const sentences = [...document.querySelectorAll("#where article")];
   const filter = () => {
     const text = document.getElementById("filter-text").value.toLowerCase();
     const worse = document.getElementById("filter-worse").checked;
-    for (const one of [...rows, ...sections]) {
-      const out = worse && !(Number(one.dataset.gain) < 0);
-      one.hidden = out || !one.textContent.toLowerCase().includes(text);
+    const better = (one) => worse && !(Number(one.dataset.gain) < 0);
+    for (const one of [...rows, ...documents]) {
+      one.hidden = better(one) || !one.textContent.toLowerCase().includes(text);
     }
+    for (const one of sentences) one.hidden = better(one);
+    if (text || worse) document.querySelector("#where .others").open = true;
   };
   for (const input of tools.querySelectorAll("input")) input.addEventListener("input", filter);
 }
@@ -45,6 +48,12 @@ for (const block of document.querySelectorAll("details.copyable")) {
   });
   block.append(button);
 }
+const unfold = () => {  // the document that a link leads to, and what it is folded in
+  let one = document.getElementById(location.hash.slice(1));
+  for (; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+};
+window.addEventListener("hashchange", unfold);
+unfold();
 window.addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details")) one.open = true;
 });
