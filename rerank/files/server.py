@@ -228,7 +228,9 @@ def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedT
     named = found if isinstance(found, dict) else {}
     tokens, numbers = named.get("tokens") or [], named.get("token_logprobs") or []
     silent = f"returns no log-probabilities of the text that it is given; {ECHOES}"
-    if not str(choice.get("text")).startswith(text) or not numbers or None in numbers[1:]:
+    echoed = str(choice.get("text")).startswith(text)
+    lists = isinstance(tokens, list) and isinstance(numbers, list)
+    if not (echoed and lists and numbers) or None in numbers[1:]:
         raise ServerError(silent)
     if len(tokens) != len(numbers) or not all(isinstance(one, str) for one in tokens):
         raise ServerError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
