@@ -1,7 +1,7 @@
 """Tuned weights on documents that were not tuned on: with and without cross-validation.
 
     python recipes/new-documents/run.py --data DATA --work WORK [--seeds 5] [--pair NAME …]
-        [--before CHECKOUT]
+        [--before CHECKOUT] [--no-none]
 
 For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
 that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
@@ -217,15 +217,17 @@ def tuned_before(pair: Pair, checkout: Path, out: Path, seed: int) -> Floats:
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--pair", "chosen", multiple=True, help="Name of a tuning set [default: all].")
 @click.option("--before", type=click.Path(exists=True, path_type=Path), help="A checkout.")
+@click.option("--none/--no-none", "plain", default=True, help="Tune with --select none, too.")
 def main(
     data: Path,
     work: Path,
     seeds: int,
     chosen: tuple[str, ...],
     before: Path | None,
+    plain: bool,
 ) -> None:
     """Print BLEU on new documents, before and after cross-validation."""
-    kinds = [*([BEFORE] if before else []), NONE, CV]
+    kinds = [*([BEFORE] if before else []), *([NONE] if plain else []), CV]
     heads = ["tuned on", "tested on", "start", *kinds, *(f"cv − {kind}" for kind in kinds[:-1])]
     heads += ["cv − start", "worst seed", "best share", "length: tuning set", "start", "cv"]
     print("| " + " | ".join(heads) + " |")
@@ -238,7 +240,8 @@ def main(
         stem, numbers = work / name, range(1, seeds + 1)
         results = [result(pair, CV, n) for n in numbers]
         found = {CV: [one.weights for one in results]}
-        found[NONE] = [result(pair, NONE, n).weights for n in numbers]
+        if plain:
+            found[NONE] = [result(pair, NONE, n).weights for n in numbers]
         if before:
             files = [Path(f"{stem}.before.{n}.json") for n in numbers]
             several = zip(files, numbers, strict=True)

@@ -10,7 +10,8 @@ them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
 
 Features that begin at 0, such as those of a scorer that is new beside a decoder's, are tuned alone
 first: one or two weights fit what they are tuned on no better than other text. The way begins
-there. It is no part of the distance from the start.
+there. It is no part of the distance from the start. Where that gains nothing on held-out text, they
+keep 0, and the other features are tuned without them: a scorer that knows nothing costs nothing.
 
 A share is good enough if its gain on held-out text is above share · standard error: the further
 from the start, the surer it has to be. Of these the smallest within one standard error of the best
@@ -26,9 +27,10 @@ start weights give on the same documents (`SearchGoal.held`; recipes/new-documen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +64,8 @@ RULE = (
     "error of the best; the start if there is none"
 )
 NEW = "new"
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,8 +247,12 @@ class Selection:
     @property
     def start_name(self) -> str:
         """What the way begins at, for people."""
-        new = f", {NEW}: with features that begin at 0 tuned alone"
-        return self.anchor.name + (new if self.candidates[1].new else "")
+        if not self.candidates[1].new:
+            return self.anchor.name
+        new = f"{NEW}: with features that begin at 0 tuned alone"
+        if self.candidates[-1].new:
+            return f"{self.anchor.name}, {new}"
+        return f"{self.anchor.name} ({new}, which is no gain: their weights stay 0)"
 
     def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
@@ -303,6 +311,71 @@ def _difference(one: Candidate) -> str:
     return f"{one.difference:+.2f} ± {one.difference_error:.2f}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Folds:
+    """Units of a pool that are held out in turn, and the search for weights on the others.
+
+    parts: places of the units of each fold; start: weights (F,), called start_name; threads: how
+    many folds are searched at a time
+    """
+
+    units: Pool
+    parts: Sequence[NDArray[np.int64]]
+    start: NDArray[np.float64]
+    start_name: str
+    search: PoolSearch
+    threads: int
+
+    def without(self, features: NDArray[np.int64]) -> _Folds:
+        """These folds, where some features are constant: their weights stay as they are."""
+        columns = self.units.features.copy(order="K")
+        columns[:, features] = 0.0
+        return replace(self, units=replace(self.units, features=columns))
+
+    def alone(self, new: NDArray[np.int64]) -> list[tuple[Anchor, Anchor]]:
+        """The start weights of each fold, and these with the features `new` tuned alone."""
+
+        def search(part: NDArray[np.int64]) -> tuple[Anchor, Anchor]:
+            rest, begin, own = self._others(part)
+            return begin, replace(begin, weights=own.alone(rest, self.start, new))
+
+        return self._each(search, self.parts)
+
+    def tuned(self) -> list[tuple[Anchor, NDArray[np.float64]]]:
+        """The start weights of each fold, and the tuned weights (F,)."""
+
+        def search(part: NDArray[np.int64]) -> tuple[Anchor, NDArray[np.float64]]:
+            rest, begin, own = self._others(part)
+            return begin, own.best(rest, self.start, Notices()).weights
+
+        return self._each(search, self.parts)
+
+    def held_out(self, several: Sequence[Sequence[NDArray[np.float64]]]) -> Sums:
+        """Statistics (C, U, W) of all units, each decoded by the C weights (F,) of its fold."""
+
+        def decode(fold: int) -> list[Sums]:
+            units = self.units.take(np.isin(self.units.places, self.parts[fold]))
+            return [units.decode(weights) for weights in several[fold]]
+
+        found = self._each(decode, range(len(self.parts)))
+        one = found[0][0]
+        sums = np.zeros((len(several[0]), self.units.n_documents, *one.shape[1:]), one.dtype)
+        for part, own in zip(self.parts, found, strict=True):
+            sums[:, part] += own
+        return sums
+
+    def _each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        with ThreadPoolExecutor(self.threads) as threads:
+            return map_in_threads(threads, work, items)
+
+    def _others(self, part: NDArray[np.int64]) -> tuple[Pool, Anchor, PoolSearch]:
+        """The units that are not held out, their start weights, and the search with their goal."""
+        rest = self.units.take(~np.isin(self.units.places, part))
+        begin = Anchor.of(rest, self.start, self.search, self.start_name)
+        goal = self.search.goal.at(rest.decode(begin.weights))
+        return rest, begin, replace(self.search, goal=goal)
+
+
 def cross_validate(
     pool: Pool,
     start: NDArray[np.float64],
@@ -335,37 +408,33 @@ def cross_validate(
     rounds = ROUNDS if n_units > FOLDS else 1  # others hold out the same units again
     permuted = [rng.permutation(n_units) for _ in range(rounds)]
     parts = [np.sort(own[fold::n_folds]) for own in permuted for fold in range(n_folds)]
-    quick = search.quick()
     anchor, objective = Anchor.of(pool, start, search, start_name), search.goal.objective
-    new = np.flatnonzero((start == 0) & (anchor.spreads > 0))
-    new = new if 2 * len(new) <= len(start) else new[:0]
-    shares = (0.0, *SHARES) if len(new) else SHARES
-    points = [(0.0, False), *((share, len(new) > 0) for share in shares)]
+    folds = _Folds(units, parts, start, start_name, search.quick(), settings.threads or 1)
     first = rounds * units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
-    sums = np.zeros((len(points), *first.shape), first.dtype)
-
-    def hold_out(part: NDArray[np.int64]) -> tuple[Anchor, NDArray[np.float64], list[Sums]]:
-        held = np.isin(units.places, part)
-        rest, held_out = units.take(~held), units.take(held)
-        way = begin = Anchor.of(rest, start, search, start_name)
-        own = replace(quick, goal=quick.goal.at(rest.decode(begin.weights)))
-        if len(new):
-            way = replace(begin, weights=own.alone(rest, start, new))
-        tuned = own.best(rest, start, Notices()).weights
-        several = [(way if moved else begin).towards(tuned, share) for share, moved in points]
-        return way, tuned, [held_out.decode(one) for one in several]
-
-    with ThreadPoolExecutor(settings.threads or 1) as threads:
-        found = map_in_threads(threads, hold_out, parts)
-    ways, directions, held_out = zip(*found, strict=True)
-    for part, own in zip(parts, held_out, strict=True):
-        sums[:, part] += own
+    points, sums, ways = list[tuple[float, bool]](), np.zeros((0, *first.shape), first.dtype), None
+    new = np.flatnonzero((start == 0) & (anchor.spreads > 0))
+    if 0 < 2 * len(new) <= len(start):
+        begun = folds.alone(new)
+        points = [(0.0, False), (0.0, True)]
+        sums = folds.held_out([[one.weights for one in both] for both in begun])
+        if _compared(points, sums, objective)[0][1].difference > 0:
+            ways = [way for _, way in begun]
+        else:
+            folds = folds.without(new)
+    found, gains = folds.tuned(), ways is not None
+    ways, directions = ways or [begin for begin, _ in found], [tuned for _, tuned in found]
+    shares = SHARES if points else (0.0, *SHARES)
+    several = zip(ways, directions, strict=True)
+    held_out = folds.held_out([[way.towards(to, x) for x in shares] for way, to in several])
+    points += [(share, gains) for share in shares]
+    sums = np.concatenate([sums, held_out])
     candidates, chosen = _compared(points, sums, objective)
     way = anchor
-    if len(new):
+    if gains:
         way = replace(anchor, weights=anchor.mean([own.weights for own in ways]))
     chosen_share = candidates[chosen].share
-    several = [anchor.mean([own.towards(one, chosen_share)]) for own, one, _ in found]
+    several = zip(ways, directions, strict=True)
+    of_folds = [anchor.mean([own.towards(to, chosen_share)]) for own, to in several]
     selection = Selection(
         candidates,
         candidates[chosen],
@@ -375,7 +444,7 @@ def cross_validate(
         anchor,
         way,
         anchor.mean(directions),
-        tuple((one, bleu_of(pool.decode(one))) for one in several),
+        tuple((one, bleu_of(pool.decode(one))) for one in of_folds),
         unit,
         n_folds,
         Length.of(units, anchor.weights, objective),
