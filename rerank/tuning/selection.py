@@ -10,8 +10,7 @@ them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
 
 Features that begin at 0, such as those of a scorer that is new beside a decoder's, are tuned alone
 first: one or two weights fit what they are tuned on no better than other text. The way begins
-there. It is no part of the distance from the start. Where that gains nothing on held-out text, they
-keep 0, and the other features are tuned without them: a scorer that knows nothing costs nothing.
+there, unless it gains nothing on held-out text: then they keep 0, and the others are tuned alone.
 
 A share is good enough if its gain on held-out text is above share · standard error: the further
 from the start, the surer it has to be. Of these the smallest within one standard error of the best
@@ -247,12 +246,9 @@ class Selection:
     @property
     def start_name(self) -> str:
         """What the way begins at, for people."""
-        if not self.candidates[1].new:
-            return self.anchor.name
-        new = f"{NEW}: with features that begin at 0 tuned alone"
-        if self.candidates[-1].new:
-            return f"{self.anchor.name}, {new}"
-        return f"{self.anchor.name} ({new}, which is no gain: their weights stay 0)"
+        new = f", {NEW}: with features that begin at 0 tuned alone"
+        kept = "" if self.candidates[-1].new else ", which is no gain: their weights stay 0"
+        return self.anchor.name + (new + kept if self.candidates[1].new else "")
 
     def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
@@ -315,8 +311,7 @@ def _difference(one: Candidate) -> str:
 class _Folds:
     """Units of a pool that are held out in turn, and the search for weights on the others.
 
-    parts: places of the units of each fold; start: weights (F,), called start_name; threads: how
-    many folds are searched at a time
+    parts: places of the units of each fold; threads: folds that are searched at a time
     """
 
     units: Pool
@@ -328,9 +323,10 @@ class _Folds:
 
     def without(self, features: NDArray[np.int64]) -> _Folds:
         """These folds, where some features are constant: their weights stay as they are."""
-        columns = self.units.features.copy(order="K")
-        columns[:, features] = 0.0
-        return replace(self, units=replace(self.units, features=columns))
+        columns = self.units.store.large(self.units.features.T.shape, np.float64)
+        columns[:] = self.units.features.T
+        columns[features] = 0.0
+        return replace(self, units=replace(self.units, features=columns.T))
 
     def alone(self, new: NDArray[np.int64]) -> list[tuple[Anchor, Anchor]]:
         """The start weights of each fold, and these with the features `new` tuned alone."""
@@ -358,8 +354,8 @@ class _Folds:
             return [units.decode(weights) for weights in several[fold]]
 
         found = self._each(decode, range(len(self.parts)))
-        one = found[0][0]
-        sums = np.zeros((len(several[0]), self.units.n_documents, *one.shape[1:]), one.dtype)
+        shape = len(several[0]), self.units.n_documents, found[0][0].shape[1]
+        sums = np.zeros(shape, found[0][0].dtype)
         for part, own in zip(self.parts, found, strict=True):
             sums[:, part] += own
         return sums

@@ -344,6 +344,21 @@ def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
     assert selection["chosen"] in good_enough(selection["candidates"])
 
 
+def test_new_features_that_gain_nothing_leave_the_tuning_of_the_others(world: World) -> None:
+    """Random numbers: the shares are those of the lists without them."""
+    world.draw(2, DOCUMENTS, ())
+    world.ok(FROM_START)
+    without = made(world)["selection"]["candidates"]
+    lines = world.lines("dev.kbest")
+    rng = np.random.default_rng(0)
+    world.write("new.scores", [f"{one:.4f}" for one in rng.standard_normal(len(lines))])
+    found = world.ok(f"{FROM_START} --scores new=new.scores")
+    start, new, *others = made(world)["selection"]["candidates"]
+    assert new["difference"] <= 0
+    assert [start, *others] == without
+    assert "tuned alone, which is no gain: their weights stay 0:" in found.err
+
+
 # Several systems
 
 
