@@ -1,4 +1,4 @@
-"""What a decoding did: whether it helped, where, what changed, why, and how it was made.
+"""What a decoding did: whether it is better, why, where, what changed, and how it was made.
 
 The sections answer these questions in their order. The page is rendered by `rerank.report.page`.
 """
