@@ -175,7 +175,7 @@ _MODELS: Zoo = {
     ),
     "attention-context": _luong(
         "attention:SourceStatesAndDocument",
-        f"{_ATTENTION} + V(3H+K+1) + C(3H+1) + 2(3KH+H) + 4H(2H+1) + 4H",
+        f"{_ATTENTION} + V(2H+K+1) + C(2H+1) + 2(3KH+H) + 4H(2H+1) + 2H² + 2H",
         "attention ({}, §3.1), with gated vectors of the previous target sentence and of earlier "
         "source sentences added to its logits: ours",
         fusion="BetweenLevelsAndOutput",

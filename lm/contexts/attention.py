@@ -331,10 +331,10 @@ class SourceStates(GivenContext):
 class SourceStatesAndDocument(SourceStates):
     """`SourceStates` of the sentence's source for words, and beside it what adds to the logits.
 
-    That is z ∘ [h_{i−1}; g(w_{i−1})], the vectors of `SourceAndPrevious` of earlier sentences
-    alone: h of source sentences (`previous`), g of the target sentence before. The gate z, a number
-    for each column, is zero at first, so that training begins with a model without context. Source
-    words have one embedding. Order 1. Tensors of a context: those of `SourceStates`, then those of
+    That is Z [h_{i−1}; g(w_{i−1})], the vectors of `SourceAndPrevious` of earlier sentences alone:
+    h of source sentences (`previous`), g of the target sentence before. The gate Z, a matrix of H
+    rows, is zero at first, so that training begins with a model without context. Source words have
+    one embedding. Order 1. Tensors of a context: those of `SourceStates`, then those of
     `SourceAndPrevious`.
     """
 
@@ -351,8 +351,9 @@ class SourceStatesAndDocument(SourceStates):
         self.document = SourceAndPrevious(embedding, recurrence, **named)
         self.document.source.of_document.encoder.embedding = self.embedding
         self.merges_sentences = self.document.merges_sentences
-        self.gate = nn.Parameter(torch.zeros(self.document.width))
-        self.width += self.document.width
+        self.gate = nn.Linear(self.document.width, self.units, bias=False)
+        nn.init.zeros_(self.gate.weight)
+        self.width += self.units
 
     def start(self, batch: int) -> Rows:
         """No states of the source, and the start of the document."""
@@ -377,8 +378,8 @@ class SourceStatesAndDocument(SourceStates):
         return super().start(len(contexts)).beside(own)
 
     def value(self, contexts: Rows) -> Tensor:
-        """What is added to the logits of a sentence, (B, D − H)."""
-        return self.gate * self.document.value(_parts(contexts)[1])
+        """What is added to the logits of a sentence, (B, H)."""
+        return linear(self.document.value(_parts(contexts)[1]), self.gate.weight).float()
 
     def prepared(self, contexts: Rows) -> Rows:
         """The states of the source, and the values of the sentences."""

@@ -38,7 +38,7 @@ def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
     """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.mul_(factor).add_(float(name == "context.gate"))
+            parameter.mul_(factor).add_(float(name == "context.gate.weight"))
         for table in sparse_parameters(model):
             table.copy_(torch.linspace(-1, 1, len(table)))
     return model

@@ -33,15 +33,14 @@ def attention(p: Parameters, document: Document, source: Document) -> Scores:
 def attention_and_context(
     p: Parameters, document: Document, source: Document, g: Representation
 ) -> Scores:
-    """Ours: to the logits are added those of z ∘ [h_{i−1}; g(w_{i−1})], of classes as of words.
+    """Ours: to the logits are added those of Z [h_{i−1}; g(w_{i−1})], of classes as of words.
 
     h_i = f(g_s(source of i), h_{i−1}), as eqs. 4 and 5 of Eisenstein's memo; g(w_0) is learned.
     """
     f, state = p["of_source"], before_document(p["of_source"])
     b, added = p["of_target"]["h_0"], []
     for words, own in zip(document, source, strict=True):
-        both = [*top(state), *b]
-        added.append([z * x for z, x in zip(p["z"], both, strict=True)])
+        added.append(product(p["Z"], [*top(state), *b]))
         state, b = f["f"](g(f, own), state), g(p["of_target"], words)
     return _scores(p, document, source, added)
 

@@ -155,8 +155,8 @@ def _luong(model: DocumentLM) -> Parameters:
     cell = model.config.recurrence
     p: Parameters = {}
     of = tensors(model)
-    if "context.gate" in of:
-        p["z"] = of["context.gate"].tolist()
+    if "context.gate.weight" in of:
+        p["Z"] = of["context.gate.weight"].tolist()
         for name, place in (("of_source", "source.of_document"), ("of_target", "previous")):
             p[name] = _vectors(model.config, part(of, f"context.document.{place}."))
         p["of_source"]["X"] = of["context.embedding.weight"].tolist()
