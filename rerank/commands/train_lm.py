@@ -12,36 +12,38 @@ from dataclasses import asdict, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from rerank.commands.run import Machine, Messages, side_files
-from rerank.commands.subwords import check_tokenizers, tokenizer_files
+from rerank.commands.initial_weights import (
+    Beginning,
+    begin_from,
+    begin_with,
+    model_before,
+    source_model,
+)
+from rerank.commands.subwords import tokenizer_files
 from rerank.commands.texts import (
     TextFiles,
-    TextOptions,
     TrainingTexts,
     counted_words,
     training_texts,
 )
+from rerank.commands.training_options import OF_RECIPES, TrainLmOptions
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_new_folder, check_outputs
 from rerank.files.terminal import Interrupts, progress
 from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
-from rerank.options import Command, Given, of_dataclass, option, part, record
-from rerank.registry import MODELS, attribute
+from rerank.options import Command
+from rerank.registry import MODELS
 from rerank.signature import __version__
 from rerank.torchrun import processes
-from rerank.values import FILE, FOLDER, MemberName
 
 if TYPE_CHECKING:
     import torch
     from _typeshed import DataclassInstance
 
-    from lm.checkpoint import SavedModel
     from lm.model import DocumentLM
     from lm.training.processes import Processes
     from lm.training.settings import Settings
@@ -53,135 +55,6 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 AVERAGING_BYTES = 4  # for each parameter: its average
 EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what installs them
 WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
-_VOCABULARIES = {  # options of texts that make vocabularies, and their fields
-    **{"vocab": "vocabulary", "vocab-min-count": "min_count", "source-vocab": "source_vocabulary"},
-    **{"source-characters": "source_characters"},
-    **{"tokenizer": "tokenizer", "source-tokenizer": "source_tokenizer"},
-}
-_OF_RECIPES = ("vocabulary", "min_count", "longest")  # options of texts that recipes have, too
-
-
-@record
-class TrainingFiles:
-    """The texts of a training, the files beside them, and what is written."""
-
-    train: str = option(
-        "Training text: one sentence per line, documents parted as --documents says.", type=FILE
-    )
-    side: Given = part(side_files("line of --train, blank where that is blank"))
-    valid: str = option("Validation text in the same format.", type=FILE)
-    valid_side: Given = part(side_files("line of --valid", "valid-"))
-    out: Path = option("New folder for the model.", type=FOLDER, metavar="DIR")
-    resume: bool = option("Continue the interrupted training in --out.", default=False)
-    curve: str | None = option(
-        "New file for the learning curve: tab-separated figures of every validation. --resume "
-        "extends it.",
-        type=FILE,
-        default=None,
-        rare=True,
-    )
-
-
-@record
-class ModelChoice:
-    """Which model is trained, and where its values and its source side begin."""
-
-    model: str = option(
-        "Language model; `rerank list models` shows what each is, and its number of parameters.",
-        type=MemberName(MODELS),
-    )
-    recipe: str = option(
-        "Defaults of the options for the model and its training: strong for use, shown here; "
-        "paper is the training of the model's own paper, code that of its authors' program. The "
-        "run prints what it uses.",
-        type=click.Choice(["strong", "paper", "code"]),
-        default="strong",
-    )
-    size: str | None = option(
-        "Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
-        "large 512, 1024, 2 [default: those of --recipe].",
-        type=click.Choice(["small", "medium", "large"]),
-        default=None,
-        rare=True,
-    )
-    begin: Path | None = option(
-        "Model with whose weights and vocabularies training begins: every tensor of it has one of "
-        "the same name, whose further columns begin with random weights, as those of "
-        "attention-context do beside an attention [default: begin with random weights].",
-        "--from",
-        type=FOLDER,
-        default=None,
-        metavar="DIR",
-        rare=True,
-    )
-    source_lm: Path | None = option(
-        "A dclm trained on source text alone, of the same sizes and parts: the source side of a "
-        "bilingual model begins with its embeddings, encoder and recurrence, and has its "
-        "vocabulary [default: begin with random weights].",
-        type=FOLDER,
-        default=None,
-        metavar="DIR",
-        rare=True,
-    )
-
-
-_SHAPE = of_dataclass(attribute("lm.config:Config"), common={"embed", "hidden", "layers"})
-_TRAINING = of_dataclass(
-    attribute("lm.training.settings:Settings"), common={"epochs", "minutes", "seed"}
-)
-
-
-@record
-class TrainLmOptions:
-    """Options of `rerank train-lm`.
-
-    shape, training: fields of `lm.config.Config` and `lm.training.settings.Settings`; those that
-    are not given have the value of the recipe.
-    """
-
-    files: TrainingFiles = part(TrainingFiles, "Data and output")
-    texts: TextOptions = part(TextOptions, "Data and output")
-    choice: ModelChoice = part(ModelChoice, "Model")
-    shape: Given = part(_SHAPE, "Model")
-    training: Given = part(_TRAINING, "Training")
-    machine: Machine = part(Machine, "Machine")
-    messages: Messages = part(Messages, "Messages", without={"verbose"})
-
-    def check(self) -> None:
-        """UsageError for options that do not fit the tokenizers, or --from."""
-        check_tokenizers(self.texts, self.files.side.values())
-        others = {flag: getattr(self.texts, name) for flag, name in _VOCABULARIES.items()}
-        others["source-lm"] = self.choice.source_lm
-        if self.choice.begin and (given := [flag for flag, value in others.items() if value]):
-            raise UsageError(
-                f"--{given[0]}: the vocabularies are those of --from; leave one of them out"
-            )
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The values of fields of `Config` and `Settings` that are given."""
-        return {**self.shape.values(), **self.training.values()}
-
-    def completed(self) -> dict[str, Any]:
-        """The given values, and those of the recipe, for the family of the model, for all others.
-
-        The values of a size go before those of the recipe, and what the equations of the model
-        decide before both.
-        """
-        from lm.training.settings import SIZES, recipe
-
-        name, model = self.choice.recipe, MODELS.named(self.choice.model)
-        try:
-            values = recipe(name, model.recipe)
-        except ValueError as fault:
-            raise UsageError(
-                f"--recipe {name} --model {self.choice.model}: {fault}; choose one of these"
-            ) from None
-        if self.choice.size is not None:
-            values = {**values, **SIZES[self.choice.size]._asdict()}
-        texts = {name: getattr(self.texts, name) for name in _OF_RECIPES}
-        given = self.given | {name: value for name, value in texts.items() if value is not None}
-        return {**model.adapted({**values, **given}), **given}
 
 
 def train_lm(options: TrainLmOptions) -> Report | None:
@@ -224,7 +97,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     out, state = files.out, files.out / "resume"
     _check_folder(out, files.resume)
     values = options.completed()
-    of_recipe: dict[str, Any] = {name: values.get(name) for name in _OF_RECIPES}
+    of_recipe: dict[str, Any] = {name: values.get(name) for name in OF_RECIPES}
     options = replace(options, texts=replace(options.texts, **of_recipe))
     context = load(MODELS[name].context)
     side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
@@ -244,7 +117,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     chosen_device = choose_device(options.machine.device, options.machine.threads)
     with processes(chosen_device, read) as (device, group):
         _check_model(options, values, device)
-        begin = _Beginning(_source_model(options, values), _model_before(options, values))
+        begin = Beginning(source_model(options, values), model_before(options, values))
         texts = training_texts(
             options.texts,
             train,
@@ -281,7 +154,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
     return last, math.exp(trainer.progress.best or 0.0)
 
 
-def _known(options: TrainLmOptions, state: Path | None, begin: _Beginning) -> dict[str, Vocabulary]:
+def _known(options: TrainLmOptions, state: Path | None, begin: Beginning) -> dict[str, Vocabulary]:
     """Vocabularies not made from the text: of --from, --source-lm, and pieces of a resumed run."""
     from lm.side_information import TARGET
     from lm.training.state import load_subwords
@@ -530,7 +403,7 @@ def _trainer(
     texts: TrainingTexts,
     device: torch.device,
     group: Processes,
-    begin: _Beginning,
+    begin: Beginning,
     *,
     fresh: bool,
 ) -> Trainer:
@@ -560,9 +433,9 @@ def _trainer(
     use_cores(n_parameters(model), options.machine.threads)
     INITIALISATIONS[settings.initialisation](model, seed)
     if begin.source is not None:
-        _begin_with(model, begin.source, options.choice.source_lm)
+        begin_with(model, begin.source, options.choice.source_lm)
     if begin.whole is not None:
-        _begin_from(model, begin.whole, options.choice.begin)
+        begin_from(model, begin.whole, options.choice.begin)
     if fresh:
         with _fitting(options):
             model.context.fit(texts.train, seed)
@@ -574,130 +447,6 @@ def _trainer(
         )
     except ValueError as fault:
         raise UsageError(f"--streams {settings.streams}: {fault}; start fewer processes") from None
-
-
-# A model that begins with the weights of another
-
-
-class _Beginning(NamedTuple):
-    """Models with whose weights and vocabularies training begins: --source-lm and --from."""
-
-    source: SavedModel | None
-    whole: SavedModel | None
-
-    @property
-    def digests(self) -> dict[str, object]:
-        """Those of the models that there are, for the folder of the new model."""
-        both = {"source_lm": self.source, "from": self.whole}
-        return {name: saved.digest for name, saved in both.items() if saved is not None}
-
-
-def _model_before(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
-    """The model of --from; UsageError if it reads another kind of text."""
-    from lm.subwords import SubwordVocabulary
-    from rerank.scorers.models import open_model
-
-    folder = options.choice.begin
-    if folder is None:
-        return None
-    saved = open_model(folder, "cpu", options.machine.threads)
-    if any(isinstance(own, SubwordVocabulary) for own in (saved.vocabulary, *saved.side.values())):
-        raise UsageError(f"--from {folder}: expected a model of words, found one of subword units")
-    for name in ("backward", "reverse_documents"):
-        if bool(getattr(saved.model.config, name)) != bool(values.get(name)):
-            raise UsageError(
-                f"--from {folder}: it and the model to be trained read in different directions; "
-                f"give --{name.replace('_', '-')} to both, or to none"
-            )
-    return saved
-
-
-def _begin_from(model: DocumentLM, saved: SavedModel, folder: Path | None) -> None:
-    """Give a model the tensors of another, in the first columns of those that have more.
-
-    UsageError if one of them has no tensor of its name, or of its size.
-    """
-    import torch
-
-    own = model.state_dict()
-    for name, tensor in saved.model.state_dict().items():
-        to = own.get(name)
-        if to is not None and to.ndim == tensor.ndim == 2:
-            to = to[:, : tensor.shape[1]]
-        if to is None or to.shape != tensor.shape:
-            found = "none" if to is None else tuple(own[name].shape)
-            raise UsageError(
-                f"--from {folder}: {name} of this {saved.model.config.model} has the size "
-                f"{tuple(tensor.shape)}, found {found} in {model.config.model}; train with the "
-                "--model, --embed, --hidden, --layers and other parts of that model"
-            )
-        with torch.no_grad():
-            to.copy_(tensor)
-
-
-# A source side that begins with a model of source text: what a bilingual model has of the source
-# sentences, a dclm has of its own (Eisenstein's memo, §2.1: "We may also want to train this model
-# on source-language text"), of which there may be more than there is with translations.
-
-
-def _source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
-    """The model of source text of --source-lm; UsageError if no source side can begin with it."""
-    from lm.composition import load
-    from lm.contexts.document import DocumentRecurrence
-    from rerank.scorers.models import open_model
-
-    folder, name = options.choice.source_lm, options.choice.model
-    if folder is None:
-        return None
-    saved = open_model(folder, "cpu", options.machine.threads)
-    own = saved.model.config
-    fault = ""
-    if "source" not in load(MODELS[name].context).side_information:
-        fault = f"{name} reads no source sentences; leave it out"
-    elif options.texts.source_vocabulary or options.texts.source_tokenizer:
-        given = "vocab" if options.texts.source_vocabulary else "tokenizer"
-        fault = (
-            "the vocabulary of the source sentences is that of this model; leave out "
-            f"--source-{given}"
-        )
-    elif type(saved.model.context) is not DocumentRecurrence or own.backward:
-        turned = " from right to left" if own.backward else ""
-        fault = (
-            "expected a dclm that reads sentences from left to right, found "
-            f"{own.model}{turned}; train one on source text"
-        )
-    elif bool(own.reverse_documents) != bool(values.get("reverse_documents")):
-        fault = (
-            "it and the model to be trained read documents in different directions; give "
-            "--reverse-documents to both, or to none"
-        )
-    if fault:
-        raise UsageError(f"--source-lm {folder}: {fault}")
-    return saved
-
-
-def _begin_with(model: DocumentLM, saved: SavedModel, folder: Path | None) -> None:
-    """Give the source side of a model the weights of a model of source text.
-
-    UsageError if they differ in size or kind.
-    """
-    level = model.context.source_level
-    if level is None:
-        raise UsageError(
-            f"--source-lm {folder}: {model.config.model} has no recurrence over source sentences; "
-            "leave it out"
-        )
-    given = saved.model.context.state_dict()
-    expected = {name: tuple(tensor.shape) for name, tensor in level.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in given.items()}
-    if expected != found:
-        name = min(n for n in expected | found if expected.get(n) != found.get(n))
-        raise UsageError(
-            f"--source-lm {folder}: {name}: expected {expected.get(name, 'none')}, found "
-            f"{found.get(name, 'none')}; train both with the same --embed, --hidden, --layers, "
-            "--recurrence, --encoder and --sentence-recurrence"
-        )
-    level.load_state_dict(given)
 
 
 # The run
