@@ -166,7 +166,7 @@ FIND = "candidates --source dev.src --docs dev.docs --n-best 3 --longest 5 --out
 COMMANDS += table(
     f"""
 66-seq2seq-of-no-source | {SCORE} --lm g=seq2seq:marian | --source: --lm g needs the source sent.*; give --source FILE | {SOUND_ONE}
-66-seq2seq-key-of-causal | {SOUND_ONE},begin=x | begin is for hf:DIR, a Hugging Face model | {SOUND_ONE}
+66-seq2seq-key-of-causal | {SOUND_ONE},begin=x | begin is for hf:DIR and openai:URL, a Hugging Face model | {SOUND_ONE}
 66-seq2seq-key-for-causal | {HF}gpt,src=en | src is for seq2seq:DIR, a Hugging Face model | {HF}gpt
 66-seq2seq-reverse | {SOUND_ONE},reverse=2 | found reverse=2: .* is not a valid boolean | {SOUND_ONE}
 66-seq2seq-pmi | {SOUND_ONE},pmi=yes | always 0; leave the option out, or give a window | {SOUND_ONE},sentences=1,pmi=yes
