@@ -109,7 +109,7 @@ class Table:
         """The table for Markdown of GitHub."""
         rows = [[one.flat for one in self.columns], *self.cells()]
         headings, *cells = [[one_line(text).replace("|", r"\|") for text in row] for row in rows]
-        return self._tabulated("github", headings, cells)
+        return self._tabulated("pipe", headings, cells)
 
     def to_html(self) -> str:
         """The table for HTML, escaped, with invisible characters made visible."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from rerank.metrics.significance import DRAWS, FEWEST_DOCUMENTS, MOST_EXACT, RESAMPLES
 from rerank.metrics.verdict import SIGNIFICANT
-from rerank.table import Column, Form, Table, p_value
+from rerank.table import Column, Form, Table, one_line, p_value
 
 Interval: TypeAlias = tuple[float, float]
 """Lower and upper end of a 95% confidence interval."""
@@ -224,21 +224,39 @@ class Evaluation:
 
     def to_latex(self) -> str:
         """A LaTeX table of the systems, for the package booktabs, and one of word classes."""
-        return "\n\n".join(map(Table.to_latex, self._for_papers()))
+        return "\n\n".join([*map(Table.to_latex, self._for_papers()), *self._marked("% ")])
 
     def to_markdown(self) -> str:
         """A Markdown table of the systems, and one of word classes."""
-        return "\n\n".join(map(Table.to_markdown, self._for_papers()))
+        return "\n\n".join([*map(Table.to_markdown, self._for_papers()), *self._marked("")])
 
     def _for_papers(self) -> Iterator[Table]:
-        """One table of all columns, which are aligned left, and that of word classes, if any."""
-        columns = [*_bleu_columns(self.systems), *_other_columns(self.systems)[1:]]
-        scores = [system.scores for system in self.systems]
-        columns += _metric_columns(scores, form=_OUTSIDE, between=" ")
-        whole = Table.by_columns(columns)
-        yield Table([Column(column.heading) for column in whole.columns], whole.cells())
-        if self.systems[0].word_classes:
-            yield _word_classes(self.systems)
+        """A table of what papers print, with marks of significance, and that of word classes."""
+        systems = self.systems
+        columns = _columns(systems, ("system", "", "name"))
+        for name, first in systems[0].metrics.items():
+            scores = [system.metrics[name] for system in systems]
+            columns.append((Column(_title(name, first), _marked), scores))
+            if name == "bleu":
+                columns += _columns(systems, ("95%", _ends(".2f"), "interval"))
+        columns += _columns(systems, ("length ratio", ".3f", "length_ratio"))
+        if len(systems) > 1:
+            columns += _columns(systems, ("better/equal/worse", str, "documents"))
+        scores_of_others = [system.scores for system in systems]
+        columns += _metric_columns(scores_of_others, form=_OUTSIDE, between=" ")
+        yield Table.by_columns(columns)
+        if systems[0].word_classes:
+            yield _word_classes(systems)
+
+    def _marked(self, begin: str) -> list[str]:
+        """What the marks say, if there are any."""
+        scores = [score for system in self.systems for score in system.metrics.values()]
+        if not any(_is_significant(score) for score in scores):
+            return []
+        return [
+            f"{begin}*: p < {SIGNIFICANT:g} against {one_line(self.systems[0].name)}, sign-flip "
+            "test over documents"
+        ]
 
     def documents_table(self, *, distinct: bool = False) -> Table:
         """BLEU of every document, and what the other systems gain in it over the baseline.
@@ -303,6 +321,16 @@ def _title(name: str, score: MetricScore, between: str = " ") -> str:
     """A metric as it is published, with its role in tuning where that is known."""
     role = "" if score.role is None else f"{between}({score.role})"
     return f"{NAMES.get(name, name)}{role}"
+
+
+def _is_significant(score: MetricScore) -> bool:
+    """Whether a difference from the baseline is significant."""
+    return score.p_value is not None and score.p_value < SIGNIFICANT
+
+
+def _marked(score: MetricScore) -> str:
+    """A score with a mark where its difference from the baseline is significant."""
+    return f"{score.score:.2f}{'*' * _is_significant(score)}"
 
 
 def _ends(form: str) -> Callable[[Interval], str]:
