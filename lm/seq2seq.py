@@ -41,7 +41,7 @@ _NAMED = 3  # languages in a message
 Ids = tuple[int, ...]
 
 
-class Translation(NamedTuple):
+class SourceAndTarget(NamedTuple):
     """Input of the encoder and labels of the decoder, special tokens included.
 
     context: number of labels, after those that the tokenizer puts before a text, that are given and
@@ -213,8 +213,8 @@ class TranslationEngine:
         sources = [self.model.source.around([words[a:b]]) for a, b in ((0, 3), (2, 4))]
         texts = [words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]
         targets = [self.model.target.around([one]) for one in texts]
-        pairs = [Translation(sources[0], one) for one in targets]
-        pairs.append(Translation(sources[1], targets[0]))
+        pairs = [SourceAndTarget(sources[0], one) for one in targets]
+        pairs.append(SourceAndTarget(sources[1], targets[0]))
         plain = np.array([self.plain_score(one) for one in pairs])
         if not np.isfinite(plain).all():
             raise ValueError("it returns NaN or no probability; are its files damaged?")
@@ -231,7 +231,7 @@ class TranslationEngine:
                 f"loss ({by}); give a model such as Marian, NLLB, M2M100, mBART or T5"
             )
 
-    def plain_score(self, one: Translation) -> float:
+    def plain_score(self, one: SourceAndTarget) -> float:
         """Log p of all labels by the model's own loss, without any of the engine."""
         device = self.backend.device
         with torch.no_grad():
@@ -240,7 +240,7 @@ class TranslationEngine:
             loss = self.model.model(input_ids=source, labels=labels).loss
         return -float(loss) * len(one.target)
 
-    def scores(self, requests: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
+    def scores(self, requests: Sequence[Sequence[SourceAndTarget]]) -> list[NDArray[np.float64]]:
         """Log p (K,) of each request's translations, in nats: sums over their labels.
 
         Results do not depend on other requests but for rounding, not even that if the backend is
@@ -249,7 +249,7 @@ class TranslationEngine:
         with self.counts.timed(self.backend):
             return self.backend.with_fewer_tokens(lambda: self._scores(requests))
 
-    def _scores(self, requests: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
+    def _scores(self, requests: Sequence[Sequence[SourceAndTarget]]) -> list[NDArray[np.float64]]:
         pairs = [one for own in requests for one in own]
         owners = [r for r, own in enumerate(requests) for _ in own]
         groups: dict[tuple[int, Ids], list[int]] = {}
@@ -267,7 +267,7 @@ class TranslationEngine:
         return np.split(found, np.cumsum([len(own) for own in requests])[:-1])
 
     def _batches(
-        self, pairs: Sequence[Translation], groups: Sequence[list[int]]
+        self, pairs: Sequence[SourceAndTarget], groups: Sequence[list[int]]
     ) -> Iterator[list[list[int]]]:
         """Groups of translations of one source each, as many together as fit.
 
@@ -328,7 +328,7 @@ class TranslationEngine:
         return found.float()
 
     def _levels(
-        self, sources: Sequence[Ids], pairs: Sequence[Translation], roots: Indices
+        self, sources: Sequence[Ids], pairs: Sequence[SourceAndTarget], roots: Indices
     ) -> NDArray[np.float64]:
         """Scores (n,) of translations of some sources: of which one says `roots`.
 
@@ -364,7 +364,7 @@ class TranslationEngine:
         return np.bincount(rows, weights=signs * sums, minlength=len(pairs)).astype(np.float64)
 
     def _at_once(
-        self, sources: Sequence[Ids], pairs: Sequence[Translation], roots: Indices
+        self, sources: Sequence[Ids], pairs: Sequence[SourceAndTarget], roots: Indices
     ) -> NDArray[np.float64]:
         """Scores (n,) of a translation of each source, in one pass."""
         device, first = self.backend.device, len(self.model.target.before)
@@ -388,7 +388,7 @@ def _padded(rows: Sequence[Ids], pad: int, device: torch.device) -> tuple[Tensor
 
 
 def _with_contexts(
-    pairs: Sequence[Translation], first: int
+    pairs: Sequence[SourceAndTarget], first: int
 ) -> tuple[Candidates, Indices, NDArray[np.float64]]:
     """Labels whose sums, times their signs, add up to the scores of pairs, and the pair of each.
 
@@ -408,7 +408,7 @@ def _with_contexts(
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class GenerationSettings:
     """How translations of a source are found: by beam search, or drawn from the model.
 
     number: of translations; beam: width of the beam; temperature: of draws, None for beam search;
@@ -435,7 +435,7 @@ class Generated(NamedTuple):
 
 
 def generated(
-    engine: TranslationEngine, sources: Sequence[Ids], given: Generation, seed: int
+    engine: TranslationEngine, sources: Sequence[Ids], given: GenerationSettings, seed: int
 ) -> list[list[Generated]]:
     """Translations of each source, by `generate` of transformers: best first, or as drawn.
 

@@ -18,9 +18,9 @@ import torch
 from causal import Scores, read, timed
 
 from lm.backend import Backend
-from lm.seq2seq import Translation, TranslationEngine, TranslationModel, open_translation_model
+from lm.seq2seq import SourceAndTarget, TranslationEngine, TranslationModel, open_translation_model
 
-Task = list[Translation]  # the candidates of a sentence
+Task = list[SourceAndTarget]  # the candidates of a sentence
 
 
 def padded(model: TranslationModel, tasks: list[Task]) -> Scores:
@@ -60,7 +60,7 @@ def main() -> None:
     lists = read(options.kbest, options.sentences, options.top)
     for line, texts in zip(model.encode(lines[: len(lists)]), lists, strict=True):
         targets = map(model.target.around, ([one] for one in model.encode(texts, target=True)))
-        tasks.append([Translation(model.source.around([line]), one) for one in targets])
+        tasks.append([SourceAndTarget(model.source.around([line]), one) for one in targets])
     hypotheses, tokens = sum(map(len, tasks)), sum(len(one.target) for own in tasks for one in own)
     print(
         f"{len(tasks)} lists, {hypotheses} candidates, {tokens / hypotheses:.1f} tokens each; "

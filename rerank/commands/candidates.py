@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lm.seq2seq import Generated, Generation, TranslationEngine
+    from lm.seq2seq import Generated, GenerationSettings, TranslationEngine
     from rerank.corpus.documents import Documents
     from rerank.notices import Notices
 
@@ -32,7 +32,7 @@ _DRAWN = {"sample": "tokens are drawn under --sample alone; add it"}
 
 
 @record
-class Finding:
+class CandidateSearch:
     """How candidates are found."""
 
     n_best: int = option("Candidates of a sentence.", type=Whole(1, 1000), default=50)
@@ -71,7 +71,7 @@ class CandidatesOptions:
     documents: DocumentOptions = part(DocumentOptions, without={"allow_interleaved"})
     out: str = option("Output: JSON lines, a sentence each.", type=FILE, metavar="FILE.jsonl")
     resume: bool = option("Go on with an interrupted run of --out.", default=False)
-    finding: Finding = part(Finding, "Search")
+    finding: CandidateSearch = part(CandidateSearch, "Search")
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
@@ -129,7 +129,7 @@ COMMAND = Command("candidates", CandidatesOptions, candidates)
 
 
 @dataclass(slots=True)
-class Candidate:
+class TranslatedText:
     """A text, its log-probability, its total, and how often it was drawn, None if it was not."""
 
     text: str
@@ -151,13 +151,13 @@ class Translator:
 
     engine: TranslationEngine
     given: TranslationSettings
-    way: Generation
+    way: GenerationSettings
     cut: int = 0
 
     @classmethod
     def open(cls, model: LanguageModelOption, options: CandidatesOptions) -> Translator:
         """The model of a folder, on the machine of the options; InputError for an invalid one."""
-        from lm.seq2seq import Generation
+        from lm.seq2seq import GenerationSettings
         from rerank.scorers.models import open_models
         from rerank.scorers.translation_model import TranslationScorer
 
@@ -172,7 +172,7 @@ class Translator:
         )
         if not isinstance(scorer, TranslationScorer):
             raise TypeError(type(scorer))
-        way = Generation(
+        way = GenerationSettings(
             finding.n_best,
             finding.beam or finding.n_best,
             finding.temperature if finding.sample else None,
@@ -211,29 +211,33 @@ class Translator:
         own = {"model": model, **asdict(self.given), **asdict(self.way), "sources": content}
         return json.dumps(own).encode() + b"\n"
 
-    def translate(self, texts: Sequence[tuple[int, ...]], seed: int) -> list[list[Candidate]]:
+    def translate(self, texts: Sequence[tuple[int, ...]], seed: int) -> list[list[TranslatedText]]:
         """Candidates of each source: in the order of the beam, or draws by their probability."""
-        from lm.seq2seq import Translation, generated
+        from lm.seq2seq import SourceAndTarget, generated
 
         model = self.engine.model
         found = generated(self.engine, texts, self.way, seed)
         self.cut += sum(not one.ended for own in found for one in own)
         scores = self.engine.scores(
             [
-                [Translation(source, model.target.around([one.tokens])) for one in own]
+                [SourceAndTarget(source, model.target.around([one.tokens])) for one in own]
                 for source, own in zip(texts, found, strict=True)
             ]
         )
         return [self._list(*own) for own in zip(found, scores, strict=True)]
 
-    def _list(self, found: Sequence[Generated], log_probs: NDArray[np.float64]) -> list[Candidate]:
+    def _list(
+        self, found: Sequence[Generated], log_probs: NDArray[np.float64]
+    ) -> list[TranslatedText]:
         """Candidates with distinct texts; of equal ones the most probable one's numbers."""
         drawn, decode = self.way.temperature is not None, self.engine.model.tokenizer.decode
-        by_text: dict[str, Candidate] = {}
+        by_text: dict[str, TranslatedText] = {}
         for one, log_prob in zip(found, log_probs.tolist(), strict=True):
             text = " ".join(decode(one.tokens, skip_special_tokens=True).split())
             score = log_prob if drawn else one.score
-            own = by_text.setdefault(text, Candidate(text, log_prob, score, 0 if drawn else None))
+            own = by_text.setdefault(
+                text, TranslatedText(text, log_prob, score, 0 if drawn else None)
+            )
             own.logprob, own.score = max(own.logprob, log_prob), max(own.score, score)
             if own.votes is not None:
                 own.votes += 1
@@ -318,7 +322,10 @@ def _batches(n: int, size: int, done: int) -> list[tuple[int, int]]:
 
 
 def _lines(
-    lists: Sequence[Sequence[Candidate]], documents: Documents, sources: Sequence[bytes], begin: int
+    lists: Sequence[Sequence[TranslatedText]],
+    documents: Documents,
+    sources: Sequence[bytes],
+    begin: int,
 ) -> Iterator[bytes]:
     """A line of JSON for each list, from sentence `begin` on."""
     names = [name for name, own in documents.ranges() for _ in own]

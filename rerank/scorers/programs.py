@@ -217,7 +217,7 @@ def shard_of(kbest: KBest) -> str:
     return hashlib.sha256(kbest.text(0) if kbest.n else b"").hexdigest()
 
 
-class WindowProblem(DocumentProblem):
+class ProgramProblem(DocumentProblem):
     """A document under an estimator of windows; a state is the choices before in the window."""
 
     lengths: tuple[int, ...] = ()
@@ -341,8 +341,8 @@ class ProgramScorer(FeatureSource):
             found.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), answers.save))
         return found
 
-    def _problem(self, name: str, kbest: KBest, answers: CachedAnswers) -> WindowProblem:
-        return WindowProblem(
+    def _problem(self, name: str, kbest: KBest, answers: CachedAnswers) -> ProgramProblem:
+        return ProgramProblem(
             kbest,
             answers,
             self.window,

@@ -39,7 +39,7 @@ MERGED = (
 )
 
 
-class Template:
+class PromptTemplate:
     """A template of prompts; InputError, with its line, if it is not valid.
 
     variables: those of `VARIABLES` that it uses; digest: SHA-256 of the file; lines: how many.
@@ -168,7 +168,7 @@ class PromptProblem(CausalProblem):
     def __init__(
         self,
         *args: Any,
-        template: Template,
+        template: PromptTemplate,
         sources: Sequence[str],
         shown: int | None,
         chat: bool,
@@ -277,7 +277,8 @@ class PromptedLM(CausalLM):
     def __init__(
         self, name: str, model: CausalModel, window: Window, *more: Any, pmi: bool
     ) -> None:
-        self.template, self._given = Template(Path(window.prompt or ""), window.languages), window
+        self.template = PromptTemplate(Path(window.prompt or ""), window.languages)
+        self._given = window
         used = self.template.variables
         self.side_information = ("source",) if used & {*OF_SOURCE} else ()
         begin = NO_TOKEN if window.chat and window.begin is None else window.begin

@@ -25,7 +25,7 @@ from rerank.files.server import EchoedText, Server, ServerError
 from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache, Sums
 from rerank.scorers.causal_lm import NO_TOKEN
 from rerank.scorers.hugging_face import ServerSettings
-from rerank.scorers.prompts import MERGED, OF_SOURCE, TARGETS, Template, sources_of
+from rerank.scorers.prompts import MERGED, OF_SOURCE, TARGETS, PromptTemplate, sources_of
 from rerank.scorers.window_model import Choices, WindowProblem, WindowSource
 from rerank.text import shown
 
@@ -82,7 +82,7 @@ def begins_of(text: str, found: EchoedText) -> list[int | None]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passage:
+class SentText:
     """A candidate, or what is scored of it, and all that stands before it in what is sent.
 
     bare: whether a first token that is not predicted adds nothing.
@@ -121,7 +121,7 @@ class ServerEngine:
         self.server, self.label, self.counts = server, label, EngineCounts()
         self.backend = Backend("cpu", dtype="bfloat16")  # as servers compute
 
-    def scores(self, requests: Sequence[Sequence[Passage]]) -> list[Sums]:
+    def scores(self, requests: Sequence[Sequence[SentText]]) -> list[Sums]:
         """The score (K,) of each passage of each request; equal texts are sent once."""
         began = perf_counter()
         texts = [*dict.fromkeys(p.before + p.text for own in requests for p in own if p.text)]
@@ -133,7 +133,7 @@ class ServerEngine:
             self.counts.seconds += perf_counter() - began
         return [np.array([self._score(p, found) for p in own]) for own in requests]
 
-    def _score(self, passage: Passage, found: dict[str, EchoedText]) -> float:
+    def _score(self, passage: SentText, found: dict[str, EchoedText]) -> float:
         if not passage.text:
             return 0.0
         numbers = passage.log_probs(found[passage.before + passage.text])
@@ -164,7 +164,7 @@ class ServerProblem(WindowProblem[TextContext]):
         self,
         *args: Any,
         given: ServerSettings,
-        template: Template | None,
+        template: PromptTemplate | None,
         sources: Sequence[str],
         shown: int | None,
         **more: Any,
@@ -190,7 +190,7 @@ class ServerProblem(WindowProblem[TextContext]):
 
     def request(
         self, t: int, context: TextContext, chosen: Sequence[int] | None = None
-    ) -> list[Passage]:
+    ) -> list[SentText]:
         """The passages of the candidates."""
         before, after = "", ""
         if self._template is None:
@@ -199,7 +199,7 @@ class ServerProblem(WindowProblem[TextContext]):
             after = "\n" if newline else ""
         bare = self._given.begin == NO_TOKEN
         return [
-            Passage(context.text, f"{before}{self._lines[t][k]}{after}", bare, self, t, k)
+            SentText(context.text, f"{before}{self._lines[t][k]}{after}", bare, self, t, k)
             for k in (range(len(self._lines[t])) if chosen is None else chosen)
         ]
 
@@ -224,7 +224,9 @@ class ServerScorer(WindowSource[ServerEngine]):
     unit = "texts"
 
     def __init__(self, name: str, given: ServerSettings, cache: Cache | None, *, pmi: bool) -> None:
-        self.template = Template(Path(given.prompt), given.languages) if given.prompt else None
+        self.template = (
+            PromptTemplate(Path(given.prompt), given.languages) if given.prompt else None
+        )
         self._given = own = given
         self.chosen: dict[str, object] = {"model": given.model, "begin": given.begin or NO_TOKEN}
         if self.template is not None:

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from lm.backend import Backend
-from lm.seq2seq import VERSION, Frame, Translation, TranslationEngine, TranslationModel
+from lm.seq2seq import VERSION, Frame, SourceAndTarget, TranslationEngine, TranslationModel
 from rerank.corpus.kbest import KBest
 from rerank.errors import SideError
 from rerank.files.cache import Cache
@@ -162,11 +162,11 @@ class TranslationProblem(WindowProblem[TranslationContext]):
 
     def request(
         self, t: int, context: TranslationContext, chosen: Sequence[int] | None = None
-    ) -> list[Translation]:
+    ) -> list[SourceAndTarget]:
         """Inputs and labels of the candidates."""
         read, predicted = self._read[context.sentences > 0], self._predicted
         return [
-            Translation(
+            SourceAndTarget(
                 self.model.source.around([context.read, self._one(read, t, k)]),
                 self.model.target.around([context.predicted, self._one(predicted, t, k)]),
                 len(context.predicted),

@@ -7,7 +7,7 @@ import pytest
 from support import seq2seq
 
 from lm.backend import Backend
-from lm.seq2seq import Translation, TranslationEngine, TranslationModel, open_translation_model
+from lm.seq2seq import SourceAndTarget, TranslationEngine, TranslationModel, open_translation_model
 
 SOURCES = ["the lamp is lit", "no sea", "she is old . he reads at night"]
 TARGETS = ["it gives light", "it gives", "", "it reads", "it gives light at night", "no E<s>"]
@@ -29,10 +29,10 @@ def folder(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return seq2seq.save(tmp_path_factory.mktemp(kind), kind)
 
 
-def pairs(model: TranslationModel, source: str, targets: list[str]) -> list[Translation]:
+def pairs(model: TranslationModel, source: str, targets: list[str]) -> list[SourceAndTarget]:
     (ids,) = model.encode([source])
     framed = [model.target.around([one]) for one in model.encode(targets, target=True)]
-    return [Translation(model.source.around([ids]), one) for one in framed]
+    return [SourceAndTarget(model.source.around([ids]), one) for one in framed]
 
 
 @pytest.mark.parametrize("deterministic", [False, True], ids=["batched", "deterministic"])
