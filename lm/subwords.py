@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,14 @@ _COVERED = 0.9995  # share of the characters of a text that pieces are learnt of
 _CODEC = "utf-8", "surrogateescape"
 
 
+class Scores(NamedTuple):
+    """Scores of pieces, the length of the longest piece, and the least score (0 without pieces)."""
+
+    of: Mapping[str, float]
+    longest: int
+    least: float
+
+
 class SubwordError(ValueError):
     """A text of which no such pieces can be learnt, or a file without pieces."""
 
@@ -57,8 +65,7 @@ class SubwordVocabulary(Vocabulary):
     scores: tuple[float, ...]
     segmentation: str = "unigram"
     normalisation: str = "identity"
-    _scores: dict[str, float] = field(init=False, repr=False, compare=False)
-    _longest: int = field(init=False, repr=False, compare=False)
+    _scores: Scores = field(init=False, repr=False, compare=False)
     _known: dict[bytes, list[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -71,8 +78,8 @@ class SubwordVocabulary(Vocabulary):
         scores = {piece.decode(): float(s) for piece, s in both if not _BYTE.fullmatch(piece)}
         if not np.isfinite([*scores.values(), 0.0]).all():
             raise ValueError("expected finite scores of pieces")
-        object.__setattr__(self, "_scores", scores)
-        object.__setattr__(self, "_longest", max(map(len, scores), default=1))
+        longest, least = max(map(len, scores), default=1), min(scores.values(), default=0.0)
+        object.__setattr__(self, "_scores", Scores(scores, longest, least))
         object.__setattr__(self, "_known", {})
 
     @classmethod
@@ -125,8 +132,8 @@ class SubwordVocabulary(Vocabulary):
         text = NORMALISATIONS[self.normalisation](word.decode(*_CODEC).replace(SPACE, _LITERAL))
         text = SPACE + text.replace(" ", SPACE)  # of a normalised no-break space
         ids, found = self.ids, list[int]()
-        for piece in SEGMENTATIONS[self.segmentation](text, self._scores, self._longest):
-            if piece in self._scores:
+        for piece in SEGMENTATIONS[self.segmentation](text, self._scores):
+            if piece in self._scores.of:
                 found.append(ids[piece.encode()])
             else:
                 own = SPACE.encode() if piece == _LITERAL else piece.encode(*_CODEC)
@@ -200,12 +207,13 @@ def _is_piece(text: str) -> bool:
 # Segmentation of `▁` and a word, of which characters that are in no piece stay alone
 
 
-def _most_probable(text: str, scores: Mapping[str, float], longest: int) -> list[str]:
+def _most_probable(text: str, given: Scores) -> list[str]:
     """The segmentation of the largest sum of scores (Viterbi); O(length · longest) time.
 
     Of equal sums, that whose last piece is the longest, and so on towards the first.
     """
-    unknown = min(scores.values(), default=0.0) - _UNKNOWN_PENALTY
+    scores, longest, least = given
+    unknown = least - _UNKNOWN_PENALTY
     best, begin = [0.0], [0]
     for end in range(1, len(text) + 1):
         top, at = best[end - 1] + unknown, end - 1
@@ -224,12 +232,12 @@ def _most_probable(text: str, scores: Mapping[str, float], longest: int) -> list
     return found[::-1]
 
 
-def _merged(text: str, scores: Mapping[str, float], longest: int) -> list[str]:
+def _merged(text: str, given: Scores) -> list[str]:
     """Byte-pair encoding: neighbours that make up the piece of the largest score are merged.
 
     Of equal scores the first from the left; O(length · log length) time for each merge of a pair.
     """
-    units = list(text)
+    units, scores = list(text), given.of
     after, before = [*range(1, len(units) + 1)], [*range(-1, len(units) - 1)]
     heap: list[tuple[float, int, str]] = []
 
@@ -254,7 +262,7 @@ def _merged(text: str, scores: Mapping[str, float], longest: int) -> list[str]:
     return [unit for unit in units if unit]
 
 
-Segmentation = Callable[[str, Mapping[str, float], int], list[str]]
+Segmentation = Callable[[str, Scores], list[str]]
 SEGMENTATIONS: Mapping[str, Segmentation] = {"unigram": _most_probable, "bpe": _merged}
 
 

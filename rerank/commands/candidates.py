@@ -99,15 +99,16 @@ def candidates(options: CandidatesOptions) -> None:
     with options.messages.warnings() as notices:
         inputs = InputFiles(files)
         documents, sources = _sources(options, notices)
+        names = [name for name, own in documents.ranges() for _ in own]
         translator = Translator.open(model, options)
         texts = translator.read(sources, options.source, documents)
-        done = _kept(kept, translator.header(sources), options)
+        done = _kept(kept, translator.header(sources, options.finding.seed), options)
         batches = _batches(len(texts), options.finding.batch, done)
         shown = progress(batches, label="translating", unit="batches", total=len(batches))
         with Interrupts() as interrupts, kept.open("ab") as file:
             for begin, end in shown:
-                found = translator.translate(texts[begin:end], options.finding.seed + begin)
-                file.writelines(_lines(found, documents, sources, begin))
+                found = translator.translate(texts[begin:end], begin, options.finding.seed)
+                file.writelines(_lines(found, names[begin:end], sources[begin:end]))
                 file.flush()
                 if interrupts.asked:
                     raise StoppedEarly(
@@ -204,19 +205,35 @@ class Translator:
                 )
         return [model.source.around([one[:most]]) for one in tokens]
 
-    def header(self, sources: Sequence[bytes]) -> bytes:
+    @property
+    def drawn(self) -> bool:
+        """Whether candidates are draws, in place of those of a beam."""
+        return self.way.temperature is not None
+
+    def header(self, sources: Sequence[bytes], seed: int) -> bytes:
         """A line that is equal for runs with equal results."""
         content = hashlib.sha256(b"\n".join(sources)).hexdigest()
         model = self.engine.model.digest
         own = {"model": model, **asdict(self.given), **asdict(self.way), "sources": content}
-        return json.dumps(own).encode() + b"\n"
+        return json.dumps({**own, "seed": seed if self.drawn else None}).encode() + b"\n"
 
-    def translate(self, texts: Sequence[tuple[int, ...]], seed: int) -> list[list[TranslatedText]]:
-        """Candidates of each source: in the order of the beam, or draws by their probability."""
+    def translate(
+        self, texts: Sequence[tuple[int, ...]], begin: int, seed: int
+    ) -> list[list[TranslatedText]]:
+        """Candidates of each source: in the order of the beam, or draws by their probability.
+
+        begin: number of the first source. Draws of a source depend on its number and the seed, not
+        on what else is translated.
+        """
+        import numpy as np
+
         from lm.seq2seq import SourceAndTarget, generated
 
         model = self.engine.model
-        found = generated(self.engine, texts, self.way, seed)
+        found: list[list[Generated]] = []
+        for n, sources in enumerate([[one] for one in texts] if self.drawn else [texts], begin):
+            own = int(np.random.SeedSequence((seed, n)).generate_state(1)[0])
+            found += generated(self.engine, sources, self.way, own)
         self.cut += sum(not one.ended for own in found for one in own)
         scores = self.engine.scores(
             [
@@ -230,7 +247,7 @@ class Translator:
         self, found: Sequence[Generated], log_probs: NDArray[np.float64]
     ) -> list[TranslatedText]:
         """Candidates with distinct texts; of equal ones the most probable one's numbers."""
-        drawn, decode = self.way.temperature is not None, self.engine.model.tokenizer.decode
+        drawn, decode = self.drawn, self.engine.model.tokenizer.decode
         by_text: dict[str, TranslatedText] = {}
         for one, log_prob in zip(found, log_probs.tolist(), strict=True):
             text = " ".join(decode(one.tokens, skip_special_tokens=True).split())
@@ -322,14 +339,10 @@ def _batches(n: int, size: int, done: int) -> list[tuple[int, int]]:
 
 
 def _lines(
-    lists: Sequence[Sequence[TranslatedText]],
-    documents: Documents,
-    sources: Sequence[bytes],
-    begin: int,
+    lists: Sequence[Sequence[TranslatedText]], names: Sequence[str], sources: Sequence[bytes]
 ) -> Iterator[bytes]:
-    """A line of JSON for each list, from sentence `begin` on."""
-    names = [name for name, own in documents.ranges() for _ in own]
-    for t, own in enumerate(lists, begin):
-        found: dict[str, object] = {"document": names[t], "source": sources[t].decode()}
+    """A line of JSON for each list, with its document and its source."""
+    for own, name, source in zip(lists, names, sources, strict=True):
+        found: dict[str, object] = {"document": name, "source": source.decode()}
         found["candidates"] = [one.as_json() for one in own]
         yield json.dumps(found, ensure_ascii=False).encode() + b"\n"

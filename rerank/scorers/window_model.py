@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from decoders.problem import Answer, Indices
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.spelling import detokenised
-from rerank.errors import InputError, RerankError
+from rerank.errors import InputError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import (
@@ -107,20 +107,17 @@ class WindowProblem(HistoryProblem, Generic[Context]):
         """(K_t,) what candidates of list t that are scored by parts add to their scores of 0."""
         return np.zeros(self.lengths[t])
 
-    def too_long(self, t: int, k: int, message: str) -> RerankError:
-        """An error about candidate k of list t, with its line if that is known."""
+    def place(self, t: int, k: int) -> str:
+        """Where candidate k of list t stands: file and line, where these are known."""
         if self._kbest is not None:
             row = self._kbest.rows(int(np.flatnonzero(self._kbest.counts)[t]))[k]
             if line := self._kbest.line_number(row):
-                return InputError(message, source=self._kbest.source, line=line)
-        return InputError(f"{self.label}, sentence {t}, candidate {k} (from 0): {message}")
+                return f"{self._kbest.source}:{line}"
+        return f"{self.label}, sentence {t}, candidate {k} (from 0)"
 
-    def place(self, t: int, k: int) -> str:
-        """Where candidate k of list t stands."""
-        if self._kbest is None:
-            return f"{self.label}, sentence {t}, candidate {k} (from 0)"
-        row = self._kbest.rows(int(np.flatnonzero(self._kbest.counts)[t]))[k]
-        return f"{self._kbest.source}:{self._kbest.line_number(row)}"
+    def too_long(self, t: int, k: int, message: str) -> InputError:
+        """An error about candidate k of list t."""
+        return InputError(message, source=self.place(t, k))
 
     def context(self, t: int, history: Choices) -> tuple[Context, bytes]:
         """The context of sentence t after a history, and its key."""

@@ -60,7 +60,7 @@ def test_beams_are_those_of_transformers_with_the_loss_of_their_tokens(translato
     translator.ok(f"decode --kbest out.jsonl {channel} --weights w.json --out out")
 
 
-def test_draws_depend_on_the_seed_and_a_stopped_run_goes_on_with_equal_bytes(
+def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_equal_bytes(
     translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import lm.seq2seq
@@ -72,12 +72,19 @@ def test_draws_depend_on_the_seed_and_a_stopped_run_goes_on_with_equal_bytes(
         scores = [one["features"]["logprob"] for one in line["candidates"]]
         assert sum(votes) == 4
         assert scores == sorted(scores, reverse=True)
+    translator.ok(f"{RUN} {MODEL} {DRAWS} --batch 3")
+    for line, other in zip(found, lists(translator), strict=True):  # equal but for rounding
+        votes = [
+            {one["text"]: one["features"]["votes"] for one in own["candidates"]}
+            for own in (line, other)
+        ]
+        assert votes[0] == votes[1]
     translator.ok(f"{RUN} {MODEL} {DRAWS} --seed 2")
     assert translator.text("out.jsonl") != whole
     draw, calls = lm.seq2seq.generated, iter(range(9))
 
     def killed(*given: Any) -> Any:
-        if next(calls) == 2:
+        if next(calls) == 4:  # a sentence a call
             raise KeyboardInterrupt
         return draw(*given)
 
@@ -87,7 +94,9 @@ def test_draws_depend_on_the_seed_and_a_stopped_run_goes_on_with_equal_bytes(
     part = translator.folder / "out.jsonl.part"
     part.write_bytes(part.read_bytes() + b'{"document": "b", "sou')
     assert "add --resume" in translator.run(f"{RUN} {MODEL} {DRAWS}").err
-    assert "of a run with another model" in translator.run(f"{RUN} {MODEL} --resume").err
+    for others in ("", f"{DRAWS} --seed 2"):
+        refused = translator.run(f"{RUN} {MODEL} {others} --resume").err
+        assert "of a run with another model" in refused
     again = translator.ok(f"{RUN} {MODEL} {DRAWS} --resume")
     assert "4 sentences are kept in out.jsonl.part" in again.err
     assert (translator.text("out.jsonl"), part.exists()) == (whole, False)

@@ -19,7 +19,7 @@ from lm.corpus import intern, renumber
 from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa
 from lm.ngrams.estimation import FALLBACK, KneserNey, count_ngrams
 from lm.sentencepiece_model import read_pieces
-from lm.subwords import SEGMENTATIONS, SubwordError, SubwordVocabulary, learn
+from lm.subwords import SEGMENTATIONS, Scores, SubwordError, SubwordVocabulary, learn
 from lm.vocabulary import SPECIAL, UNKNOWN
 
 SCORES = {
@@ -32,6 +32,7 @@ SCORES = {
     "aba": -5.25,
     "é": -4.0,
 }
+OF_SCORES = Scores(SCORES, 3, min(SCORES.values()))
 BYTES = {b"<0x%02X>" % n: bytes([n]) for n in range(256)}
 TEXT = Counter({b"the": 9, b"lamp": 5, b"lamps": 3, b"lit": 4, b"is": 7, b"it": 6, b"\xc3\xa9t": 1})
 words_of_text = st.text(min_size=1).filter(
@@ -75,7 +76,7 @@ def test_unigram_segmentation_has_the_largest_sum_of_all(word: str) -> None:
             parts = [text[a:b] for a, b in pairwise([0, *cuts, len(text)])]
             if all(part in SCORES or len(part) == 1 for part in parts):
                 sums.append(sum(SCORES.get(part, unknown) for part in parts))
-    found = SEGMENTATIONS["unigram"](text, SCORES, 3)
+    found = SEGMENTATIONS["unigram"](text, OF_SCORES)
     assert "".join(found) == text
     assert sum(SCORES.get(part, unknown) for part in found) == pytest.approx(max(sums))
 
@@ -89,7 +90,7 @@ def test_byte_pairs_are_merged_one_by_one_the_largest_score_first(word: str) -> 
             break
         _, i = min(pairs)
         units[i : i + 2] = [units[i] + units[i + 1]]
-    assert SEGMENTATIONS["bpe"](f"▁{word}", SCORES, 3) == units
+    assert SEGMENTATIONS["bpe"](f"▁{word}", OF_SCORES) == units
 
 
 @given(st.text("abé", max_size=9))
@@ -105,9 +106,9 @@ def test_segmentations_are_those_of_the_package_tokenizers(word: str) -> None:
     }
     text = f"▁{word}"
     bpe = [token.value for token in theirs["bpe"].tokenize(text)]
-    assert SEGMENTATIONS["bpe"](text, {**SCORES}, 3) == bpe
+    assert SEGMENTATIONS["bpe"](text, OF_SCORES) == bpe
     values = [sum(SCORES[t.value] for t in theirs["unigram"].tokenize(text))]
-    own = SEGMENTATIONS["unigram"](text, SCORES, 3)
+    own = SEGMENTATIONS["unigram"](text, OF_SCORES)
     assert sum(SCORES[piece] for piece in own) == pytest.approx(values[0])
 
 
