@@ -125,6 +125,15 @@ class Noise:
         return contexts.put(dropped, null.take(dropped))
 
 
+def generator_of(seed: int, *numbers: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """Generator of torch that is a function of a seed and of numbers, one of an update, say.
+
+    All of them are hashed: the generator of a CPU ignores what exceeds the low 32 bits of its seed.
+    """
+    mixed = int(np.random.SeedSequence((seed, *numbers)).generate_state(1)[0])
+    return torch.Generator(device).manual_seed(mixed)
+
+
 WITHOUT_NOISE = Noise(0.0, 0.0, torch.Generator())
 
 

@@ -29,7 +29,7 @@ from lm.batches import SEGMENTS, Segment
 from lm.corpus import Corpus
 from lm.evaluation import LogNormalisers, perplexity, sentence_level_nats
 from lm.model import DocumentLM
-from lm.noise import Corruption, Noise, word_factors
+from lm.noise import Corruption, Noise, generator_of, word_factors
 from lm.reading import Reading, read
 from lm.training.objectives import LEVELS, OBJECTIVES
 from lm.training.optimisers import (
@@ -267,10 +267,9 @@ class Trainer:
     def _update(self, segments: Sequence[Segment]) -> None:
         """One update of the weights; contexts and progress move on."""
         settings, progress = self.settings, self.progress
-        generator = torch.Generator(self.device)
         processes = self.processes
         number = progress.update * processes.number + processes.rank
-        generator.manual_seed((settings.seed << 32) + number)
+        generator = generator_of(settings.seed, number, device=self.device)
         noise = self._noise(generator, number)
         active, nats, predictions = sum(segment.active for segment in segments), 0.0, 0.0
         self.model.train()

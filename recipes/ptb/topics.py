@@ -35,7 +35,7 @@ from torch.nn import functional as F
 from lm.batches import PackedBatch, Segment, carried_segments, segments
 from lm.contexts.states import ThoughtVector
 from lm.corpus import Corpus, build_vocabulary, encode, intern
-from lm.noise import Noise
+from lm.noise import Noise, generator_of
 from lm.recurrences.gated import Peephole
 from lm.sentences import Rows
 from lm.side_information import SideText
@@ -309,8 +309,7 @@ def train(model: Predictor, task: Task, valid: Task, epochs: int, patience: int)
         contexts, updates = model.start(streams), epochs * len(parts)
         model.train()
         for segment in parts:
-            generator = torch.Generator().manual_seed((SEED << 32) + update)
-            noise = Noise(DROPOUT, 0.0, generator)
+            noise = Noise(DROPOUT, 0.0, generator_of(SEED, update))
             logits, targets, word_nll, after = model.read(task, segment, contexts, noise)
             contexts = after.detach()
             if n := len(targets):

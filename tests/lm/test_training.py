@@ -437,6 +437,18 @@ def test_every_kind_of_noise_and_every_seed_makes_another_run() -> None:
     assert [same(ended[0], other) for other in ended[1:]] == [True] + [False] * (1 + len(kinds))
 
 
+@pytest.mark.parametrize("noise", [{}, {"dropout": 0.2}, {"negatives": 6}], ids=str)
+def test_noise_depends_on_the_seed_where_the_order_of_documents_does_not(
+    noise: dict[str, Any],
+) -> None:
+    ended = []
+    for seed in (5, 6):
+        trainer = trainer_of("codclm", NOISY, text(1, 0), **{**QUIET, **noise, "seed": seed})
+        finished(trainer)
+        ended.append(tensors(trainer))
+    assert same(*ended) is (noise == {})
+
+
 NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]
 NEWER += [*REGULARISED, "auxiliary_weight"]
 
