@@ -53,7 +53,7 @@ def test_a_trained_model_beats_the_frequencies_of_words(model: str, world: World
     """The text has an order of words, which frequencies do not know."""
     sizes = "--hidden 8 --hash-size 200" if model == "rnnlm-lin" else ""
     command = TRAIN.replace("--embed 6", "") if sizes else TRAIN
-    world.ok(f"{command} --model {model} --epochs 3 -q {sizes}")
+    world.ok(f"{command} --model {model} --epochs 5 -q {sizes}")
     found = measured(world)
     assert found["perplexity"] < unigram_perplexity(
         world.text("train.txt"), world.text("valid.txt")
