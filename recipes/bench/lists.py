@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from lm.corpus import Corpus
+from lm.sentences import Rows
 from lm.vocabulary import SPECIAL, Vocabulary
 from rerank.corpus.documents import Documents
+from rerank.files.lines import read_lines
 from rerank.formats.document_files import documents_of_file
 from rerank.formats.table import read_kbest_documents
 from rerank.notices import Notices
@@ -20,25 +23,40 @@ from rerank.notices import Notices
 KBest = list[list[int]]
 Words = list[list[bytes]]
 MADE_UP = "made-up 1000-best"
-# name: k-best list and document ids (None: one document)
-FILES: dict[str, tuple[str, str | None]] = {
-    "tvsub test": ("tvsub-zh-en/test.nbest.xz", "tvsub-zh-en/test.docids"),
-    "ted tst2010": ("ted-zh-en/tst2010.nbest.gz", "ted-zh-en/tst2010.docids"),
-    "europarl": ("fixtures/moses-oldstyle-europarl.nbest.gz", None),
+# name: k-best list, document ids and source (None: one document; no source)
+FILES: dict[str, tuple[str, str | None, str | None]] = {
+    "tvsub test": (
+        "tvsub-zh-en/test.nbest.xz",
+        "tvsub-zh-en/test.docids",
+        "tvsub-zh-en/test.zh",
+    ),
+    "ted tst2010": (
+        "ted-zh-en/tst2010.nbest.gz",
+        "ted-zh-en/tst2010.docids",
+        "ted-zh-en/tst2010.zh",
+    ),
+    "europarl": ("fixtures/moses-oldstyle-europarl.nbest.gz", None, None),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Consecutive k-best lists, and whether a document begins with each."""
+    """Consecutive k-best lists, whether a document begins with each, and source words of each."""
 
     name: str
     lists: list[KBest]
     first: list[bool]
+    sources: list[list[int]] = field(default_factory=list)
 
     def head(self, n: int, k: int | None = None) -> Set:
         """The first k candidates of the first n sentences."""
-        return Set(self.name, [c[:k] for c in self.lists[:n]], self.first[:n])
+        lists = [c[:k] for c in self.lists[:n]]
+        return Set(self.name, lists, self.first[:n], self.sources[:n])
+
+    def side(self) -> Rows:
+        """The sources as side information."""
+        corpus = Corpus.of([self.sources])
+        return Rows.of(corpus.rows(np.arange(len(self.sources))))
 
     def documents(self) -> Iterator[list[KBest]]:
         """The lists of each document."""
@@ -71,11 +89,14 @@ class Text:
     name: str
     lists: list[Words]
     first: list[bool]
+    sources: Words
 
     @classmethod
     def read(cls, data: Path, name: str, sentences: int) -> Text:
         """The first sentences of a k-best list; those without candidates are left out."""
-        file, docids = FILES[name]
+        file, docids, source = FILES[name]
+        lines = [] if source is None else list(read_lines(data / source, Notices()))
+        sources: Words = []
         notices = Notices()
         documents = Documents.one(1 << 20)
         if docids is not None:
@@ -86,19 +107,26 @@ class Text:
             rows = [document.rows(t) for t in np.flatnonzero(document.counts).tolist()]
             lists += ([document.tokens(row) for row in of] for of in rows)
             first += [i == 0 for i in range(len(rows))]
+            numbers = (document.first + t for t in np.flatnonzero(document.counts).tolist())
+            sources += [lines[n].split() for n in numbers] if lines else []
             if len(lists) >= sentences:
                 break
-        return cls(name, lists[:sentences], first[:sentences])
+        return cls(name, lists[:sentences], first[:sentences], sources[:sentences])
 
-    def encoded(self, vocabulary: Vocabulary) -> Set:
-        """The set in the ids of a vocabulary."""
+    def encoded(self, vocabulary: Vocabulary, source: Vocabulary | None = None) -> Set:
+        """The set in the ids of a vocabulary; source: [default: the words of its sources]."""
+        source = source or _most_frequent(self.sources, len(vocabulary))
         lists = [[vocabulary.encode(words) for words in c] for c in self.lists]
-        return Set(self.name, lists, self.first)
+        return Set(self.name, lists, self.first, list(map(source.encode, self.sources)))
 
     def vocabulary(self, size: int) -> Vocabulary:
         """Its most frequent words, `size` ids in all."""
-        counts = Counter(word for c in self.lists for words in c for word in words)
-        return Vocabulary.most_frequent(counts.items(), size - len(SPECIAL))
+        return _most_frequent((words for c in self.lists for words in c), size)
+
+
+def _most_frequent(texts: Iterable[list[bytes]], size: int) -> Vocabulary:
+    counts = Counter(word for words in texts for word in words)
+    return Vocabulary.most_frequent(counts.items(), size - len(SPECIAL))
 
 
 def made_up(vocabulary: int, *, sentences: int = 20, k: int = 1000, seed: int = 1) -> Set:

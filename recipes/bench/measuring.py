@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,15 +32,20 @@ def synchronise() -> None:
 
 
 def best(run: Callable[[], Result]) -> tuple[float, Result]:
-    """Seconds of the fastest of three runs (fewer where they are long), and its result."""
-    fastest, began = float("inf"), perf_counter()
+    """Seconds of the fastest of three runs (fewer where they are long), and its result.
+
+    Those of the process's CPU time where it has one thread, which other programs slow down less.
+    """
+    alone = torch.get_num_threads() == 1 and not torch.cuda.is_initialized()
+    clock = process_time if alone else perf_counter
+    fastest, began = float("inf"), clock()
     for i in range(RUNS):
-        if i and perf_counter() - began > ENOUGH:
+        if i and clock() - began > ENOUGH:
             break
-        start = perf_counter()
+        start = clock()
         result = run()
         synchronise()
-        fastest = min(fastest, perf_counter() - start)
+        fastest = min(fastest, clock() - start)
     return fastest, result
 
 
@@ -79,8 +84,10 @@ def _resident(
     model = DocumentLM(config)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     ours = TASKS[config.model].ours
-    small = DocumentLM(Config(config.model, 8, 4, 4, tied=config.tied))
-    ours(ScoringEngine.of(small), Set("", [[[3, 4], [3]], [[5], [6, 7]]], [True, False]))
+    source = None if config.source_words is None else 8
+    small = DocumentLM(Config(config.model, 8, 4, 4, tied=config.tied, source_words=source))
+    lists = [[[3, 4], [3]], [[5], [6, 7]]]
+    ours(ScoringEngine.of(small), Set("", lists, [True, False], [[3], [4, 5]]))
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
         before = _status("VmRSS")

@@ -44,9 +44,9 @@ class ContextLM(nn.Module):
         place = {"rnnlm": "none", "codclm": "output", "ccdclm": "input"}[config.model]
         script = cls(config.vocabulary, config.embed, config.hidden, place, config.tied)
         script.embedding.weight.copy_(weights["embedding.weight"])
-        script.lstm.weight_ih_l0.copy_(_reordered(weights["recurrence.lower.0"]))
-        script.lstm.weight_hh_l0.copy_(_reordered(weights["recurrence.recurrent.0"]))
-        script.lstm.bias_ih_l0.copy_(_reordered(weights["recurrence.bias.0"]))
+        script.lstm.weight_ih_l0.copy_(reordered(weights["recurrence.lower.0"]))
+        script.lstm.weight_hh_l0.copy_(reordered(weights["recurrence.recurrent.0"]))
+        script.lstm.bias_ih_l0.copy_(reordered(weights["recurrence.bias.0"]))
         script.lstm.bias_hh_l0.zero_()
         if config.tied:
             script.projection.weight.copy_(weights["head.projection.weight"])
@@ -74,7 +74,7 @@ class ContextLM(nn.Module):
         return logits
 
 
-def _reordered(rows: Tensor) -> Tensor:
+def reordered(rows: Tensor) -> Tensor:
     """Gates i, f, o, g in the order of `nn.LSTM`: i, f, g, o."""
     i, f, o, g = rows.chunk(4)
     return torch.cat([i, f, g, o])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lists import Set, Text, made_up
 from measuring import best, difference, peak_memory, products_share
-from obvious import ContextLM
 from phases import Phase, phases
 from tasks import TASKS, flops, hypotheses
 
@@ -22,8 +21,9 @@ LONG, FEW, SOME = 500, 3, 50  # of lists this long: so many sentences, so many c
 class Row:
     """One model on one set. Rates are hypotheses a second; memory in bytes.
 
-    ratio, loop_ratio, good_ratio, best_ratio: our rate over that of a script, the obvious one,
-    a loop over contexts, `good.py` and `best.py`.
+    words_rate: of words and `</s>`. ratio, loop_ratio, good_ratio, best_ratio: our rate over that
+    of a script, the obvious one, a loop over contexts, `good.py` and `best.py`; None where a model
+    has no such script.
     """
 
     data: str
@@ -33,14 +33,15 @@ class Row:
     hypotheses: int
     seconds: float
     rate: float
-    script_rate: float
-    ratio: float
+    words_rate: float
+    script_rate: float | None
+    ratio: float | None
     loop_rate: float | None
     loop_ratio: float | None
     good_rate: float
     good_ratio: float
-    best_rate: float
-    best_ratio: float
+    best_rate: float | None
+    best_ratio: float | None
     tokens_per_node: float
     peak_memory: int | None
     flops_per_second: float
@@ -61,12 +62,15 @@ class Bench:
     peak: float
     profile: bool
 
-    def rows(self, model: DocumentLM, vocabulary: Vocabulary | None) -> Iterator[Row]:
-        """The model on each set; without a vocabulary, words have ids by frequency."""
-        size = model.config.vocabulary
+    def rows(
+        self, model: DocumentLM, vocabulary: Vocabulary | None, source: Vocabulary | None
+    ) -> Iterator[Row]:
+        """The model on each set; without vocabularies, words have ids by frequency."""
+        size, of_source = model.config.vocabulary, model.config.source_words is not None
         for text in self.texts:
-            yield self.row(model, text.encoded(vocabulary or text.vocabulary(size)))
-        if self.made_up:
+            if text.sources or not of_source:
+                yield self.row(model, text.encoded(vocabulary or text.vocabulary(size), source))
+        if self.made_up and not of_source:
             yield self.row(model, made_up(size))
 
     def row(self, model: DocumentLM, data: Set) -> Row:
@@ -74,11 +78,13 @@ class Bench:
         config, task = model.config, TASKS[model.config.model]
         data, long = self.head(model, data), _long(data)
         most = min(SOME, self.contexts) if long else self.contexts
-        scorer, script = ScoringEngine.of(model), ContextLM.of(model)
+        scorer, script = ScoringEngine.of(model), task.script(model)
         task.ours(scorer, data)
         seconds, scores = best(lambda: task.ours(scorer, data))
         n = hypotheses(config.model, data)
-        rate, rates, differences = n / seconds, {}, []
+        rate, rates, differences = n / seconds, dict[str, float](), []
+        per_hypothesis = data.tokens / sum(map(len, data.lists))
+        ratio = lambda name: rate / rates[name] if name in rates else None  # noqa: E731
         for name, peer in task.peers.items():
             ready, limit = peer.ready(script), most if peer.limited else None
             peer.scores(ready, data.head(2), 2)
@@ -94,14 +100,15 @@ class Bench:
             hypotheses=n,
             seconds=seconds,
             rate=rate,
-            script_rate=rates["script"],
-            ratio=rate / rates["script"],
+            words_rate=rate * per_hypothesis,
+            script_rate=rates.get("script"),
+            ratio=ratio("script"),
             loop_rate=rates.get("loop"),
-            loop_ratio=rate / rates["loop"] if "loop" in rates else None,
+            loop_ratio=ratio("loop"),
             good_rate=rates["good"],
             good_ratio=rate / rates["good"],
-            best_rate=rates["best"],
-            best_ratio=rate / rates["best"],
+            best_rate=rates.get("best"),
+            best_ratio=ratio("best"),
             tokens_per_node=data.tokens / nodes,
             peak_memory=peak_memory(model, data),
             flops_per_second=flops(config, data) / seconds,

@@ -37,24 +37,27 @@ def _config(model: str, shape: str) -> Config:
     size, _, words = shape.partition("/")
     try:
         vocabulary = int(words.removesuffix("k")) * (1000 if words.endswith("k") else 1)
-        return Config(model, vocabulary, int(size), int(size), "lstm", tied=True)
+        source = vocabulary if model == "attention" else None
+        return Config(
+            model, vocabulary, int(size), int(size), "lstm", tied=True, source_words=source
+        )
     except ValueError:
         raise click.UsageError(f"expected a shape such as 128/10k, found {shape!r}") from None
 
 
 def _models(
     folders: Sequence[Path], shapes: Sequence[str], names: Sequence[str]
-) -> Iterator[tuple[DocumentLM, Vocabulary | None]]:
-    """Trained models with their vocabularies, then random ones without."""
+) -> Iterator[tuple[DocumentLM, Vocabulary | None, Vocabulary | None]]:
+    """Trained models with their vocabularies and those of the source, then random ones without."""
     for folder in folders:
         saved = load_model(folder)
         config = saved.model.config
         if config.model not in TASKS or (config.recurrence, config.layers) != ("lstm", 1):
             raise click.UsageError(f"{folder}: expected {', '.join(TASKS)} with one LSTM layer")
-        yield saved.model, saved.vocabulary
+        yield saved.model, saved.vocabulary, saved.side.get("source")
     for shape in shapes or (() if folders else SHAPES):
         for name in names or TASKS:
-            yield seeded(_config(name, shape)), None
+            yield seeded(_config(name, shape)), None, None
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -110,7 +113,7 @@ def _compared(rate: float | None, ratio: float | None) -> tuple[str, str]:
 @click.option("--shape", "shapes", multiple=True, help="EMBED=HIDDEN/V, random weights.")
 @click.option("--lm", "folders", multiple=True, type=click.Path(path_type=Path), help="Trained.")
 @click.option("--sentences", default=200, show_default=True, help="Of each set, for rnnlm.")
-@click.option("--sample", default=20, show_default=True, help="The same, for codclm and ccdclm.")
+@click.option("--sample", default=20, show_default=True, help="The same, for the others.")
 @click.option("--contexts", default=100, show_default=True, help="The script's, of a list.")
 @click.option("--threads", type=int, help="PyTorch's threads  [default: all]")
 @click.option("--device", default="cpu", show_default=True)
@@ -147,12 +150,12 @@ def main(  # noqa: PLR0913 (an option each)
     rows: list[Row] = []
     growth: list[Mapping[str, object]] = []
     spent: list[Phase] = []
-    for model, vocabulary in _models(folders, shapes, models):
-        for row in bench.rows(model.to(place), vocabulary):
-            ratios = f"{row.ratio:.1f}×, good {row.good_ratio:.1f}×, best {row.best_ratio:.2f}×"
-            click.echo(f"{row.model} {row.shape}, {row.data}: {ratios}", err=True)
+    for model, vocabulary, source in _models(folders, shapes, models):
+        for row in bench.rows(model.to(place), vocabulary, source):
+            speed = f"{row.words_rate:,.0f} words/s, {row.good_ratio:.1f}× good"
+            click.echo(f"{row.model} {row.shape}, {row.data}: {speed}", err=True)
             rows.append(row)
-        if scaling and texts and model.config.model != "ccdclm":
+        if scaling and texts and model.config.model in ("rnnlm", "codclm"):
             growth += bench.scaling(model, vocabulary)
         if phases and texts:
             spent += bench.phases(model, vocabulary)

@@ -1,15 +1,18 @@
 """What is measured: a task a model, by our engine and by scripts in PyTorch, on the same weights.
 
-`rnnlm` scores each candidate once, `codclm` after each candidate of the sentence before, and
-`ccdclm` after each of the 8 paths of a beam. A hypothesis is a candidate scored in one context.
+`rnnlm` scores each candidate once, `attention` too, given the source, `codclm` after each candidate
+of the sentence before, and `ccdclm` after each of the 8 paths of a beam. A hypothesis is a
+candidate scored in one context.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import attentive
 import best
 import good
 import numpy as np
@@ -28,6 +31,7 @@ from lm.sentences import Rows
 from lm.trie import Candidates
 
 WIDTH = 8
+ALONE = ("rnnlm", "attention")  # models that see no earlier sentence
 SPREAD = 2.5
 Scores = list[NDArray[Any]]  # log-probabilities of each list, or of each document's best path
 
@@ -50,7 +54,8 @@ def seeded(config: Config, seed: int = 1) -> DocumentLM:
         features = model.head.features(
             *model.fusion.output(hidden, lambda: hidden.flip(0), lambda: model.embedding(column))
         )
-        last = model.head.projection.weight if config.tied else model.head.output
+        layer = getattr(model.head, "layer", model.head)  # of a class-factored softmax
+        last = layer.projection.weight if config.tied else model.head.output
         last.mul_(SPREAD / (features @ model.head.weight().T).std())
     return model
 
@@ -124,7 +129,7 @@ def contexts(name: str, data: Set, most: int | None = None) -> list[int]:
     """In how many contexts each list is scored; `most`: only that many of codclm's."""
     given, n = [], 1
     for candidates, begins in zip(data.lists, data.first, strict=True):
-        n = 1 if begins or name == "rnnlm" else n
+        n = 1 if begins or name in ALONE else n
         given.append(n)
         n = len(candidates) if name == "codclm" else min(WIDTH, n * len(candidates))
         n = n if most is None or name != "codclm" else min(n, most)
@@ -144,13 +149,20 @@ def flops(config: Config, data: Set) -> float:
     tied, else H); the words' input projections belong to loading. A node costs all three once
     (rnnlm: over all sentences together) or in each context (ccdclm, whose contexts cost 8H²
     each). codclm: steps over all sentences together, features and logits a list, 2V a node
-    and context for the product of exponentials, features and logits a context.
+    and context for the product of exponentials, features and logits a context. attention: two
+    recurrences a source word; three steps' worth a node, and two words under classes, with as many
+    words as `lm.heads.class_softmax` expects.
     """
     h, e, v = config.hidden, config.embed, config.vocabulary
     step = 8 * h * h
     predict = (2 * h * e if config.tied else 0) + 2 * v * (e if config.tied else h)
     if config.model == "rnnlm":
         return data.nodes() * (step + predict)
+    if config.model == "attention":
+        source = sum(map(len, data.sources)) * (2 * step + 2 * 4 * h * (2 * e) + 4 * h * h)
+        upper, merge = 2 * step + 8 * h * h, 4 * h * h
+        words = 2 * e * (math.isqrt(v) + 4 * math.sqrt(v) / math.log(v))
+        return source + sum(data.list_nodes()) * (step + upper + merge + 2 * h * e + 2 * words)
     given = list(zip(data.list_nodes(), contexts(config.model, data), strict=True))
     if config.model == "codclm":
         products = sum(nodes * (predict + 2 * v * n) + n * predict for nodes, n in given)
@@ -162,22 +174,23 @@ def flops(config: Config, data: Set) -> float:
 class Peer:
     """A script that scores what our engine does.
 
-    ready: the script's model of the obvious one, untimed; scores: of a set's lists, with
+    ready: the script's model of the task's, untimed; scores: of a set's lists, with
     `limit` in that many contexts of each list alone; limited: whether it is to be so limited,
     since its time grows with the number of contexts.
     """
 
     scores: Callable[[Any, Set, int | None], Scores]
-    ready: Callable[[ContextLM], Any] = lambda model: model
+    ready: Callable[[Any], Any] = lambda model: model
     limited: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One model's scores: by our engine, and by scripts in PyTorch, the obvious one first."""
+    """One model's scores: by our engine, and by scripts in PyTorch, which have its weights."""
 
     ours: Callable[[ScoringEngine, Set], Scores]
     peers: Mapping[str, Peer]
+    script: Callable[[DocumentLM], Any] = ContextLM.of
 
 
 TASKS = {
@@ -204,6 +217,15 @@ TASKS = {
                 limited=False,
             ),
         },
+    ),
+    "attention": Task(
+        lambda scorer, data: independent(scorer, Candidates.of(data.lists), data.side()),
+        {
+            "good": Peer(
+                lambda model, data, _: _numpy(attentive.scores(model, data.lists, data.sources))
+            )
+        },
+        attentive.TrainedAttention.of,
     ),
     "ccdclm": Task(
         beam_scores,

@@ -22,14 +22,10 @@ from time import process_time
 import click
 import numpy as np
 import torch
+from attentive import PlainAttention
 from tabulate import tabulate
 from torch import nn
-from torch.nn.utils.rnn import (
-    PackedSequence,
-    pack_padded_sequence,
-    pack_sequence,
-    pad_packed_sequence,
-)
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from lm.batches import SEGMENTS
 from lm.corpus import Corpus, build_vocabulary, intern, renumber
@@ -64,45 +60,23 @@ class PlainLM(nn.Module):
         return nn.functional.cross_entropy(self.output(hidden.data), targets.data)
 
 
-class PlainAttention(nn.Module):
-    """Three `nn.LSTM`, the first one bidirectional, dot attention twice, an adaptive softmax."""
+class Adaptive(PlainAttention):
+    """`PlainAttention` with an adaptive softmax."""
 
     def __init__(self, words: int, size: int) -> None:
-        super().__init__()
-        self.embedding, self.source = nn.Embedding(words, size), nn.Embedding(words, size)
-        self.encoder = nn.LSTM(size, size, bidirectional=True)
-        self.join = nn.Linear(2 * size, size, bias=False)
-        self.lower, self.upper = nn.LSTM(size, size), nn.LSTM(2 * size, size)
-        self.merge = nn.Linear(2 * size, size)
+        super().__init__(words, words, size, size)
         self.output = nn.AdaptiveLogSoftmaxWithLoss(size, words, [words // 10, words // 2])
 
     def loss(
         self, inputs: PackedSequence, targets: PackedSequence, source: PackedSequence
     ) -> torch.Tensor:
         """Mean −log p of the targets, given source sentences in the same order."""
-        read, _ = self.encoder(source._replace(data=self.source(source.data)))
-        states, lengths = pad_packed_sequence(read, batch_first=True)
-        states = self.join(states)
-        masked = torch.arange(states.shape[1]) >= lengths[:, None]
-
-        def attended(hidden: PackedSequence) -> torch.Tensor:
-            queries, sizes = pad_packed_sequence(hidden, batch_first=True)
-            energies = torch.bmm(queries, states.transpose(1, 2))
-            shares = torch.softmax(energies.masked_fill(masked[:, None], -1e30), dim=2)
-            values = torch.bmm(shares, states)
-            packed = pack_padded_sequence(values, sizes, batch_first=True, enforce_sorted=False)
-            return torch.cat([hidden.data, packed.data], dim=1)
-
-        below, _ = self.lower(inputs._replace(data=self.embedding(inputs.data)))
-        above, _ = self.upper(below._replace(data=attended(below)))
-        features = torch.tanh(self.merge(attended(above)))
+        features = self.features(inputs, self.attend_each(source))
         loss: torch.Tensor = self.output(features, targets.data).loss
         return loss
 
 
-def plain_updates(
-    corpus: Corpus, model: PlainLM | PlainAttention, settings: Settings
-) -> Iterator[int]:
+def plain_updates(corpus: Corpus, model: PlainLM | Adaptive, settings: Settings) -> Iterator[int]:
     """Updates of a plain model: the words predicted by each."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, fused=True)
     segments = SEGMENTS["carried"](
@@ -116,7 +90,7 @@ def plain_updates(
         inputs = pack_sequence([torch.cat([start, w]) for w in words], enforce_sorted=False)
         targets = pack_sequence([torch.cat([w, end]) for w in words], enforce_sorted=False)
         optimiser.zero_grad(set_to_none=True)
-        if isinstance(model, PlainAttention):
+        if isinstance(model, Adaptive):
             side = corpus.side["source"].rows(chosen)
             lines = [row[row > 0] - 1 for row in side]
             source = pack_sequence(lines, enforce_sorted=False)
@@ -190,7 +164,7 @@ def main(data: Path, models: tuple[str, ...], size: int, updates: int) -> None:
     }
     if "attention" in models:
         runs[ATTENTION, "adaptive softmax"] = lambda: plain_updates(
-            corpus, PlainAttention(vocabulary, size), exact["attention"]
+            corpus, Adaptive(vocabulary, size), exact["attention"]
         )
     for name in models:
         for label, settings, tied in (

@@ -57,3 +57,26 @@ def test_every_script_has_the_scores_of_the_obvious_one(
         limited = peer.scores(peer.ready(obvious), data, 4)
         for own, expected in zip(limited, truth, strict=True):
             assert len(own) == (min(4, len(expected)) if peer.limited else len(expected))
+
+
+def test_attention_in_plain_pytorch_scores_what_the_engine_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sources of different lengths, one of them empty."""
+    monkeypatch.syspath_prepend(ROOT / "recipes" / "bench")
+    tasks: Any = import_module("tasks")
+    model = tasks.seeded(Config("attention", VOCABULARY, 6, 6, tied=True, source_words=9))
+    with torch.no_grad():  # of the source, too
+        for parameter in model.context.parameters():
+            parameter.mul_(9)
+    sources = [[3, 4, 5, 8], [], [7], [6, 6, 3]]
+    data = import_module("lists").Set("", lists(5), [True, False, True, False], sources)
+    task = tasks.TASKS["attention"]
+    found = task.ours(ScoringEngine.of(model), data)
+    for own, expected in zip(
+        found, task.peers["good"].scores(task.script(model), data, None), strict=True
+    ):
+        np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-4)
+    data.sources.reverse()
+    for own, other in zip(found, task.ours(ScoringEngine.of(model), data), strict=True):
+        assert np.abs(own - other).max() > 0.01
