@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import process_time
 
@@ -29,7 +30,7 @@ from lm.side_information import SideText
 from lm.training.optimisers import SCHEDULES, Position, clip
 from lm.training.settings import Settings
 from lm.training.trainer import Trainer
-from lm.vocabulary import END, START, Vocabulary
+from lm.vocabulary import END, START
 from rerank.files.lines import read_lines
 from rerank.notices import Notices
 
@@ -78,7 +79,7 @@ class Transformer(nn.Module):
 
 def ended(rows: Tensor, end: int) -> Tensor:
     """Rows (B, L) of ids, padded with zeros, with one more id at the end of each."""
-    longer = torch.cat([rows, torch.zeros_like(rows[:, :1])], dim=1)
+    longer = torch.cat([rows, rows.new_zeros(len(rows), 1)], dim=1)
     return longer.scatter(1, (rows > 0).sum(dim=1, keepdim=True), end)
 
 
@@ -89,7 +90,7 @@ def losses(model: Transformer, corpus: Corpus, chosen: np.ndarray) -> list[Tenso
     for group in np.array_split(chosen[np.argsort(lengths, kind="stable")], GROUPS):
         if len(group):
             rows = corpus.rows(group)  # 1 + id, and 0 behind the end
-            inputs = torch.cat([torch.full_like(rows[:, :1], START), (rows - 1).clamp(0)], dim=1)
+            inputs = torch.cat([rows.new_full((len(rows), 1), START), (rows - 1).clamp(0)], dim=1)
             source = ended(corpus.side["source"].rows(group), END + 1)
             found.append(model(inputs, source, ended(rows, END + 1) - 1))
     return found
@@ -110,22 +111,13 @@ class Texts:
         interned = [[intern(read_lines(path, Notices())) for path in pair] for pair in files]
         target, known = (build_vocabulary(*interned[0][side], size) for side in (0, 1))
         own = build_vocabulary(*spelled(*interned[0][1], known), size)
-        both = [cls.numbered(pair, target, known, own) for pair in interned]
+        both = []
+        for (words, text), source in interned:
+            read, beside = spelled(*source, known)
+            beside = renumber(beside, read, own)
+            side = {"source": SideText(beside.tokens, beside.sentences)}
+            both.append(replace(renumber(text, words, target), side=side))
         return cls(*both, source_words=len(own), words=len(target))
-
-    @staticmethod
-    def numbered(
-        pair: list[tuple[list[bytes], Corpus]],
-        target: Vocabulary,
-        known: Vocabulary,
-        own: Vocabulary,
-    ) -> Corpus:
-        """A text in ids, with its source beside it."""
-        (words, text), source = pair
-        read, beside = spelled(*source, known)
-        beside = renumber(beside, read, own)
-        side = {"source": SideText(beside.tokens, beside.sentences)}
-        return replace(renumber(text, words, target), side=side)
 
 
 def transformer(texts: Texts, settings: Settings, size: int) -> tuple[float, int]:
@@ -133,40 +125,42 @@ def transformer(texts: Texts, settings: Settings, size: int) -> tuple[float, int
     torch.manual_seed(settings.seed)
     model = Transformer(texts.words, texts.source_words, size)
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=settings.weight_decay)
-    rate, words, update, epoch = SCHEDULES["annealed"].rate, 0, 0, 0
-    each = len(texts.train.tokens) + texts.train.n_sentences
-    updates, segment = 1, {"streams": settings.streams, "length": settings.segment}
-    while update < updates:
-        segments = list(
-            SEGMENTS["carried"](texts.train, **segment, seed=settings.seed, epoch=epoch)
-        )
-        updates = max(1, round((settings.words or each) * len(segments) / each))
-        for one in segments[: updates - update]:
-            with torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16"):
-                own = losses(model, texts.train, one.sentences[one.sentences >= 0])
-            nats = torch.cat(own)
-            optimiser.zero_grad(set_to_none=True)
-            torch.autograd.backward(nats.mean())
-            clip(model.parameters(), settings.clip)
-            place = Position(update, updates, update / updates, 0)
-            for group in optimiser.param_groups:
-                group["lr"] = rate(settings.learning_rate, place)
-            optimiser.step()
-            update, words = update + 1, words + len(nats)
-        epoch += 1
-    model.eval()
-    with torch.no_grad():
-        parts = np.array_split(
-            np.arange(texts.valid.n_sentences), 1 + texts.valid.n_sentences // 500
-        )
-        total = sum(float(x.sum()) for part in parts for x in losses(model, texts.valid, part))
-    return math.exp(total / (len(texts.valid.tokens) + texts.valid.n_sentences)), n_parameters(
-        model
-    )
+    segments = SEGMENTS["carried"]
+    of_epoch = partial(segments, texts.train, streams=settings.streams, length=settings.segment)
+    epoch = list(of_epoch(seed=settings.seed, epoch=0))
+    updates = max(1, round((settings.words or 0) * len(epoch) / predictions(texts.train)))
+    for update in range(updates):
+        number, place = divmod(update, len(epoch))
+        if number and not place:
+            epoch = list(of_epoch(seed=settings.seed, epoch=number))
+        chosen = epoch[place].sentences
+        with torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16"):
+            nats = torch.cat(losses(model, texts.train, chosen[chosen >= 0]))
+        optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward(nats.mean())
+        clip(model.parameters(), settings.clip)
+        now = Position(update, updates, update / updates, 0)
+        for group in optimiser.param_groups:
+            group["lr"] = SCHEDULES["annealed"].rate(settings.learning_rate, now)
+        optimiser.step()
+    return math.exp(validation(model.eval(), texts.valid)), n_parameters(model)
+
+
+@torch.no_grad()
+def validation(model: Transformer, corpus: Corpus) -> float:
+    """Mean −log p of the words and ends of a text, in nats."""
+    parts = np.array_split(np.arange(corpus.n_sentences), 1 + corpus.n_sentences // 500)
+    total = sum(float(x.sum()) for part in parts for x in losses(model, corpus, part))
+    return total / predictions(corpus)
+
+
+def predictions(corpus: Corpus) -> int:
+    """Number of words and ends."""
+    return len(corpus.tokens) + corpus.n_sentences
 
 
 def attention(texts: Texts, settings: Settings, size: int) -> tuple[float, int]:
-    """The same of our model."""
+    """Those of our model."""
     shape = {"embed": size, "hidden": size, "source_words": texts.source_words}
     model = DocumentLM.seeded(Config("attention", texts.words, **shape), settings.seed)
     run = Trainer(model, texts.train, texts.valid, settings=settings).run()
