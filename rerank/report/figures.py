@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 _COLUMNS = 4
 FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 _WIDTH, _HEIGHT = 5.0, 2.6  # inches
-_UP, _DOWN = "#0550ae", "#9a3b00"
+_NAMED = 20  # documents and features that get a line with their names
+_VISIBLE = 0.01  # of the longest bar
+_UP, _DOWN = "#0072b2", "#d55e00"  # of Okabe and Ito's palette for the colour-blind
+_STYLE = {
+    **{"svg.hashsalt": "rerank", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8},
+    **{"axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6},
+}
 Curve = Sequence[tuple[float, float]]
 
 
@@ -70,18 +76,23 @@ def write_figures(folder: Path, report: RunReport, curves: Mapping[str, Curve]) 
     """Write the figures of a report to a folder; their paths.
 
     `gains`: the gain of each document, if there are references; `features`: what each feature adds;
-    `curves`: validation
+    `engines`: the share of each in the choices, of lists of systems; `curves`: validation
     perplexity over seconds of training, if there are any, by the name of the model.
     """
     import matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
-    gains = [document.gain for document in report.documents if document.gain is not None]
-    written = []
-    with matplotlib.rc_context({"svg.hashsalt": "rerank", "svg.fonttype": "none", "font.size": 8}):
+    gains = [(one.id, one.gain) for one in report.documents if one.gain is not None]
+    explanation, written = report.explanation, []
+    added = [(name, mean) for name, _, mean in explanation.ranked()]
+    added.sort(key=lambda one: -abs(one[1]))
+    added = [one for one in added[:_NAMED] if abs(one[1]) > _VISIBLE * abs(added[0][1])]
+    shares = [(name, 100 * n / explanation.sentences) for name, n in explanation.engine_shares()]
+    with matplotlib.rc_context(_STYLE):
         figures = {
             **({"gains": _gains(gains)} if gains else {}),
-            "features": _features({name: mean for name, _, mean in report.explanation.ranked()}),
+            "features": _bars(added, "mean contribution to the lead over the baseline"),
+            **({"engines": _bars(shares, "share of the sentences (%)")} if shares else {}),
             **({"curves": _curves(curves)} if curves else {}),
         }
         for name, figure in figures.items():
@@ -103,27 +114,35 @@ def _empty(width: float = _WIDTH, height: float = _HEIGHT) -> Figure:
     return figure
 
 
-def _gains(gains: Sequence[float]) -> Figure:
-    """Bars of the gains of documents, the largest first."""
-    figure, ranked = _empty(), sorted(gains, reverse=True)
+def _gains(gains: Sequence[tuple[str, float]]) -> Figure:
+    """Bars of the gains of documents, the largest first; with their names, of few documents."""
+    ranked = sorted(gains, key=lambda one: -one[1])
+    if len(ranked) <= _NAMED:
+        return _bars(ranked, "gain (BLEU points)")
+    figure, values = _empty(), [gain for _, gain in ranked]
     axes = figure.add_subplot()
-    axes.bar(range(1, len(ranked) + 1), ranked, color=[_DOWN if x < 0 else _UP for x in ranked])
+    axes.bar(range(1, len(values) + 1), values, color=_colors(values))
     axes.axhline(0, color="black", linewidth=0.6)
-    axes.set_xlabel("document, by gain")
-    axes.set_ylabel("gain in BLEU")
+    axes.margins(x=0.01)
+    axes.set_xlabel(f"{len(values):,} documents, by gain")
+    axes.set_ylabel("gain (BLEU points)")
     return figure
 
 
-def _features(means: Mapping[str, float]) -> Figure:
-    """Horizontal bars of what features add in the mean of the changed sentences."""
-    figure = _empty(height=0.5 + 0.16 * max(4, len(means)))
-    axes, values = figure.add_subplot(), [*means.values()]
-    axes.barh(range(len(values)), values, color=[_DOWN if x < 0 else _UP for x in values])
-    axes.set_yticks(range(len(values)), [*means], parse_math=False)
+def _bars(named: Sequence[tuple[str, float]], unit: str) -> Figure:
+    """Horizontal bars of values by their names, from the top."""
+    figure = _empty(height=0.5 + 0.17 * max(1, len(named)))
+    axes, values = figure.add_subplot(), [value for _, value in named]
+    axes.barh(range(len(values)), values, color=_colors(values))
+    axes.set_yticks(range(len(values)), [name for name, _ in named], parse_math=False)
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.6)
-    axes.set_xlabel("added to the lead of the choice, weighted")
+    axes.set_xlabel(unit)
     return figure
+
+
+def _colors(values: Sequence[float]) -> list[str]:
+    return [_DOWN if x < 0 else _UP for x in values]
 
 
 def _curves(curves: Mapping[str, Curve]) -> Figure:

@@ -53,14 +53,15 @@ def render(report: RunReport) -> str:
         report=report,
         base=base,
         ours=ours,
-        answer=answer(ours.verdict or "") if ours else ("Nobody knows", "same"),
+        answer=answer(ours.verdict or "") if ours else ("Not known", "same"),
         style=style,
         script=script,
         policy=f"default-src 'none'; script-src 'sha256-{hashes[0]}'; "
         f"style-src 'sha256-{hashes[1]}'; img-src data:; base-uri 'none'; form-action 'none'",
         features=(features[:FEATURES], features[FEATURES:]),
         largest=max((abs(mean) for *_, mean in features), default=0.0) or 1.0,
-        engines=explanation.engine_shares(),
+        engines=(engines := explanation.engine_shares()),
+        several=sum(times for _, times in engines) > explanation.sentences,
         words=explanation.content_changes()[:CHANGES],
         ranked=ranked,
         worst=[i for i in reversed(ranked) if gains[i] < 0][:ENDS],
@@ -85,7 +86,7 @@ def ranking(report: RunReport) -> list[int]:
 
 
 def examples(report: RunReport) -> list[tuple[str, int, ChangedSentence]]:
-    """The sentence with the largest loss in chrF and that with the largest gain, of those shown.
+    """The shown sentences with the median gain in chrF, the largest loss and the largest gain.
 
     Each with what it is and the number of its document. Without references, the first one.
     """
@@ -93,25 +94,28 @@ def examples(report: RunReport) -> list[tuple[str, int, ChangedSentence]]:
         (d, one) for d, document in enumerate(report.documents) for one in document.shown or ()
     ]
     if not shown or shown[0][1].chrf is None:
-        return [("A sentence that changed", *one) for one in shown[:1]]
+        return [("A changed sentence", *one) for one in shown[:1]]
     by_gain = sorted(shown, key=lambda one: one[1].chrf or 0.0)
     ends = ("largest loss", *by_gain[0]), ("largest gain", *by_gain[-1])
+    typical = by_gain[len(by_gain) // 2]
     return [
-        (f"The {name} in chrF", d, one)
-        for name, d, one in ends
-        if (one.chrf or 0.0) * (-1 if "loss" in name else 1) > 0
+        ("A typical change (the median of the gains in chrF)", *typical),
+        *(
+            (f"The {name} in chrF", d, one)
+            for name, d, one in ends
+            if (one.chrf or 0.0) * (-1 if "loss" in name else 1) > 0 and one is not typical[1]
+        ),
     ]
 
 
-def _runs(before: str, after: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Words of two texts, of each as (`same`, or `old` and `new`, words)."""
-    old: list[tuple[str, str]] = []
-    new: list[tuple[str, str]] = []
-    for one, other in word_runs(before, after):
-        same = one == other
-        old += [("same" if same else "old", visible(one))] if one or same else []
-        new += [("same" if same else "new", visible(other))] if other or same else []
-    return old, new
+def _runs(before: str, after: str) -> list[tuple[str, str]]:
+    """Words of two texts: (`same`, words), (`del`, words of the first), (`ins`, of the second)."""
+    return [
+        (kind, visible(text))
+        for old, new in word_runs(before, after)
+        for kind, text in ([("same", old)] if old == new else [("del", old), ("ins", new)])
+        if text
+    ]
 
 
 def _figure(value: float | None, digits: int = 2, *, form: str = ",") -> str:
@@ -127,9 +131,9 @@ def _p(p: float) -> str:
     return f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
-def sign(value: float | None) -> str:
-    """`up`, `down` or `same`."""
-    return "same" if not value else "up" if value > 0 else "down"
+def sign(value: float | None, digits: int = 2) -> str:
+    """`up`, `down`, or `same` for what is zero with so many digits."""
+    return "same" if not round(value or 0.0, digits) else "up" if (value or 0.0) > 0 else "down"
 
 
 def direction(name: str, score: MetricScore) -> str:

@@ -167,7 +167,7 @@ def test_the_parts_of_the_page_say_what_the_json_says(traced: World) -> None:
     assert f"{explained['changed']} of 24 sentences changed" in found.text
     assert f"{explained['by_context']} would be another one without context" in found.text
     rows = [one for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
-    assert (len(rows), len(found.of("article"))) == (12, 14)  # two are examples
+    assert (len(rows), len(found.of("article"))) == (12, 15)  # three are examples
     assert "Give --summary FILE" in found.text
     assert "Give --weights FILE" in found.text
 
@@ -198,10 +198,10 @@ def test_a_bar_shows_the_gain_of_each_document(traced: World) -> None:
 
 
 def test_short_before_it_is_unfolded(traced: World) -> None:
-    """Most of the text, and all sentences but two examples, are folded."""
+    """Most of the text, and all sentences but three examples, are folded."""
     found = page(traced)
-    assert [tag for tag, _ in found.unfolded].count("article") == 2
-    assert len(found.of("article")) == 14
+    assert [tag for tag, _ in found.unfolded].count("article") == 3
+    assert len(found.of("article")) == 15
     assert [tag for tag, _ in found.unfolded].count("td") < 60
 
 
@@ -245,8 +245,8 @@ def test_without_references_the_page_says_what_changed(traced: World) -> None:
         for a, b in zip(own["shown"], document["shown"], strict=True):
             assert {**a, "reference": 0, "chrf": 0} == {**b, "reference": 0, "chrf": 0}
     shown = Page(traced.ok(f"{command} --docs docs").out)
-    assert "Nobody knows. Whether it is better is measured against references" in shown.text
-    assert "A sentence that changed" in shown.text
+    assert "Not known. Whether it is better is measured against references" in shown.text
+    assert "A changed sentence" in shown.text
     assert "BLEU" not in shown.text
     traced.write("first", [json.loads(line)["texts"]["chosen"] for line in traced.lines("t")])
     same = traced.ok(f"{command} --baseline first --format json").json
@@ -270,7 +270,7 @@ def test_sentences_have_their_gains_in_chrf(traced: World) -> None:
         ]
         assert one["chrf"] == pytest.approx(score[1] - score[0])
     worse = sum(one["chrf"] < 0 for _, one in shown)
-    assert traced.ok(REPORT).out.count('<article class="harmed"') == worse + 1  # one is an example
+    assert traced.ok(REPORT).out.count('<article class="harmed"') == worse + 2  # two are examples
 
 
 def test_changes_of_content_words_come_first(world: World) -> None:
@@ -290,7 +290,7 @@ def test_of_few_documents_the_best_and_the_worst_are_shown(traced: World) -> Non
     ranked = sorted(found, key=lambda one: -one["gain"])
     assert all(one["shown"] is not None for one in (*ranked[:2], *ranked[-2:]))
     few = page(traced, "--show-documents 5")
-    assert len(few.of("article")) == 7  # two are examples
+    assert len(few.of("article")) == 8  # three are examples
     more = f"{REPORT} --show-documents 5 --format json -m bleu --seed"
     drawn = (traced.ok(f"{more} {seed}").json["documents"] for seed in range(1, 7))
     other = [[one["shown"] is not None for one in documents] for documents in drawn]
@@ -449,7 +449,7 @@ def test_figures_are_pdf_and_svg_whose_labels_are_no_markup(traced: World) -> No
     gains, features, curves = (
         files[f"figures/{name}.svg"].decode() for name in ("gains", "features", "curves")
     )
-    assert "gain in BLEU" in gains
+    assert "gain (BLEU points)" in gains
     assert len(re.findall(r'<g id="patch_\d+">', gains)) >= 12  # a bar for each document
     assert ">LM0<" in features
     assert "&lt;b&gt;" in features

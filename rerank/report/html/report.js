@@ -27,7 +27,7 @@ if (tools) {
   const sentences = [...document.querySelectorAll("#where article")];
   const filter = () => {
     const text = document.getElementById("filter-text").value.toLowerCase();
-    const worse = document.getElementById("filter-worse").checked;
+    const worse = document.getElementById("filter-worse")?.checked;
     const better = (one) => worse && !(Number(one.dataset.gain) < 0);
     for (const one of [...rows, ...documents]) {
       one.hidden = better(one) || !one.textContent.toLowerCase().includes(text);
@@ -35,7 +35,12 @@ if (tools) {
     for (const one of sentences) one.hidden = better(one);
     if (text || worse) document.querySelector("#where .others").open = true;
   };
-  for (const input of tools.querySelectorAll("input")) input.addEventListener("input", filter);
+  for (const input of tools.querySelectorAll("[id^=filter]")) input.addEventListener("input", filter);
+  const places = new Map(sentences.map((one, place) => [one, place]));
+  document.getElementById("sort-worst")?.addEventListener("input", (event) => {
+    const key = event.target.checked ? (one) => Number(one.dataset.gain) : (one) => places.get(one);
+    for (const one of [...sentences].sort((a, b) => key(a) - key(b))) one.parentElement.append(one);
+  });
 }
 for (const block of document.querySelectorAll("details.copyable")) {
   const button = document.createElement("button");
