@@ -25,7 +25,7 @@ _WIDTH, _HEIGHT = 5.0, 2.6  # inches
 _NAMED = 20  # documents and features that get a line with their names
 _VISIBLE = 0.01  # of the longest bar
 _UP, _DOWN = "#0072b2", "#d55e00"  # of Okabe and Ito's palette for the colour-blind
-_STYLE = {
+_STYLE: Any = {
     **{"svg.hashsalt": "rerank", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8},
     **{"axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6},
 }
