@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from math import comb
 
@@ -23,6 +23,8 @@ from lm.evaluation import perplexity_by_document
 from lm.model import DocumentLM
 from lm.reading import contexts_after, entered
 from lm.scoring import LogProbs, ScoringEngine, after
+from lm.sentences import Rows
+from lm.side_information import SideText
 from lm.trie import Candidates
 
 TOGETHER = 128  # items scored at once
@@ -37,19 +39,31 @@ def scores_in_contexts(
     engine: ScoringEngine,
     variants: Sequence[Sequence[Sentence]],
     contexts: Sequence[Sequence[Document]],
+    sources: Sequence[Sequence[Document]] | None = None,
 ) -> Iterator[LogProbs]:
     """Scores (C, K) of each item's K variants after its C contexts, in nats, `</s>` included.
 
-    contexts: C texts of ids for each item, `()` for none. Contexts that the model cannot tell
+    contexts: C texts of ids for each item, `()` for none. sources: of a model that reads them, the
+    source sentences of each context, and last that of the item. Contexts that the model cannot tell
     apart are read once, and variants are scored once after them: their scores have equal bits.
     `TOGETHER` items are scored at once. Any model. Errors: LogProbError, MemoryError.
     """
     for begin in range(0, len(variants), TOGETHER):
         items = slice(begin, begin + TOGETHER)
         keys = [[context_key(engine.model, text) for text in own] for own in contexts[items]]
-        texts = dict(zip(chain(*keys), chain(*contexts[items]), strict=True))
+        texts: dict[Hashable, Document]
+        if sources is None:
+            texts = dict(zip(chain(*keys), chain(*contexts[items]), strict=True))
+            rows = contexts_after(engine.model, Corpus.of([*texts.values()]))
+        else:
+            keys = [
+                [(key, _source_key(engine.model, source)) for key, source in zip(*own, strict=True)]
+                for own in zip(keys, sources[items], strict=True)
+            ]
+            texts = dict(zip(chain(*keys), chain(*contexts[items]), strict=True))
+            beside = dict(zip(chain(*keys), chain(*sources[items]), strict=True))
+            rows = _contexts_of_translations(engine.model, [*texts.values()], [*beside.values()])
         number = {key: n for n, key in enumerate(texts)}
-        rows = contexts_after(engine.model, Corpus.of([*texts.values()]))
         requests, places = [], []
         for candidates, own in zip(variants[items], keys, strict=True):
             chosen, place = np.unique([number[key] for key in own], return_inverse=True)
@@ -58,6 +72,23 @@ def scores_in_contexts(
             places.append(place)
         found = after(engine, requests)
         yield from (scores[place] for (scores, _), place in zip(found, places, strict=True))
+
+
+def _source_key(model: DocumentLM, sources: Document) -> Hashable:
+    """A key that is equal for source sentences after which the model gives equal scores."""
+    known = sources[-1:] if model.context.alone else sources
+    return tuple(map(tuple, known))
+
+
+def _contexts_of_translations(
+    model: DocumentLM, texts: Sequence[Document], sources: Sequence[Document]
+) -> Rows:
+    """Contexts (D rows) after each text, in which a sentence is read, whose source is the last."""
+    corpus = Corpus.of([[*text, ()] for text in texts])
+    beside = Corpus.of(sources)
+    side = {"source": SideText(beside.tokens, beside.sentences)}
+    corpus = replace(corpus, side=side)
+    return entered(model, corpus, corpus.documents[1:] - 1, contexts_after(model, corpus, unread=1))
 
 
 def context_key(model: DocumentLM, text: Document) -> Hashable:

@@ -224,14 +224,16 @@ def _sentences(batch: PackedBatch, chosen: Grid) -> Tensor:
 
 
 @torch.no_grad()
-def contexts_after(model: DocumentLM, corpus: Corpus) -> Rows:
+def contexts_after(model: DocumentLM, corpus: Corpus, *, unread: int = 0) -> Rows:
     """Contexts (D rows) after the last sentence of each document, which may have none.
+
+    unread: how many sentences at the end of each document are not read.
 
     The documents are read side by side, a sentence of each at a time. O(words · H²) time; the
     states of one sentence of each document are in memory.
     """
     contexts = model.context.start(corpus.n_documents)
-    begins, lengths = corpus.documents[:-1], np.diff(corpus.documents)
+    begins, lengths = corpus.documents[:-1], np.diff(corpus.documents) - unread
     for t in range(int(lengths.max(initial=0))):
         longer = np.flatnonzero(lengths > t)
         index = torch.from_numpy(longer).to(contexts.device)

@@ -169,6 +169,10 @@ class Context(nn.Module):
         has_loss = type(self).auxiliary_nll is not Context.auxiliary_nll
         return list(self.parameters()) if has_loss else []
 
+    def added_parameters(self) -> list[nn.Parameter]:
+        """Parameters of what `value` adds to the logits beside values for words; here none."""
+        return []
+
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
         """−log p (N,) of the targets under a loss of the context's own, in nats; here None.
 

@@ -390,6 +390,13 @@ class SourceStatesAndDocument(SourceStates):
         states, rest = _parts(prepared)
         return torch.cat([super().word_values(states, row, query), rest.tensors[0][row]], dim=1)
 
+    def added_parameters(self) -> list[nn.Parameter]:
+        """Those of the document's vectors and of the gate, without the embeddings."""
+        encoders = self.document.previous.encoder, self.document.source.of_document.encoder
+        shared = {id(encoder.embedding.weight) for encoder in encoders}
+        own = (*self.document.parameters(), *self.gate.parameters())
+        return [parameter for parameter in own if id(parameter) not in shared]
+
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """That of the target side."""
         return self.document.sentence_key(words)

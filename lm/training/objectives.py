@@ -119,8 +119,14 @@ def two_step(model: DocumentLM) -> list[Stage]:
     return [stage for stage in stages if stage.parameters]
 
 
+def context_alone(model: DocumentLM) -> list[Stage]:
+    """What a document adds to the logits, on top of all other weights, frozen."""
+    return [Stage("words", True, False, (tuple(model.context.added_parameters()),))]
+
+
 LEVELS: Mapping[str, Callable[[DocumentLM], list[Stage]]] = {
     "together": together,
     "separate": separate,
     "two-step": two_step,
+    "context": context_alone,
 }

@@ -118,8 +118,9 @@ class Settings:
     levels: str = setting(
         "together",
         "How a model's sentence level is trained: together with its word level, by gradients that "
-        "are clipped apart, or before it and then frozen. Only for models that have one",
-        choices=("together", "separate", "two-step"),
+        "are clipped apart, or before it and then frozen. Only for models that have one. context "
+        "trains what attention-context adds to the model of --from, whose weights stay",
+        choices=("together", "separate", "two-step", "context"),
     )
     patience: int = _number(
         0,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lm.checkpoint import SavedModel
+    from rerank.corpus.contrasts import Kind
+    from rerank.corpus.documents import Documents
     from rerank.formats.contrastive import ContrastiveItem
     from rerank.metrics.accuracy import Outcomes
     from rerank.notices import Notices
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 
     Indices: TypeAlias = NDArray[np.int64]
 
-Words: TypeAlias = Sequence[bytes]
+VARIANTS = ("replaced", "omitted")
+REPEATED = "repeated"  # the class of content words that the document has had
 
 
 @record
@@ -80,8 +82,9 @@ class Items:
     )
     out: str = option("File for the items.", type=FILE)
     word_class: str = option(
-        "Words in which the variants differ: the English lists pronouns, auxiliaries or function, "
-        "or the NAME of a --word-list.",
+        "Words in which the variants differ: the English lists pronouns, auxiliaries or function; "
+        "the NAME of a --word-list; or repeated, content words of the document's earlier "
+        "references against other content words.",
         "--class",
         type=TEXT,
         default="pronouns",
@@ -96,6 +99,23 @@ class Items:
     )
     context: int = option(
         "Sentences of the reference before each item.", type=Whole(0, 1000), default=3
+    )
+    variants: str = option(
+        "What is wrong with a variant: it has another word of --class there, or has lost a word of "
+        "it, or has one too many.",
+        type=click.Choice([*VARIANTS]),
+        default="replaced",
+    )
+    source: str | None = option(
+        "Source sentences, a line for each sentence of the lists, for models that read them.",
+        type=FILE,
+        default=None,
+    )
+    before: str | None = option(
+        "Text whose sentences stand before each item in place of the reference's, such as the "
+        "output of decode.",
+        type=FILE,
+        default=None,
     )
 
     def check(self) -> None:
@@ -119,7 +139,8 @@ def contrastive(options: ContrastiveOptions) -> None:
     """Measure how often a language model prefers the right sentence to wrong variants of it.
 
     Each line of FILE is an item: {"context": [SENTENCE, ...], "right": SENTENCE, "wrong": SENTENCE
-    or [SENTENCE, ...]}, and, if items are to be grouped, "phenomenon", "language" or "pronoun".
+    or [SENTENCE, ...]}, and, if items are to be grouped, "phenomenon", "language" or "pronoun";
+    "source": [SENTENCE, ...], those of the context and of the item, is for models that read it.
     Accuracy is measured with the item's context, without context, and with another item's.
 
     Example:
@@ -132,7 +153,7 @@ def contrastive(options: ContrastiveOptions) -> None:
     from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.features import UnknownWords
-    from rerank.scorers.models import broken_models, open_for_texts, open_forward_model, refuse
+    from rerank.scorers.models import broken_models, open_for_texts, open_forward_model
 
     lms, files, machine = options.lms, options.files, options.machine
     options.messages.announce_threads(machine.threads)
@@ -143,7 +164,8 @@ def contrastive(options: ContrastiveOptions) -> None:
             if n > 1:
                 raise UsageError(f"{name}: given {n} times; give it once")
         items, groups = _read(files, notices)
-        contexts, rng = [item.context for item in items], np.random.default_rng(options.seed)
+        contexts = [(item.context, item.source[:-1]) for item in items]
+        rng = np.random.default_rng(options.seed)
         others = contexts_of_others(contexts, rng)
         if others is None:
             notices.add(
@@ -164,7 +186,7 @@ def contrastive(options: ContrastiveOptions) -> None:
                 facts = ModelFacts.of_causal(str(lm), saved)
                 saved.finish(display(files[0]), notices)
             else:
-                refuse(saved, lm, "rerank lm-eval contrastive")
+                _check_sources(saved, lm, items, files)
                 unknown = UnknownWords()
                 with broken_models(lm):
                     scores = _scores(saved, items, others, unknown)
@@ -182,12 +204,14 @@ def pairs(options: PairsOptions) -> None:
     """Make contrastive items from k-best lists, for `lm-eval contrastive`.
 
     An item is a candidate of a list and others that differ from it in one pronoun, or another
-    word of --class: the right one's is in the reference, the others' are not.
+    word of --class: the right one's is in the reference, the others' are not; or they lack the
+    word, or have one that the reference lacks (--variants omitted).
 
     Example:
       rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
     """
     from rerank.commands.list_run import ListRun
+    from rerank.corpus.contrasts import CONTRASTS
     from rerank.corpus.spelling import nfc_lines
     from rerank.files.outputs import atomic, check_outputs
     from rerank.files.paths import display
@@ -196,26 +220,31 @@ def pairs(options: PairsOptions) -> None:
     given, sentences, found = options.items, 0, Counter[str]()
     with options.messages.warnings() as notices:
         lists, kind = options.lists.lists(), _words_of(given, notices)
-        check_outputs((given.out,), (*lists.files, *given.texts.references))
+        read = [path for path in (given.source, given.before) if path is not None]
+        check_outputs((given.out,), (*lists.files, *given.texts.references, *read))
         with ListRun.open(lists, notices) as source, atomic(given.out) as file:
             texts = read_references(given.texts.references, source.documents, notices)
             texts = nfc_lines(texts) if lists.in_nfc else texts
+            beside = _Beside.read(given, [own[0] for own in texts], source.documents, notices)
             for name, kbest in source.read():
-                of_document = texts[kbest.first : kbest.first + len(kbest)]
+                first = kbest.first
                 sentences += len(kbest)
                 for t in range(len(kbest)):
+                    earlier = texts[first : first + t]
                     candidates = [kbest.tokens(row) for row in kbest.rows(t)]
-                    item = contrast_of(candidates, [own.split() for own in of_document[t]], kind)
-                    if item is None:
+                    references = [own.split() for own in texts[first + t]]
+                    item = CONTRASTS[given.variants](candidates, references, kind(earlier))
+                    before = beside.of(first, first + t)
+                    if item is None or before is None:
                         continue
                     found[item.word] += 1
-                    before = [of_document[i][0] for i in range(max(0, t - given.context), t)]
+                    phenomenon = [given.word_class, *["omitted"] * (given.variants == "omitted")]
                     line = {
                         "id": f"{name}:{t + 1}",
-                        "context": [own.decode() for own in before if own.strip()],
+                        **before,
                         "right": item.right.decode(),
                         "wrong": [own.decode() for own in item.wrong],
-                        "phenomenon": given.word_class,
+                        "phenomenon": " ".join(phenomenon),
                         **({"pronoun": item.word} if given.word_class == "pronouns" else {}),
                     }
                     file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
@@ -306,9 +335,49 @@ def _scores(
     variants = [[encoded(one) for one in (item.right, *item.wrong)] for item in items]
     own = [tuple(map(encoded, item.context)) for item in items]
     contexts = [[context, ()] for context in own]
+    sources: list[list[tuple[Sequence[int], ...]]] | None = None
+    if saved.model.context.side_information:
+        read = _sources(saved, items)
+        sources = [[source, source[-1:]] for source in read]
     if others is not None:
-        contexts = [[*found, own[k]] for found, k in zip(contexts, others.tolist(), strict=True)]
-    return scores_in_contexts(ScoringEngine.of(saved.model), variants, contexts)
+        for i, k in enumerate(others.tolist()):
+            contexts[i].append(own[k])
+            if sources is not None:
+                sources[i].append((*read[k][:-1], *read[i][-1:]))
+    return scores_in_contexts(ScoringEngine.of(saved.model), variants, contexts, sources)
+
+
+def _check_sources(
+    saved: SavedModel, folder: Path, items: Sequence[ContrastiveItem], files: Sequence[str]
+) -> None:
+    """UsageError for a model that needs more than source sentences; InputError without these."""
+    from lm.side_information import information_of
+    from rerank.files.paths import display
+    from rerank.scorers.models import refuse
+
+    if information_of(saved.model.context, training=False) != ("source",):
+        refuse(saved, folder, "rerank lm-eval contrastive")
+        return
+    lacking = next((i for i, item in enumerate(items, 1) if not item.source), None)
+    if lacking is not None:
+        raise InputError(
+            f'{folder} needs the source sentences, which item {lacking} lacks; give "source": '
+            "[SENTENCE, ...], as `rerank lm-eval pairs --source FILE` writes it",
+            source=", ".join(map(display, files)),
+        )
+
+
+def _sources(
+    saved: SavedModel, items: Sequence[ContrastiveItem]
+) -> list[tuple[Sequence[int], ...]]:
+    """Source sentences of each item in the model's ids."""
+    from itertools import pairwise
+
+    lines = b"".join(b"%s\n" % line for item in items for line in item.source)
+    text = saved.encode_side("source", lines)
+    ids = [text.tokens[a:b].tolist() for a, b in pairwise(text.sentences.tolist())]
+    found = iter(ids)
+    return [tuple(islice(found, len(item.source))) for item in items]
 
 
 def _causal_scores(
@@ -366,61 +435,64 @@ class ContrastivePairs:
         return {"schema": 1, **asdict(self)}
 
 
-def _words_of(given: Items, notices: Notices) -> frozenset[str]:
-    """The words of the class; UsageError for one without a list."""
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What stands before an item: a text, and the source if it is given."""
+
+    text: Sequence[bytes]
+    source: Sequence[bytes] | None
+    most: int
+
+    @classmethod
+    def read(
+        cls, given: Items, text: Sequence[bytes], documents: Documents, notices: Notices
+    ) -> _Beside:
+        """The files of the options; text: the reference."""
+        from rerank.formats.translations import read_translation
+
+        if given.before is not None:
+            text = read_translation(given.before, documents, notices)
+        source = None
+        if given.source is not None:
+            source = read_translation(given.source, documents, notices, role="source")
+        return cls(text, source, given.context)
+
+    def of(self, first: int, t: int) -> dict[str, list[str]] | None:
+        """The context of sentence t of a document, and its sources; None if its own is blank.
+
+        Sentences that are blank on either side are left out.
+        """
+        before = [i for i in range(max(first, t - self.most), t) if self.text[i].strip()]
+        if self.source is None:
+            return {"context": [self.text[i].decode() for i in before]}
+        before = [i for i in before if self.source[i].strip()]
+        if not self.source[t].strip():
+            return None
+        return {
+            "context": [self.text[i].decode() for i in before],
+            "source": [self.source[i].decode() for i in (*before, t)],
+        }
+
+
+def _words_of(given: Items, notices: Notices) -> Callable[[Sequence[Sequence[bytes]]], Kind]:
+    """The words in which variants differ, by the earlier references of a document.
+
+    UsageError for a class without a list.
+    """
+    from rerank.corpus.contrasts import Kind
     from rerank.formats.tokens import similar
     from rerank.metrics.word_classes import closed_classes, read_words
 
     own = {name: read_words(path, notices) for name, path in given.word_lists}
-    listed = closed_classes(own, notices) | own
+    closed = closed_classes(own, notices)
+    listed = closed | own
+    if given.word_class == REPEATED and REPEATED not in own:
+        function = frozenset[str]().union(*closed.values())
+        return lambda earlier: Kind.repeated(earlier, function)
     if given.word_class not in listed:
         raise UsageError(
-            f"--class {given.word_class}: {similar(given.word_class, tuple(listed))}; name one of "
-            "these, or give --word-list NAME=FILE"
+            f"--class {given.word_class}: {similar(given.word_class, (*listed, REPEATED))}; name "
+            "one of these, or give --word-list NAME=FILE"
         )
-    return listed[given.word_class]
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A candidate, variants of it that are wrong in one word, and that word of the right one."""
-
-    right: bytes
-    wrong: tuple[bytes, ...]
-    word: str
-
-
-def contrast_of(
-    candidates: Sequence[Words], references: Sequence[Words], kind: frozenset[str]
-) -> Contrast | None:
-    """The first candidate of a list that others contrast with; None if there is none.
-
-    Two candidates contrast if they differ in one word, both words are of a kind (lower case), some
-    reference has the first candidate's word as often as this candidate does, and no reference has
-    the other's. Words are compared in lower case, escapes of Moses undone. All such others, in the
-    order of the list, are the wrong variants. O(words of the list · words of a candidate) time.
-
-    Contrastive sets are mostly written by hand (Bawden et al. 2018,
-    https://aclanthology.org/N18-1118). Here a system has made both variants: its own errors, in the
-    documents that are to be reranked.
-    """
-    counts = [Counter(map(_plain, reference)) for reference in references]
-    frames: dict[tuple[int, tuple[bytes, ...]], list[tuple[Words, str]]] = {}
-    distinct = dict.fromkeys(tuple(words) for words in candidates)
-    for words in distinct:
-        for j, word in enumerate(map(_plain, words)):
-            if word in kind:
-                frames.setdefault((j, words[:j] + words[j + 1 :]), []).append((words, word))
-    for alike in frames.values():
-        wrong = tuple(
-            b" ".join(words) for words, word in alike if not any(own[word] for own in counts)
-        )
-        for right, word in alike if wrong else ():
-            times = sum(word == _plain(other) for other in right)
-            if any(own[word] >= times for own in counts):
-                return Contrast(b" ".join(right), wrong, word)
-    return None
-
-
-def _plain(word: bytes) -> str:
-    return html.unescape(word.decode()).lower()
+    kind = Kind(listed[given.word_class].__contains__)
+    return lambda earlier: kind

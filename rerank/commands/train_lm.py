@@ -376,7 +376,18 @@ def _check_use(
         (not model.fusion.uses_context, "reverse_documents", unread),
         *((stateless, noise, f"{name} has no states of words") for noise in WORD_NOISE),
         (model.order == 0, "context_noise", f"{name} reads no target context"),
-        (words_alone, "levels", "this model has no sentence level"),
+        (
+            values["levels"] == "context" and not model.context.added_parameters(),
+            *("levels", f"{name} adds no document context to the logits of another model"),
+        ),
+        (
+            values["levels"] == "context" and options.choice.begin is None,
+            *("levels", "without --from all other weights would stay random", "give --from DIR"),
+        ),
+        (
+            words_alone and values["levels"] != "context",
+            *("levels", "this model has no sentence level"),
+        ),
         (
             two_step and context.training_information,
             *("levels", one_level, "choose together or separate"),

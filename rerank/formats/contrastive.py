@@ -4,10 +4,11 @@
     {"context": [], "right": "…", "wrong": ["…", "…"], "phenomenon": "gender", "id": "7"}
 
 An object on each line; `wrong` is one sentence or several; `phenomenon`, `language` and
-`pronoun` group items, and are optional like `id`. A line end in a sentence is read as a space. Of
-sets of other kinds, as ContraPro and BLiMP, the error names a command that writes such lines. The
-text is tokenised as the model's training text was: words are split on ASCII space, nothing else is
-changed.
+`pronoun` group items, and are optional like `id` and `source`, the source sentences of the context
+and, last, of the item itself, for models that read them. A line end in a sentence is read as a
+space. Of sets of other kinds, as ContraPro and BLiMP, the error names a command that writes such
+lines. The text is tokenised as the model's training text was: words are split on ASCII space,
+nothing else is changed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from rerank.notices import Notices
 
 GROUPS = ("phenomenon", "language", "pronoun")
 _NEEDED = ("context", "right", "wrong")
-_KEYS = ("id", *_NEEDED, *GROUPS)
+_KEYS = ("id", *_NEEDED, "source", *GROUPS)
 _OTHERS = {  # keys of other sets for ours, the more usual first
     "right": ("ref segment", "sentence_good", "correct", "good", "reference", "ref", "positive"),
     "wrong": ("errors", "contrastive", "sentence_bad", "incorrect", "bad", "negatives", "negative"),
@@ -46,13 +47,15 @@ _SHOWN = 60  # characters of a value in a message
 class ContrastiveItem:
     """A right sentence and its wrong variants after the sentences of a context, as UTF-8 bytes.
 
-    groups: (field, value) pairs of those of `GROUPS` that it has.
+    groups: (field, value) pairs of those of `GROUPS` that it has. source: source sentences of the
+    context, and last that of the item; empty where none are given.
     """
 
     context: tuple[bytes, ...]
     right: bytes
     wrong: tuple[bytes, ...]
     groups: tuple[tuple[str, str], ...] = ()
+    source: tuple[bytes, ...] = ()
 
 
 def read_contrastive(path: FilePath, notices: Notices) -> list[ContrastiveItem]:
@@ -149,10 +152,17 @@ def _item(found: dict[str, Any], place: Place) -> ContrastiveItem:
             else ('a line is {"context": [sentence, …], "right": sentence, "wrong": sentence}')
         )
         raise InputError(f"expected the field {missing[0]!r}, found none; {cure}")
-    context, wrong = found["context"], found["wrong"]
-    if not isinstance(context, list):
+    context, wrong, source = found["context"], found["wrong"], found.get("source", [])
+    for field, value in (("context", context), ("source", source)):
+        if not isinstance(value, list):
+            raise InputError(
+                f"expected a list of sentences as {field!r}, found {_short(value)}; write "
+                "[sentence]"
+            )
+    if "source" in found and len(source) != len(context) + 1:
         raise InputError(
-            f"expected a list of sentences as 'context', found {_short(context)}; write [sentence]"
+            f"expected {len(context) + 1} sentences as 'source', found {len(source)}; give those "
+            "of the context and, last, that of 'right'"
         )
     variants = wrong if isinstance(wrong, list) else [wrong]
     if not variants:
@@ -163,6 +173,7 @@ def _item(found: dict[str, Any], place: Place) -> ContrastiveItem:
         right,
         tuple(_sentence(one, "wrong", place) for one in variants),
         tuple((field, _label(found[field], field)) for field in GROUPS if field in found),
+        tuple(_sentence(one, "source", place) for one in source),
     )
     if right in item.wrong:
         raise InputError("expected 'wrong' to differ from 'right'; correct or remove this item")

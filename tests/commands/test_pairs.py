@@ -56,3 +56,33 @@ def test_items_are_pairs_of_candidates_that_differ_in_a_word_of_the_reference(
         wrong = item["wrong"] if isinstance(item["wrong"], list) else [item["wrong"]]
         assert wrong
         assert all((item["right"].split(), other.split()) in pairs for other in wrong)
+
+
+def test_items_lack_a_word_or_replace_one_that_the_document_has_had(world: World) -> None:
+    """With the source, and after a text of one's own; a sentence without source is left out."""
+    lists = [["the lamp"], ["i see the lamp", "see the lamp", "i see the light"], ["i go", "go"]]
+    world.write("list", [f"{t} ||| {c} ||| A= 1 ||| 0" for t, own in enumerate(lists) for c in own])
+    world.write("ref", ["the lamp", "I see the lamp", "go"])
+    world.write("src", ["deng", "wo kan deng", "qu"])
+    world.write("out", ["a light", "", "x"])
+    command = "lm-eval pairs --kbest list --no-docs one --ref ref --source src -q"
+    items = {}
+    for kind in ("--variants omitted", "--class repeated", "--variants omitted --before out"):
+        world.ok(f"{command} {kind} --out pairs")
+        items[kind] = [json.loads(line) for line in world.lines("pairs")]
+        (world.folder / "pairs").unlink()
+    omitted, repeated, after = items.values()
+    assert [(x["right"], x["wrong"]) for x in omitted] == [
+        ("i see the lamp", ["see the lamp"]),
+        ("go", ["i go"]),
+    ]
+    assert omitted[1]["context"] == ["the lamp", "I see the lamp"]
+    assert omitted[1]["source"] == ["deng", "wo kan deng", "qu"]
+    assert omitted[0]["phenomenon"] == "pronouns omitted"
+    assert [(x["right"], x["wrong"]) for x in repeated] == [("i see the lamp", ["i see the light"])]
+    assert [x["context"] for x in after] == [["a light"], ["a light"]]
+    assert after[1]["source"] == ["deng", "qu"]
+    world.write("src", ["deng", "", "qu"])
+    world.ok(f"{command} --variants omitted --out pairs")
+    (item,) = [json.loads(line) for line in world.lines("pairs")]
+    assert (item["right"], item["source"]) == ("go", ["deng", "qu"])

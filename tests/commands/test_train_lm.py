@@ -459,6 +459,14 @@ def test_a_model_with_a_context_begins_as_the_model_without_it(world: World) -> 
     assert (saved.about["from"], saved.vocabulary.words) == (before.digest, before.vocabulary.words)
     found, true = (measured(world, "--source valid.txt", out=name) for name in ("lm", "whole"))
     assert found["perplexity"] == pytest.approx(true["perplexity"], rel=1e-6)
+    more = "--levels context --learning-rate 0.1"
+    (world.folder / "lm").rename(world.folder / "still")
+    world.ok(f"{files} --model attention-context --from whole {more} -q")
+    trained = load_model(world.folder / "lm").model.state_dict()
+    for name, tensor in before.model.state_dict().items():  # the others stay
+        own = trained[name] if tensor.ndim < 2 else trained[name][:, : tensor.shape[1]]
+        assert torch.equal(own, tensor)
+    assert float(trained["context.gate.weight"].abs().max()) > 0
 
 
 def test_a_model_of_another_package_is_trained_and_read(

@@ -1,7 +1,7 @@
 """Orders of sentences, variants, missing words, sampled texts, and relations between sentences."""
 
 from collections import Counter
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from lm.contexts.states import LastHidden
 from lm.corpus import Corpus
 from lm.discourse import SLOTS, Pair, RelationClassifier, features, fit
 from lm.fusions import Input, Output
-from lm.laws import DOCUMENT, last_score, tiny_model
+from lm.laws import DOCUMENT, last_score, tiny_model, with_side
 from lm.model import Config, DocumentLM
 from lm.reading import contexts_after
 from lm.sampling import SampledDocument, sample
@@ -96,6 +96,27 @@ def test_scores_are_those_of_each_variant_in_each_context_alone(
     assert np.array_equal(scores[0], scores[2]) == (model.order == 0)
     assert np.array_equal(scores[:, 0], scores[:, 2])
     assert [*scores_in_contexts(engine, [], [])] == []
+
+
+@pytest.mark.parametrize("name", ["attention", "attention-context", "dclm-bilingual"])
+def test_models_that_read_the_source_are_given_that_of_contexts_and_of_the_item(name: str) -> None:
+    """Without a document context, contexts of one source sentence give equal bits."""
+    model = tiny_model(ZOO[name])
+    engine = ScoringEngine.of(model)
+
+    def source(text: Any) -> list[list[int]]:
+        side = with_side(model, [*text, []]).side["source"]
+        return [side.tokens[a:b].tolist() for a, b in pairwise(side.sentences.tolist())]
+
+    sources = [[source(text) for text in own] for own in CONTEXTS]
+    found = scores_in_contexts(engine, VARIANTS, CONTEXTS, sources)
+    for scores, variants, contexts in zip(found, VARIANTS, CONTEXTS, strict=True):
+        for row, text in zip(scores, contexts, strict=True):
+            truth = [last_score(model, [*text, words]) for words in variants]
+            assert row.tolist() == pytest.approx(truth, abs=2e-5)
+    alike = [[source(DOCUMENT[:3]), [*source(())[:-1], *source(DOCUMENT[:3])[-1:]]]]
+    (scores,) = scores_in_contexts(engine, VARIANTS[:1], [[DOCUMENT[:3], ()]], alike)
+    assert np.array_equal(scores[0], scores[1]) == (name == "attention")
 
 
 # Sampled texts
