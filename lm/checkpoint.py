@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -88,6 +88,20 @@ class SavedModel:
         interned = intern((b" " + line for line in text.split(b"\n")[:-1]), "equals")
         words, corpus = spelled(*interned, vocabulary)
         return renumber(corpus, words, vocabulary)
+
+    def words_of_source(self, text: bytes) -> tuple[list[bytes], Container[bytes]]:
+        """The words of source sentences, and those that the model knows.
+
+        Characters in place of words if it knows nothing but these; none of subword units.
+        """
+        vocabulary = self.side["source"]
+        if isinstance(vocabulary, SubwordVocabulary):
+            return [], vocabulary
+        words = text.split()
+        if all(len(word.decode(errors="replace")) == 1 for word in vocabulary.words):
+            characters = "".join(text.decode(errors="replace").split())
+            words = [character.encode() for character in characters]
+        return words, vocabulary
 
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
         """The words of a sentence as the model reads them; or from that order to the usual one."""

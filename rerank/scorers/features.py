@@ -398,6 +398,19 @@ class UnknownWords:
         for row in rows[np.unique(owners, return_index=True)[1]].tolist():
             self.named.update(word for word in split_words(lines[row]) if not known(word))
 
+    def warn_of_source(self, name: str, notices: Notices, most: float) -> None:
+        """A warning if more than a share of the source words that a model reads are unknown."""
+        if self.share > most:
+            words = ", ".join(
+                repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
+            )
+            notices.add(
+                f"source word unknown to {name} ({self.share:.1%} of them; most frequent: {words}):"
+                " expected the language and the segmentation of the source that it was trained "
+                "with; give the model of this pair of languages, and the source as --source",
+                count=self.oov,
+            )
+
     def warn(
         self,
         name: str,

@@ -46,6 +46,7 @@ from rerank.corpus.columns import reversed_lists
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
+from rerank.formats.translations import SOURCE
 from rerank.notices import Notices
 from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import (
@@ -336,7 +337,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         if document_cache is not None:
             identity = repr((saved.digest, document_cache)).encode()
             self.digest = hashlib.sha256(identity).hexdigest()[: len(saved.digest)]
-        self.unknown = UnknownWords()
+        self.unknown, self.of_source = UnknownWords(), UnknownWords()
         self.cure = "reverse=yes if it is a model of the source" if model.context.alone else ""
 
     def _identity(self, *, null: bool) -> tuple[object, ...]:
@@ -358,7 +359,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
         twin._work_uncached(replace(self._engine, counts=EngineCounts()))
-        twin.unknown = UnknownWords()
+        twin.unknown, twin.of_source = UnknownWords(), UnknownWords()
         return twin
 
     def finish(self, source: str, notices: Notices) -> None:
@@ -367,7 +368,8 @@ class LanguageModel(ModelSource[ScoringEngine]):
         about, cure = self.saved.about, self.cure if self.unknown.share > FOREIGN else ""
         text = self.counted
         self.unknown.warn(self.label, about, notices, source=source, text=text, cure=cure)
-        self.unknown = UnknownWords()
+        self.of_source.warn_of_source(self.label, notices, FOREIGN)
+        self.unknown, self.of_source = UnknownWords(), UnknownWords()
 
     def report(self) -> str:
         """What was computed and what was cached, how scores are normalised, and what is read."""
@@ -449,6 +451,8 @@ class LanguageModel(ModelSource[ScoringEngine]):
         (n, 0) where none can be: of subword units.
         """
         unknown, vocabulary = known.column("unknown"), self.saved.vocabulary
+        if SOURCE in known.requested.side:
+            self.of_source.add(*self.saved.words_of_source(known.requested.side[SOURCE]))
         if isinstance(vocabulary, SubwordVocabulary):
             return super()._static(known)
         words = int(known.column("words").sum())

@@ -104,7 +104,14 @@ USELESS = [
         Model("rnnlm", {"backward": True}),
     ),
 ]
+READ = {**ITEM, "source": ["a", "b"]}
 COMMANDS = [Fault(f"62-{name}", command, message, {**TEXTS, "lm": model}, 2, FORWARD) for name, command, message, model in USELESS]
+COMMANDS += [
+    Fault("95-items-without-source", CONTRASTIVE, "items: lm needs the source sentences, which item 1 lacks; give .source.: .*pairs --source FILE",
+        {**TEXTS, "lm": Model("attention")}, 3, {"items": (json.dumps(READ) + "\n") * 2}),
+    Fault("95-items-of-a-short-source", CONTRASTIVE, "items:2: expected 2 sentences as 'source', found 1; give those of the context and, last, that of",
+        {"lm": Model("attention"), "items": f'{json.dumps(READ)}\n{json.dumps({**ITEM, "source": ["b"]})}\n'}, 3, {"items": (json.dumps(READ) + "\n") * 2}),
+]
 HF = f"{SCORE} --lm g=hf:"
 COMMANDS += table(
     f"""
@@ -301,6 +308,8 @@ FILES += table(f"95-reverse-of-documents | {OTHER} | {SOURCE}", {"lm": BOTH})
 FILES += [
     Fault("95-reverse-one-short", CHANNEL, "dev.src: expected 4 lines.*found 3", {**KNOWN, "dev.src": "it\n" * 3}, 3, {"dev.src": "it\n" * 4}),
     Fault("95-reverse-of-the-target", CHANNEL, "unknown to lm .100.0% of the source's.*leave reverse=yes out if it is a", {**KNOWN, "dev.src": "la\n" * 4}, 0, SOURCE),
+    Fault("95-source-of-another-pair", SOURCE, r"12 x source word unknown to lm .100.0% of them; most frequent: 'un', 'mot', .*give the model of this pair",
+        {**KNOWN, "dev.src": "un mot d'avant\n" * 4}, 0, {"dev.src": "the lamp\n" * 4}),
     Fault("95-model-of-the-source", SOURCE, "; reverse=yes if it is a model of the source", {**KNOWN, "dev.kbest": replaced("e", "\u4e00")}, 0, CHANNEL),
 ]
 TOPICS, LABELS, ONE = (f"{S} --topics t", Model("clstm-given-topic"), "expected one label, found 2 words")

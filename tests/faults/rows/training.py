@@ -117,15 +117,17 @@ SOURCE_MODELS += table(
 )
 
 FROM = f"{SOUND} --from old"
+OF_DOCUMENTS = f"{T} --source t --valid-source t --model attention-context --levels context"
 FROM_MODELS = table(
     f"""
 --from-and-a-vocabulary | {FROM} --vocab 9 | --vocab: the vocabularies are those of --from | {FROM}
 --from-another-size | {FROM} --hidden 7 | --from old: .* train with the --model, --embed | {FROM}
 --from-another-model | {T} --model drnnlm --from old | context.first of this codclm .* none in drnnlm | {FROM}
 --from-a-model-that-reads-backward | {FROM} --backward | give --backward to both | {FROM}
+--from-nothing-but-the-context | {OF_DOCUMENTS} | --levels context: without --from all other weights would stay random; give --from DIR | {OF_DOCUMENTS} --from fwd
 --from-pieces | {SOUND} --from pieces | expected a model of words, found one of subword | {FROM}
 """,
-    {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "pieces": Model("codclm", {"pieces": True})},
+    {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "pieces": Model("codclm", {"pieces": True}), "fwd": Model("attention", {"embed": 4, "hidden": 4})},
 )
 
 # Texts and folders
