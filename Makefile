@@ -10,7 +10,7 @@ PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lint test clean
+.PHONY: help demo lint test tables docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,15 @@ lint: $(VENV)/lint-ready  ## check style and types
 
 test: $(VENV)/test-ready  ## run the tests
 	$(VENV)/bin/python -m pytest -n auto --dist worksteal
+
+# DATA: as in recipes/systems and recipes/source; MODELS: as recipes/tables.py says; QUICK=1 makes what is small and there.
+DATA ?= ../shared/data
+MODELS ?= models
+tables: $(VENV)/demo-ready  ## make the tables of README: hours; QUICK=1: minutes
+	$(VENV)/bin/python recipes/tables.py --data $(DATA) --models $(MODELS) $(if $(QUICK),--quick)
+
+docs: $(VENV)/docs-ready  ## build the documentation, build/site/index.html
+	$(VENV)/bin/python -m sphinx -W --keep-going -q -j auto -c recipes/site -d build/doctrees . build/site
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -48,6 +57,10 @@ $(VENV)/demo-ready: $(VENV)/torch-ready pyproject.toml
 
 $(VENV)/lint-ready: $(VENV)/test-ready
 	$(PIP) -e '.[lint]'
+	@touch $@
+
+$(VENV)/docs-ready: $(VENV)/demo-ready
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 $(VENV)/test-ready: $(VENV)/torch-ready pyproject.toml

@@ -1,6 +1,10 @@
 """README and recipes say what is true: their code runs, their options and links exist."""
 
 import re
+import runpy
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +50,23 @@ def test_every_option_in_a_shell_block_exists(page: Path) -> None:
         used = {word.partition("=")[0] for word in line.split() if re.match("--[a-z]", word)}
         assert used <= options, line
     assert page.name != "README.md" or page.parent != ROOT or len(commands(page)) >= 7
+
+
+def test_tables_of_the_readme_are_what_the_recipes_printed() -> None:
+    """`make tables` keeps that, and writes the tables: recipes/tables.py."""
+    tables = runpy.run_path(str(ROOT / "recipes" / "tables.py"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert tables["replaced"](readme, tables["RESULTS"]) == readme
+    assert re.findall(r"<!-- (\w+) -->\n\| commit \w{8} ", readme)
+
+
+@pytest.mark.skipif(find_spec("myst_parser") is None, reason="needs the extra docs")
+def test_the_documentation_is_built_without_warnings(tmp_path: Path) -> None:
+    sphinx = f"-m sphinx -W --keep-going -q -c recipes/site -d {tmp_path}/trees . {tmp_path}/site"
+    command = [sys.executable, *sphinx.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "site" / "index.html").exists()
 
 
 @every_page

@@ -1,0 +1,89 @@
+"""The tutorials: what they show runs, in this order, and prints what they show."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.world import ROOT, World
+
+PAGES = ("systems/TEN-MINUTES.md", "site/moses-lists.md", "site/plug-in.md")
+BLOCK = re.compile(r"```(sh|python|toml)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+
+
+def printed(world: World, command: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a line of the shell prints."""
+    first, *words = command.split()
+    if first == "source":
+        return ""
+    if first == "cd":
+        monkeypatch.chdir(words[0])
+        return ""
+    if first == "rerank":
+        found = world.ok(command.removeprefix("rerank"))
+        return found.err + found.out
+    if command == "pip install .":
+        install(Path.cwd(), monkeypatch)
+        return ""
+    if first == "python":
+        command = f"{sys.executable} {ROOT / words[0]} {words[1]}"
+    return subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True).stdout
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pip writes of a package's entry points: tests need no network."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    made = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (made / "entry_points.txt").write_text("\n".join(lines))
+
+
+def shell(world: World, commands: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What lines of the shell print."""
+    joined = re.sub(r" +#.*", "", commands).replace("\\\n", " ").splitlines()
+    return "".join(printed(world, command, monkeypatch) for command in joined)
+
+
+def python(code: str, names: dict[str, Any]) -> str:
+    """What code prints; that with a file's name in its first line is written to this file."""
+    if named := re.match(r"# (\S+)\n", code):
+        Path(named[1]).write_text(code)
+        return ""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(code, names)
+    return out.getvalue()
+
+
+def pattern(shown: str) -> str:
+    """What matches an output as a page shows it: `…` is any lines, or the rest of a line."""
+    found = ""
+    for line in shown.splitlines():
+        rest = ".*" if line.endswith("…") else " *"
+        found += r"(?:.*\n)*" if line == "…" else f"{re.escape(line.removesuffix('…'))}{rest}\n"
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_step_of_the_page_prints_what_the_page_shows(
+    page: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "recipes" / page).read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    assert len(blocks) > 5
+    monkeypatch.syspath_prepend(world.folder)
+    names: dict[str, Any] = {}
+    for language, code, shown in blocks:
+        found = shell(world, code, monkeypatch) if language == "sh" else python(code, names)
+        assert not shown or re.fullmatch(pattern(shown), found), found
