@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TRAINING = (
     "--embed 64 --dropout 0 --context-dropout 0 --learning-rate 0.02 --negatives 0 --streams 16 "
-    "--device cpu --precision float32"
+    "--epochs 3 --device cpu --precision float32"
 )
 DOCUMENT_LM = f"--model codclm --hidden 64 {_TRAINING}"
 # Of the same size: wider by what the other spends on its context.

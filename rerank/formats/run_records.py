@@ -26,6 +26,7 @@ from rerank.notices import Notices
 if TYPE_CHECKING:
     from lm.training.trainer import Report
 
+SCHEMA = 1  # of traces and summaries; records of the first versions of traces have none
 COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage")
 _SUMMARY_BYTES = 256 << 20
 _HEADER = "\t".join(COLUMNS).encode()
@@ -94,14 +95,17 @@ def is_trace(path: FilePath) -> bool:
 
 def to_line(record: Mapping[str, Any]) -> bytes:
     """The line of a trace that a record of it is."""
-    return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    content = {"schema": SCHEMA, **record}
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
     """The lines of a trace, one at a time; InputError, with the file's name, for another line."""
     for number, line in enumerate(read_lines(path, notices), 1):
         try:
-            yield Choice.of(read_json(line, writable))
+            found = read_json(line, writable)
+            _check_schema(found, name, number)
+            yield Choice.of(found)
         except (ValueError, KeyError, RecursionError):
             shown = line.decode(errors="replace")
             raise InputError(
@@ -110,6 +114,14 @@ def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
                 source=name,
                 line=number,
             ) from None
+
+
+def _check_schema(found: object, name: str, line: int | None = None) -> None:
+    """InputError for a record of another schema than is read here."""
+    schema = found.get("schema", SCHEMA) if isinstance(found, dict) else SCHEMA
+    if schema != SCHEMA:
+        message = f"found schema {schema!r:.20}; this version reads {SCHEMA}, try a newer one"
+        raise InputError(message, source=name, line=line)
 
 
 class _Figures(TypedDict):
@@ -139,6 +151,7 @@ def read_summary(path: str | Path, documents: Collection[str], notices: Notices)
     try:
         msgspec.json.decode(content, type=_Summary)  # before other content takes its memory
         found = read_json(content, writable)
+        _check_schema(found, display(path))
         summary = msgspec.convert(found, _Summary)
         others = [one["id"] for one in summary["documents"] if one["id"] not in documents]
         if not others:

@@ -65,4 +65,6 @@ FAULTS = [
     Fault("--blank-lines", "perplexity --ngram blank dev.ref", r"blank:1\d{6}: expected text, found 1,0.* blank lines of 1,",
           {"blank": "\n" * 2**21}),
     of_summary("other", {**SUMMARY, "documents": [{**DOCUMENT, "id": "c"}]}, "a document 'c'"),
+    Fault("--trace-newer", "explain t", "t:1: found schema 2; this version reads 1, try a n", {"t": json.dumps({**CHOICE, "schema": 2})}, cure={"t": json.dumps({**CHOICE, "schema": 1})}),
+    Fault("--summary-newer", REPORT, "s: found schema 2; this version reads 1, try a n", {"t": TRACE, "docs": "a\na\nb\nb\n", "s": json.dumps({**SUMMARY, "schema": 2})}, cure=REPORT.replace("--summary s ", "")),
 ]  # fmt: skip
