@@ -325,14 +325,15 @@ def evaluate(
     systems: Mapping[str, Sequence[Sequence[str] | DocumentResult]],
     references: References,
     *,
+    metrics: Sequence[str] = (),
     tokenize: str = "none",
     seed: int = 1,
 ) -> Evaluation:
     """Scores of systems, the first of them the baseline: texts of each document's sentences.
 
     references: one or several of each sentence of each document. Results of `Reranker` stand for
-    their texts; these and documents of references are matched by id. `to_text()` is the table of
-    `rerank evaluate`.
+    their texts; these and documents of references are matched by id. metrics: as those of
+    `rerank evaluate --metric`. `to_text()` is the table of `rerank evaluate`.
     """
     from rerank.corpus.preparation import note_differences
     from rerank.report.comparison import EvaluatedTexts, SystemText
@@ -343,7 +344,7 @@ def evaluate(
     if not systems:
         raise ArgumentError("systems: expected the texts of at least one system, found none")
     check_value("seed", SEED, seed)
-    measures = settings_of(MeasureOptions, tokenize=tokenize)
+    measures = settings_of(MeasureOptions, tokenize=tokenize, metrics=tuple(metrics))
     ids = next(filter(None, map(_ids_of, [references, *systems.values()])), None)
     targets, judged = _texts("references", references, ids=ids), []
     sizes = [len(document) for document in targets]

@@ -238,6 +238,10 @@ METRICS: Registry[Callable[..., Any]] = Registry(
         "bleu": "rerank.metrics.bleu:Bleu",
         "chrf": "rerank.metrics.chrf:Chrf",
         "ter": "rerank.metrics.ter:Ter",
+        "pronouns": "rerank.metrics.discourse:Pronouns",
+        "connectives": "rerank.metrics.discourse:Connectives",
+        "tense": "rerank.metrics.discourse:Tense",
+        "names": "rerank.metrics.discourse:Names",
     },
 )
 FORMATS: Registry[Callable[..., Any]] = Registry(

@@ -17,7 +17,7 @@ from rerank.files.terminal import results, say, show
 from rerank.formats.unsegmented import UnsegmentedText
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
-from rerank.report.measures import DEFAULT_METRICS, MeasureOptions, tokenizer_of
+from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
     from rerank.files.paths import display
 
     least = options.files.min_gain
-    metric = (options.measures.metrics or DEFAULT_METRICS)[0]
+    metric = options.measures.names[0]
     name = display(options.files.systems[0])
     if least is None or (gain := result.gain(metric, name)) >= least:
         return 0
@@ -313,7 +313,7 @@ def _best_first(
 
     number = len(texts.systems)
     begin = len(options.files.systems) if options.files.rivals else 0
-    first = (options.measures.metrics or DEFAULT_METRICS)[0]
+    first = options.measures.names[0]
     metric = {"bleu": metrics[0], **metrics[1]}[first]
     values = values_of(texts, metric, documents)
     best = max(range(begin, number), key=values.__getitem__)

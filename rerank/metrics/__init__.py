@@ -100,6 +100,12 @@ class TextMetric(Metric):
         return counted(kbest.counts, self.statistics(Texts.of_lists(kbest), references))
 
 
+class DocumentMetric(TextMetric):
+    """A metric whose hypotheses are whole documents: their sentences, joined by `between`."""
+
+    between = b" "
+
+
 class SentenceMetric(MeanScore, TextMetric):
     """A metric with a score for each hypothesis; the corpus score is the mean over sentences.
 

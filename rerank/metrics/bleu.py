@@ -26,7 +26,7 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.spelling import PREFIX, moses_tokenizer
 from rerank.errors import UsageError
 from rerank.formats.token_kernel import FREE, word_slot
-from rerank.metrics import Rows, TextMetric
+from rerank.metrics import DocumentMetric, Rows, TextMetric
 from rerank.metrics.ngrams import (
     Columns,
     Texts,
@@ -128,7 +128,7 @@ class LowercaseBleu(Bleu):
     lowercase = True
 
 
-class DocumentBleu(Bleu):
+class DocumentBleu(Bleu, DocumentMetric):
     """BLEU whose sentences are whole documents, a line each: d-BLEU of Liu et al. (2020).
 
     N-grams reach over the ends of sentences, and the brevity penalty compares documents. Who counts

@@ -33,7 +33,7 @@ CLOSED = ("pronouns", "auxiliaries", "function")
 BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1000, None))
 """Frequencies of content words: least and greatest count."""
 
-_LISTS = Path(__file__).parent / "word_lists"
+LISTS = Path(__file__).parent / "word_lists"
 _MOST_BYTES = 64 << 20  # of counts, unpacked
 _LIST_BYTES = 16 << 20
 _ENDS = frozenset('.!?…:"“”„«»')  # a sentence or a quotation may begin behind them
@@ -55,7 +55,7 @@ def listed_words(name: str, words: frozenset[str]) -> WordClass:
     return WordClass(name, lambda line: [word for word in map(str.lower, line) if word in words])
 
 
-def _names(words: Sequence[str], excluded: frozenset[str]) -> list[str]:
+def names_of(words: Sequence[str], excluded: frozenset[str]) -> list[str]:
     """Words with a capital that do not begin a sentence, but for those of a list, such as `I`.
 
     A sentence begins with the line, and behind a token that is a full stop, another mark that
@@ -74,7 +74,7 @@ def _names(words: Sequence[str], excluded: frozenset[str]) -> list[str]:
     return found
 
 
-def _content_words(
+def content_words(
     words: Sequence[str],
     closed: frozenset[str],
     counts: Mapping[str, int],
@@ -98,7 +98,7 @@ def closed_classes(
 ) -> dict[str, frozenset[str]]:
     """The words of each class of `CLOSED`: of the list of its name, or else the English ones."""
     return {
-        name: lists[name] if name in lists else read_words(_LISTS / f"{name}.en", notices)
+        name: lists[name] if name in lists else read_words(LISTS / f"{name}.en", notices)
         for name in CLOSED
     }
 
@@ -114,8 +114,8 @@ def english_classes(
     closed = closed_classes(lists, notices)
     union = frozenset[str]().union(*closed.values())
     found = {name: listed_words(name, words) for name, words in closed.items()}
-    found["names"] = WordClass("names", partial(_names, excluded=closed["pronouns"]))
-    content = partial(_content_words, closed=union, counts=frequencies or {})
+    found["names"] = WordClass("names", partial(names_of, excluded=closed["pronouns"]))
+    content = partial(content_words, closed=union, counts=frequencies or {})
     found["content"] = WordClass("content", content)
     for least, most in BINS if frequencies is not None else ():
         span = f"{least}+" if most is None else f"{least}" if most == least else f"{least}-{most}"

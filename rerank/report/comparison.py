@@ -24,10 +24,9 @@ from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, read_lines
 from rerank.files.paths import display
 from rerank.formats import tokens
-from rerank.metrics import CorpusScore, MeanScore, Rows, TextMetric
+from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
-    DocumentBleu,
     Extremes,
     Statistics,
     corpus_bleu,
@@ -141,6 +140,9 @@ def evaluate(
 
     named = {"bleu": bleu, **metrics[1]}
     rows = {name: _of_documents(own, documents, texts) for name, own in named.items()}
+    for name in [name for name, own in named.items() if _is_absent(own, rows[name])]:
+        notices.add(f"metric {name} left out: the references have nothing that it counts")
+        del named[name]
     scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
     readable = {}
     if plain is not None:
@@ -176,8 +178,11 @@ def evaluate(
         }
         system = _system(text.name, rows["bleu"][:, [0, i]], oracle, of_system)
         longer = system.length_ratio - systems[0].length_ratio if systems else 0.0
-        gains = [_gain(name, scores[name][i], own) for name, own in named.items()]
-        others = [_gain(name, of_systems[i]) for name, of_systems in means.items()]
+        counts = {name for name, own in named.items() if isinstance(own, WordF1)}
+        gains = [_gain(k, scores[k][i], own) for k, own in named.items() if k not in counts]
+        others = [
+            _gain(k, own[i]) for k, own in {**scores, **means}.items() if k in counts | {*means}
+        ]
         systems.append(replace(system, verdict=verdict(gains, longer, others) if i else None))
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
@@ -261,10 +266,10 @@ def _score(rows: Statistics) -> Score:
 def _of_documents(metric: TextMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
     """Statistics (D, systems, width) of documents, the sums of those of their sentences.
 
-    `DocumentBleu` counts those of a document as one line.
+    A `DocumentMetric` counts those of a document as one text.
     """
-    if isinstance(metric, DocumentBleu):
-        texts = texts.changed(lambda lines: list(map(b" ".join, documents.split(lines))))
+    if isinstance(metric, DocumentMetric):
+        texts = texts.changed(lambda lines: [*map(metric.between.join, documents.split(lines))])
         documents = Documents(documents.ids, tuple(range(len(documents) + 1)))
     hypotheses = zip(*(own.lines for own in texts.systems), strict=True)
     rows = metric.statistics(hypotheses, texts.references)
@@ -292,6 +297,11 @@ def _rows_of_classes(
     rows = _sums(rows.reshape(-1, len(texts.systems), len(classes), 3), documents)
     by_name = {one.name: rows[:, :, c] for c, one in enumerate(classes)}
     return {name: own for name, own in by_name.items() if own[..., 2].any()}
+
+
+def _is_absent(metric: CorpusScore, rows: Rows) -> bool:
+    """Whether references (rows: (D, systems, width)) have nothing that a metric counts."""
+    return isinstance(metric, WordF1) and not rows[..., 2].any()
 
 
 class _MeanOfLines(MeanScore):

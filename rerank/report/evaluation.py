@@ -19,7 +19,14 @@ NAMES = {  # of metrics, as they are published
     **{"bleu-lc": "BLEU-lc", "d-bleu": "d-BLEU"},
 }
 IN_WORDS = {**NAMES, "chrf": "chrF"}  # of metrics, in a verdict
-_REMARKS = {"ter": "; less is better", "d-bleu": "; of documents as one line each"}
+_REMARKS = {
+    **{"ter": "; less is better", "d-bleu": "; of documents as one line each"},
+    "pronouns": "; F1 of the classes he, she, it, they",
+    "connectives": "; F1 of the relations that connectives state",
+    "tense": "; F1 of the tenses of verb forms",
+    "names": "; F1 of words with a capital inside sentences",
+    "cohesion": "; F1 of content words that an earlier sentence of the document has",
+}
 _OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
 _CONTEXTS = """
 no context: every sentence as if it were the whole document; another document: the sentences that

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath, display, file_of
 from rerank.notices import Notices, Printer
 from rerank.options import option, record
-from rerank.registry import METRICS
+from rerank.registry import METRICS, attribute
 from rerank.values import FILE, TEXT, MemberName, Pair
 
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     from rerank.metrics.bleu import Bleu
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
-KINDS_OF_BLEU = {"bleu-lc": "LowercaseBleu", "d-bleu": "DocumentBleu"}  # in `rerank.metrics.bleu`
+KINDS_OF_BLEU = {
+    "bleu-lc": "rerank.metrics.bleu:LowercaseBleu",
+    "d-bleu": "rerank.metrics.bleu:DocumentBleu",
+}
+OF_DOCUMENTS = {"cohesion": "rerank.metrics.discourse:Cohesion"}
+DISCOURSE = "discourse"  # stands for the metrics of `rerank.metrics.discourse`
+_COUNTS = ("pronouns", "connectives", "tense", "names", *OF_DOCUMENTS)
+_OTHERS = (*KINDS_OF_BLEU, *OF_DOCUMENTS, DISCOURSE)
 
 
 def check_word_lists(lists: Sequence[tuple[str, str]]) -> None:
@@ -36,10 +44,13 @@ class MeasureOptions:
 
     metrics: tuple[str, ...] = option(
         "Metric beside BLEU; repeatable [default: bleu, chrf and ter]. bleu-lc: of texts in lower "
-        "case; d-bleu: of documents as one line each (Liu et al. 2020).",
+        "case; d-bleu: of documents as one line each (Liu et al. 2020). discourse: what BLEU "
+        "hardly sees, of English alone: F1 of pronouns, by what they refer to, of connectives, by "
+        "relation, of tense, of names, and of cohesion, words that a document repeats; each is a "
+        "metric of this name, too.",
         "--metric",
         "-m",
-        type=MemberName(METRICS, *KINDS_OF_BLEU),
+        type=MemberName(METRICS, *_OTHERS),
         default=(),
     )
     tokenize: str | None = tokenize_option()
@@ -104,15 +115,24 @@ class MeasureOptions:
         more = [path for path in (self.word_frequencies, self.weights) if path is not None]
         return [*(path for _, path in self.word_lists), *more]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the metrics, each once, in place of `discourse` those that it stands for."""
+        given = self.metrics or DEFAULT_METRICS
+        found = [_COUNTS if name == DISCOURSE else (name,) for name in given]
+        return tuple(dict.fromkeys(chain(*found)))
+
     def loaded_metrics(self) -> tuple[Bleu, dict[str, TextMetric]]:
         """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones."""
         from rerank.metrics import bleu, metric
 
         found: dict[str, TextMetric] = {}
         tokenize = self.tokenize or "none"
-        for name in dict.fromkeys(self.metrics or DEFAULT_METRICS):
+        for name in self.names:
             if name in KINDS_OF_BLEU:
-                found[name] = getattr(bleu, KINDS_OF_BLEU[name])(tokenize)
+                found[name] = attribute(KINDS_OF_BLEU[name])(tokenize)
+            elif name in OF_DOCUMENTS:
+                found[name] = attribute(OF_DOCUMENTS[name])()
             elif name != "bleu":
                 found[name] = metric(name)
         return bleu.Bleu(tokenize), found
@@ -126,7 +146,7 @@ class MeasureOptions:
         found: dict[str, dict[str, str]] = {}
         for name, value in self.scores:
             option = f"--scores {name}={value}"
-            if name in METRICS or name in KINDS_OF_BLEU:
+            if name in METRICS or name in _OTHERS:
                 raise UsageError(f"{option}: {name} is a metric of rerank; take another name")
             known = [one for one in names if value.startswith(f"{one}:") and value != f"{one}:"]
             if not known:

@@ -1,0 +1,246 @@
+"""What BLEU hardly sees of documents in English: pronouns, connectives, tense, names, repetition.
+
+Each metric is F1 against the references, of items that are counted in each sentence and clipped
+(`rerank.metrics.word_classes`). An item is a class, not a word: `him` for `he` is right, `her` is
+not. These are the categories of BlonDe (Jiang et al. 2022, section 4,
+https://aclanthology.org/2022.naacl-main.111) as far as text alone has them: there, tenses are
+those of a tagger and entities those of a recogniser; here, tenses are those of forms that show
+them, and names are words with a capital inside a sentence. Pronouns are classed by what they refer
+to; connectives by the relations of the Penn Discourse Treebank. `cohesion` is of content words that
+an earlier sentence of the same document has, the device that Wong & Kit (2012,
+https://aclanthology.org/D12-1097) call repetition.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from itertools import chain, zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.errors import RerankError
+from rerank.metrics import DocumentMetric, TextMetric
+from rerank.metrics.word_classes import (
+    LISTS,
+    WordClass,
+    WordF1,
+    class_statistics,
+    closed_classes,
+    content_words,
+    names_of,
+    read_words,
+)
+from rerank.notices import Notices
+from rerank.signature import signature
+
+PRONOUNS = {
+    "masculine": "he him his himself",
+    "feminine": "she her hers herself",
+    "neuter": "it its itself",
+    "plural": "they them their theirs themselves themself",
+}
+CONNECTIVES = {
+    "comparison": "but|however|although|though|even though|yet|nevertheless|nonetheless|whereas"
+    "|while|instead|despite|in spite of|on the contrary|by contrast|in contrast|conversely"
+    "|on the other hand|rather than|still",
+    "contingency": "because|since|so|therefore|thus|hence|consequently|as a result|accordingly"
+    "|if|unless|so that|in order to|otherwise|as long as|that is why|for this reason|due to",
+    "expansion": "and|or|nor|also|moreover|furthermore|in addition|besides|for example"
+    "|for instance|in fact|indeed|in other words|in particular|similarly|likewise|in short"
+    "|as well",
+    "temporal": "when|then|before|after|until|till|once|meanwhile|afterwards|later|next|finally"
+    "|at last|as soon as|whenever|in the meantime|previously|at the same time|earlier",
+}
+TENSES = {
+    "present": "am is are 'm 're has have 've do does ain",
+    "past": "was were had did",
+    "future": "will shall 'll wo sha gonna",
+    "modal": "can could may might must should would ought ca",
+}
+_NO_PAST = {"hundred", "sacred", "naked", "wicked", "kindred", "embed", "sled", "rugged", "aged"}
+_TOKENS = re.compile(r"[^\W_]+(?:[.\-][^\W_]+)*|['’][^\W\d_]+|[^\w\s]")
+_FEWEST_WORDS, _LEAST = 100, 0.25  # of words in texts that must be English, closed-class words
+
+
+def tokens_of(line: bytes) -> list[str]:
+    """Words, clitics such as 's, and marks of a line, whether it is tokenised or not."""
+    return _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
+
+
+@cache
+def _closed() -> frozenset[str]:
+    """English words of closed classes."""
+    return frozenset(chain(*closed_classes({}, Notices()).values()))
+
+
+@cache
+def _irregular() -> frozenset[str]:
+    """Past forms of irregular verbs, but for those that other forms are, too, such as `put`."""
+    return read_words(LISTS / "past.en", Notices())
+
+
+def _labels(kinds: dict[str, str]) -> dict[str, str]:
+    """The label of each word of lists by label."""
+    return {word: label for label, words in kinds.items() for word in words.split()}
+
+
+_PRONOUNS = _labels(PRONOUNS)
+_TENSES = _labels(TENSES)
+_TENSES |= {word + end: tense for word, tense in _TENSES.items() for end in ("n", "nt")}  # isn 't
+_SENSES = {item: sense for sense, listed in CONNECTIVES.items() for item in listed.split("|")}
+_LONGEST_FIRST = "|".join(sorted(_SENSES, key=len, reverse=True))
+_CONNECTIVE = re.compile(rf"(?<![^ ])(?:{_LONGEST_FIRST})(?![^ ])")
+
+
+def _pronouns(words: Sequence[str]) -> list[str]:
+    """The class of each pronoun of the third person."""
+    return [_PRONOUNS[word] for word in map(str.lower, words) if word in _PRONOUNS]
+
+
+def _connectives(words: Sequence[str]) -> list[str]:
+    """The relation of each connective; the longest one counts where one is part of another."""
+    return [_SENSES[found] for found in _CONNECTIVE.findall(" ".join(words).lower())]
+
+
+def _tenses(words: Sequence[str]) -> list[str]:
+    """The tense of each verb form that shows it; of others, as of `'s`, nothing is known."""
+    lower = [word.lower() for word in words]
+    found = []
+    for word, following in zip_longest(lower, lower[1:]):
+        if word in _TENSES and (word != "won" or following == "'t"):
+            found.append(_TENSES[word])
+        elif _is_past(word):
+            found.append("past")
+    return found
+
+
+def _is_past(word: str) -> bool:
+    """Whether a word is an irregular past form, or ends in -ed as regular ones do."""
+    ends = word.endswith("ed") and not word.endswith("eed") and len(word) > 4
+    return word in _irregular() or (ends and word not in _NO_PAST)
+
+
+class EnglishF1(WordF1, TextMetric):
+    """F1, 0 to 100, of items that the sentences of English texts have."""
+
+    width = 3
+
+    def __init__(self) -> None:
+        super().__init__(self.name)
+
+    @abstractmethod
+    def items(self, words: Sequence[str]) -> list[str]:
+        """The items of a sentence, as they are compared."""
+
+    def statistics(
+        self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+    ) -> NDArray[np.int64]:
+        """Statistics (n, 3), as `word_classes`; RerankError if the references are not English."""
+        lines = [[*own] for own in references]
+        self.check_language([line for own in lines for line in own])
+        return class_statistics([self._class], map(list, hypotheses), lines, tokens_of)[:, 0]
+
+    @cached_property
+    def _class(self) -> WordClass:
+        return WordClass(self.name, self.items)
+
+    def check_language(self, texts: Sequence[bytes]) -> None:
+        """RerankError if texts of some length have few of the commonest English words."""
+        words = [word.lower() for line in texts for word in tokens_of(line) if word[0].isalpha()]
+        known = sum(word in _closed() for word in words)
+        if len(words) >= _FEWEST_WORDS and known < _LEAST * len(words):
+            raise RerankError(
+                f"metric {self.name}: expected English references, found {known / len(words):.0%} "
+                "English function words in them, less than in any English text; it knows no other "
+                "language, leave it out"
+            )
+
+    def signature(self, n_references: int) -> str:
+        """`rerank|metric:pronouns|language:en|nrefs:1|v:0.1.0`."""
+        return signature({"metric": self.name, "language": "en", "nrefs": n_references})
+
+
+class Pronouns(EnglishF1):
+    """F1 of the classes of pronouns of the third person: masculine, feminine, neuter, plural."""
+
+    name = "pronouns"
+
+    def items(self, words: Sequence[str]) -> list[str]:
+        """The class of each pronoun."""
+        return _pronouns(words)
+
+
+class Connectives(EnglishF1):
+    """F1 of the relations of connectives: comparison, contingency, expansion, temporal."""
+
+    name = "connectives"
+
+    def items(self, words: Sequence[str]) -> list[str]:
+        """The relation of each connective."""
+        return _connectives(words)
+
+
+class Tense(EnglishF1):
+    """F1 of the tenses of verbs: present, past, future, modal."""
+
+    name = "tense"
+
+    def items(self, words: Sequence[str]) -> list[str]:
+        """The tense of each verb form that shows it."""
+        return _tenses(words)
+
+
+class Names(EnglishF1):
+    """F1 of names: words with a capital inside sentences."""
+
+    name = "names"
+
+    def items(self, words: Sequence[str]) -> list[str]:
+        """The names."""
+        return names_of(words, frozenset(["i"]))
+
+
+class Cohesion(EnglishF1, DocumentMetric):
+    """F1 of repetitions: content words of a sentence that an earlier one of the document has."""
+
+    name = "cohesion"
+    between = b"\n"
+
+    def items(self, words: Sequence[str]) -> list[str]:
+        """The content words of a sentence."""
+        return content_words(words, _closed(), {})
+
+    def statistics(
+        self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+    ) -> NDArray[np.int64]:
+        """Statistics (n, 3) of documents, the sentences of each joined by line ends."""
+        rows = []
+        for group, lines in zip(hypotheses, references, strict=True):
+            own = [*lines]
+            self.check_language(own)
+            targets = [self._repeated(line) for line in own]
+            for document in map(self._repeated, group):
+                found = (self._counts(document, target) for target in targets)
+                rows.append(max(found, key=lambda row: row[0] / max(1, row[1] + row[2])))
+        return np.array(rows, np.int64).reshape(-1, self.width)
+
+    def _repeated(self, document: bytes) -> list[Counter[str]]:
+        """The repeated content words of each sentence."""
+        before, found = set[str](), list[Counter[str]]()
+        for line in document.split(b"\n"):
+            words = self.items(tokens_of(line))
+            found.append(Counter(word for word in words if word in before))
+            before.update(words)
+        return found
+
+    @staticmethod
+    def _counts(ours: Sequence[Counter[str]], others: Sequence[Counter[str]]) -> tuple[int, ...]:
+        """Clipped matches in sentences, and the numbers of both sides."""
+        matches = sum((a & b).total() for a, b in zip(ours, others, strict=True))
+        return matches, sum(map(Counter.total, ours)), sum(map(Counter.total, others))

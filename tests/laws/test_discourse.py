@@ -1,0 +1,82 @@
+"""Counts of what BLEU hardly sees in English documents; the truth is counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+from support.world import World
+
+import rerank
+from rerank.metrics import metric
+from rerank.metrics.discourse import Cohesion
+
+COUNTS = {  # metric: hypothesis, reference, (matches, items of the hypothesis, of the reference)
+    "him-for-he": ("pronouns", "Give it to him .", "He got it .", (2, 2, 2)),
+    "her-for-him": ("pronouns", "I saw her , you know .", "I saw him .", (0, 1, 1)),
+    "clipped": ("pronouns", "they and them and THEIRS", "They came .", (1, 3, 1)),
+    "escaped": ("pronouns", "he &apos;s late", "he’s late", (1, 1, 1)),
+    "same-relation": ("connectives", "but he left", "however , he left", (1, 1, 1)),
+    "longest": ("connectives", "As soon as he came , so did I", "when so", (2, 2, 2)),
+    "part-of-a-word": ("connectives", "Iffy sand", "if and", (0, 0, 2)),
+    "past": ("tense", "he walked and saw it", "he went and had it", (2, 2, 2)),
+    "clitics": ("tense", "they'll come", "they won &apos;t come", (1, 1, 1)),
+    "won": ("tense", "we won", "we won't", (0, 1, 1)),
+    "negated": ("tense", "it isn't , it didn 't", "it isnt did n't", (2, 2, 2)),
+    "no-verbs": ("tense", "indeed a red hundred needs speed", "can", (0, 0, 1)),
+    "names": ("names", "Today Ann met Bob .", "Ann met I and Bob .", (1, 2, 1)),
+}
+
+
+def rows(name: str, hypothesis: str, *references: str) -> list[int]:
+    found = Cohesion() if name == "cohesion" else metric(name)
+    lines = [reference.encode() for reference in references]
+    return list(found.statistics([[hypothesis.encode()]], [lines])[0].tolist())
+
+
+@pytest.mark.parametrize(("name", "ours", "theirs", "counts"), COUNTS.values(), ids=COUNTS)
+def test_items_are_classes_and_counted_as_by_hand(
+    name: str, ours: str, theirs: str, counts: tuple[int, int, int]
+) -> None:
+    assert rows(name, ours, theirs) == [*counts]
+
+
+def test_repetitions_are_content_words_that_an_earlier_sentence_has() -> None:
+    reference = "A dog ran .\nThe dog slept , and the cat\nThe cat saw a dog"
+    assert rows("cohesion", reference, reference) == [3, 3, 3]
+    # a hound once is no repetition; a word twice in one sentence is none either
+    assert rows("cohesion", "A hound ran\nThe dog dog slept\nA dog saw it", reference) == [1, 1, 3]
+    assert rows("cohesion", "hound\nhound\nhound", "cat\ncat\nhound", "hound\nhound\n") == [1, 2, 1]
+
+
+def test_the_metrics_stand_beside_others_in_every_form_and_in_python(world: World) -> None:
+    world.write("docs", [f"d{i // 4}" for i in range(40)])
+    world.write("ref", ["he was here", "but she saw it"] * 20)
+    world.write("base", ["he is here", "she saw it"] * 20)
+    world.write("ours", ["he was here", "but he saw it"] * 20)
+    command = "evaluate --docs docs --ref ref --baseline base ours -m discourse"
+    systems = world.ok(f"{command} --format json").json["systems"]
+    base, ours = (
+        {name: one["score"] for name, one in system["metrics"].items()} for system in systems
+    )
+    assert {*ours} == {"bleu", "pronouns", "connectives", "tense", "cohesion"}  # and no names
+    assert base == pytest.approx(
+        {"bleu": base["bleu"], "pronouns": 100, "connectives": 0, "tense": 50, "cohesion": 100}
+    )
+    assert ours["pronouns"] == pytest.approx(200 * 2 / 6)
+    assert systems[1]["metrics"]["tense"]["p_value"] == pytest.approx(2 / 2**10)
+    assert "pronouns lower, significant" in systems[1]["verdict"]
+    for form in ("text", "latex", "markdown", "tsv"):
+        assert "connectives" in world.ok(f"{command} --format {form}").out
+    text, warned = world.ok(command).out, world.ok(command).err
+    assert "metric names left out: the references have nothing that it counts" in warned
+    assert "tense: rerank|metric:tense|language:en|nrefs:1" in text
+    documents = {}
+    for name in ("base", "ours", "ref"):
+        lines = (world.folder / name).read_text().splitlines()
+        documents[name] = [lines[i : i + 4] for i in range(0, 40, 4)]
+    found = rerank.evaluate(
+        {name: documents[name] for name in ("base", "ours")},
+        documents["ref"],
+        metrics=["pronouns"],
+    )
+    assert found.systems[1].metrics["pronouns"].score == ours["pronouns"]
+    assert [*found.systems[1].metrics] == ["bleu", "pronouns"]
