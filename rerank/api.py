@@ -325,6 +325,7 @@ def evaluate(
     systems: Mapping[str, Sequence[Sequence[str] | DocumentResult]],
     references: References,
     *,
+    sources: Sequence[Sequence[str]] | None = None,
     metrics: Sequence[str] = (),
     tokenize: str = "none",
     seed: int = 1,
@@ -333,7 +334,8 @@ def evaluate(
 
     references: one or several of each sentence of each document. Results of `Reranker` stand for
     their texts; these and documents of references are matched by id. metrics: as those of
-    `rerank evaluate --metric`. `to_text()` is the table of `rerank evaluate`.
+    `rerank evaluate --metric`; sources: a line for each sentence, for the metric `terms`.
+    `to_text()` is the table of `rerank evaluate`.
     """
     from rerank.corpus.preparation import note_differences
     from rerank.report.comparison import EvaluatedTexts, SystemText
@@ -353,7 +355,13 @@ def evaluate(
         if [len(document) for document in found] != sizes:
             raise ValueError(f"system {name!r}: expected a text for each sentence with references")
         judged.append(SystemText(name, [line for document in found for (line,) in document]))
-    texts = EvaluatedTexts([*chain(*targets)], judged)
+    lines = None
+    if sources is not None:
+        read = _texts("sources", sources, several=False, ids=ids)
+        if [len(document) for document in read] != sizes:
+            raise ValueError("sources: expected a line for each sentence with references")
+        lines = [line for document in read for (line,) in document]
+    texts = EvaluatedTexts([*chain(*targets)], judged, lines)
     flat = [line for sentence in texts.references for line in sentence]
     for text in texts.systems:
         note_differences(text.lines, flat, PythonWarnings(), source=text.name, tokenize=tokenize)

@@ -296,6 +296,7 @@ UTILITIES: Registry[Any] = Registry(  # of minimum Bayes risk, each called with 
         "linear-bleu": "rerank.metrics.consensus:LinearBleu",
         "chrf": "rerank.metrics.consensus:PairwiseChrf",
         "aggregate-chrf": "rerank.metrics.consensus:AggregateChrf",
+        "embeddings": "rerank.metrics.embeddings:EmbeddingUtility",
     },
 )
 MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")

@@ -45,6 +45,12 @@ class OtherFiles:
     weights: str | None = option(
         "Weights file, whose names must be those of the list.", type=FILE, default=None
     )
+    embeddings: bool = option(
+        "Warn of first candidates, of --systems of all, that are nearer to another source line "
+        "than to their own, by a multilingual encoder (extra embeddings); 25 texts a second.",
+        default=False,
+        needs={"source": "candidates are compared with the source; give --source FILE"},
+    )
     glossary: str | None = option(
         "Glossary, as of decode, whose terms the source should have; needs --source.",
         type=GlossaryName(),
@@ -250,6 +256,7 @@ def check(options: CheckOptions) -> int:
                 documents,
                 tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
                 of_systems=counted,
+                embeddings=others.embeddings,
             )
             if lists.made:
                 name, known = display(made.kbest), result.findings.kinds

@@ -41,6 +41,12 @@ class EvaluatedFiles:
     systems: tuple[str, ...] = argument("HYP...", type=FILE)
     documents: DocumentOptions = part(DocumentOptions)
     references: ReferenceFiles = part(ReferenceFiles)
+    source: str | None = option(
+        "Text in the source language, one sentence per line, for --metric terms.",
+        type=FILE,
+        default=None,
+        rare=True,
+    )
     test_set: str | None = option(
         "Test set of sacrebleu in place of --ref and --docs, as wmt23, from the cache of "
         "sacrebleu; nothing is downloaded.",
@@ -253,6 +259,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         *files_of(references, "reference"),
         *files_of([*systems, *(SystemValue.path(file) for _, file in files.rivals)], "system"),
         *files_of([docs] if docs else [], "documents"),
+        *files_of([files.source] if files.source else [], "source"),
         *(path for path in (options.oracle.kbest, files.truecase) if path is not None),
         *(path for paths in score_files.values() for path in dict.fromkeys(paths)),
         *measures.files,
@@ -275,7 +282,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         for path in systems
     ]
     outputs += _rivals(files.rivals, documents, notices, model, targets)
-    texts = EvaluatedTexts(targets, outputs)
+    texts = EvaluatedTexts(targets, outputs, _source(files.source, documents, notices, model))
     if options.oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
     in_case = truecaser(files.truecase) if files.truecase else None
@@ -299,6 +306,17 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     )
     inputs.check()
     return found
+
+
+def _source(
+    path: str | None, documents: Documents, notices: Notices, model: str
+) -> list[bytes] | None:
+    """The lines of the source, if there is one."""
+    from rerank.formats.translations import read_translation
+
+    if path is None:
+        return None
+    return read_translation(path, documents, notices, model=model, role="source")
 
 
 def _best_first(

@@ -62,6 +62,7 @@ _CURES = {  # how a notice begins: its cure
     "blank reference": "leave such sentences out of tuning and evaluation sets",
     "reference that only says": "leave such sentences out of tuning and evaluation sets",
     "hypotheses identical to reference": "is a reference given as a system's output?",
+    "candidate that is nearer": "does the list number its sentences as the lines of --source?",
     "old Moses labels": "nothing to do",
     "no blank between label and value": "nothing to do, if Marian wrote the list",
     "Marian's word scores": "nothing to do",

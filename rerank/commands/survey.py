@@ -413,15 +413,19 @@ def examine(
     *,
     tokenize: str = "none",
     of_systems: SystemAgreement | None = None,
+    embeddings: bool = False,
 ) -> tuple[Findings, ListSurvey | None]:
     """Findings about files that can be read twice, and the figures of lists that can be read.
 
-    documents: of the run, if they are known already; of_systems: as of `ListSurvey`. Memory: a
+    documents: of the run, if they are known already; of_systems: as of `ListSurvey`; embeddings:
+    whether candidates are compared with the source by `rerank.metrics.embeddings`. Memory: a
     document, the first candidates and the references.
     """
+    from rerank.metrics.embeddings import note_elsewhere
+
     findings = Findings()
     totals = WeightedTotals(weights, models, findings)
-    side = lists.side if lists.missing == AS_SOURCE else {}
+    side = lists.side if lists.missing == AS_SOURCE or embeddings else {}
     file = KBestFile(lists.kbest, lists, side, unreported=Findings())
     known = documents is not None
     if documents is None:
@@ -440,6 +444,8 @@ def examine(
         for _, kbest in progress(found, label="documents", unit="documents", total=len(pieces)):
             survey.add(kbest)
             totals.add(kbest)
+            if embeddings:
+                note_elsewhere(kbest, findings, first=not lists.made)
     totals.report()
     survey.penalised = totals.penalised
     return findings, survey.finish(form, documents if known else None)

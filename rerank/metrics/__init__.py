@@ -101,9 +101,13 @@ class TextMetric(Metric):
 
 
 class DocumentMetric(TextMetric):
-    """A metric whose hypotheses are whole documents: their sentences, joined by `between`."""
+    """A metric whose hypotheses are whole documents: their sentences, joined by `between`.
+
+    with_source: whether the first of the references is the source.
+    """
 
     between = b" "
+    with_source = False
 
 
 class SentenceMetric(MeanScore, TextMetric):

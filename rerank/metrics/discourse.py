@@ -8,7 +8,8 @@ those of a tagger and entities those of a recogniser; here, tenses are those of 
 them, and names are words with a capital inside a sentence. Pronouns are classed by what they refer
 to; connectives by the relations of the Penn Discourse Treebank. `cohesion` is of content words that
 an earlier sentence of the same document has, the device that Wong & Kit (2012,
-https://aclanthology.org/D12-1097) call repetition.
+https://aclanthology.org/D12-1097) call repetition. `terms` needs the source, and knows no language:
+names and terms are what the source repeats and the reference renders alike.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from itertools import chain, zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.errors import RerankError
-from rerank.metrics import DocumentMetric, TextMetric
+from rerank.corpus import repeated_items
+from rerank.corpus.repeated_items import SOURCE_RUN, runs_of, translations_of
+from rerank.errors import InputError
+from rerank.metrics import DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.word_classes import (
     LISTS,
     WordClass,
@@ -141,7 +144,7 @@ class EnglishF1(WordF1, TextMetric):
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> NDArray[np.int64]:
-        """Statistics (n, 3), as `word_classes`; RerankError if the references are not English."""
+        """Statistics (n, 3), as `word_classes`; InputError if the references are not English."""
         lines = [[*own] for own in references]
         self.check_language([line for own in lines for line in own])
         return class_statistics([self._class], map(list, hypotheses), lines, tokens_of)[:, 0]
@@ -151,11 +154,11 @@ class EnglishF1(WordF1, TextMetric):
         return WordClass(self.name, self.items)
 
     def check_language(self, texts: Sequence[bytes]) -> None:
-        """RerankError if texts of some length have few of the commonest English words."""
+        """InputError if texts of some length have few of the commonest English words."""
         words = [word.lower() for line in texts for word in tokens_of(line) if word[0].isalpha()]
         known = sum(word in _closed() for word in words)
         if len(words) >= _FEWEST_WORDS and known < _LEAST * len(words):
-            raise RerankError(
+            raise InputError(
                 f"metric {self.name}: expected English references, found {known / len(words):.0%} "
                 "English function words in them, less than in any English text; it knows no other "
                 "language, leave it out"
@@ -244,3 +247,33 @@ class Cohesion(EnglishF1, DocumentMetric):
         """Clipped matches in sentences, and the numbers of both sides."""
         matches = sum((a & b).total() for a, b in zip(ours, others, strict=True))
         return matches, sum(map(Counter.total, ours)), sum(map(Counter.total, others))
+
+
+class Terms(MeanScore, DocumentMetric):
+    """How often, in percent, names and terms are rendered as elsewhere in the document.
+
+    Of the repeated items of the source whose translations the first reference repeats, in n
+    sentences: the share of these n in which a hypothesis has one translation of its own, whichever
+    that is (`rerank.corpus.repeated_items.translations_of`). The reference has 100.
+    """
+
+    name, width, between, with_source = "terms", 2, b"\n", True
+
+    def statistics(
+        self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+    ) -> NDArray[np.int64]:
+        """Statistics (n, 2): sentences rendered alike, and those of the reference."""
+        rows = []
+        for group, lines in zip(hypotheses, references, strict=True):
+            source, reference, *_ = (line.decode().split("\n") for line in lines)
+            items = [runs_of(repeated_items.tokens_of(line), SOURCE_RUN) for line in source]
+            expected = translations_of(items, reference)
+            for document in group:
+                found = translations_of(items, document.decode().split("\n"))
+                alike = sum(min(n, found.get(item, 0)) for item, n in expected.items())
+                rows.append((alike, sum(expected.values())))
+        return np.array(rows, np.int64).reshape(-1, self.width)
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """Shares (…) of summed statistics (…, 2), 0 to 100."""
+        return 100 * super().scores(summed)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.spelling import detokenised, detruecased
-from rerank.errors import InputError
+from rerank.errors import InputError, UsageError
 from rerank.files.lines import SURPLUS, read_lines
 from rerank.files.paths import display
 from rerank.formats import tokens
@@ -33,6 +33,7 @@ from rerank.metrics.bleu import (
     length_ratio,
     without_brevity_penalty,
 )
+from rerank.metrics.discourse import Terms
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
     bootstrap,
@@ -81,16 +82,17 @@ class SystemText:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedTexts:
-    """References, [sentence][reference], and the texts of systems, the baseline first."""
+    """References, [sentence][reference], the texts of systems, the baseline first, and sources."""
 
     references: Sequence[Sequence[bytes]]
     systems: Sequence[SystemText]
+    sources: Sequence[bytes] | None = None
 
     def changed(self, change: Callable[[Sequence[bytes]], list[bytes]]) -> EvaluatedTexts:
         """The texts, changed one whole reference or system after the other."""
         columns = zip(*map(change, zip(*self.references, strict=True)), strict=True)
         systems = [SystemText(text.name, change(text.lines)) for text in self.systems]
-        return EvaluatedTexts([list(row) for row in columns], systems)
+        return EvaluatedTexts([list(row) for row in columns], systems, self.sources)
 
 
 def values_of(texts: EvaluatedTexts, metric: TextMetric, documents: Documents) -> list[float]:
@@ -178,11 +180,9 @@ def evaluate(
         }
         system = _system(text.name, rows["bleu"][:, [0, i]], oracle, of_system)
         longer = system.length_ratio - systems[0].length_ratio if systems else 0.0
-        counts = {name for name, own in named.items() if isinstance(own, WordF1)}
-        gains = [_gain(k, scores[k][i], own) for k, own in named.items() if k not in counts]
-        others = [
-            _gain(k, own[i]) for k, own in {**scores, **means}.items() if k in counts | {*means}
-        ]
+        judges = [name for name, own in named.items() if not isinstance(own, WordF1 | Terms)]
+        gains = [_gain(name, scores[name][i], named[name]) for name in judges]
+        others = [_gain(k, own[i]) for k, own in {**scores, **means}.items() if k not in judges]
         systems.append(replace(system, verdict=verdict(gains, longer, others) if i else None))
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
@@ -269,11 +269,21 @@ def _of_documents(metric: TextMetric, documents: Documents, texts: EvaluatedText
     A `DocumentMetric` counts those of a document as one text.
     """
     if isinstance(metric, DocumentMetric):
+        if metric.with_source:
+            texts = _with_source_first(metric.name, texts)
         texts = texts.changed(lambda lines: [*map(metric.between.join, documents.split(lines))])
         documents = Documents(documents.ids, tuple(range(len(documents) + 1)))
     hypotheses = zip(*(own.lines for own in texts.systems), strict=True)
     rows = metric.statistics(hypotheses, texts.references)
     return _sums(rows.reshape(-1, len(texts.systems), metric.width), documents)
+
+
+def _with_source_first(name: str, texts: EvaluatedTexts) -> EvaluatedTexts:
+    """The texts with the source before the references; UsageError if it was not given."""
+    if texts.sources is None:
+        raise UsageError(f"--metric {name}: it needs the source; give --source FILE")
+    rows = zip(texts.sources, texts.references, strict=True)
+    return replace(texts, references=[[source, *own] for source, own in rows])
 
 
 def _sums(rows: Rows, documents: Documents) -> Rows:
@@ -301,7 +311,7 @@ def _rows_of_classes(
 
 def _is_absent(metric: CorpusScore, rows: Rows) -> bool:
     """Whether references (rows: (D, systems, width)) have nothing that a metric counts."""
-    return isinstance(metric, WordF1) and not rows[..., 2].any()
+    return isinstance(metric, WordF1 | Terms) and not rows[..., -1].any()
 
 
 class _MeanOfLines(MeanScore):

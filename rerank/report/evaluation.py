@@ -25,6 +25,7 @@ _REMARKS = {
     "connectives": "; F1 of the relations that connectives state",
     "tense": "; F1 of the tenses of verb forms",
     "names": "; F1 of words with a capital inside sentences",
+    "terms": "; % of names and terms of the source that are rendered as elsewhere in the document",
     "cohesion": "; F1 of content words that an earlier sentence of the document has",
 }
 _OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1

@@ -25,9 +25,12 @@ KINDS_OF_BLEU = {
     "bleu-lc": "rerank.metrics.bleu:LowercaseBleu",
     "d-bleu": "rerank.metrics.bleu:DocumentBleu",
 }
-OF_DOCUMENTS = {"cohesion": "rerank.metrics.discourse:Cohesion"}
+OF_DOCUMENTS = {
+    "cohesion": "rerank.metrics.discourse:Cohesion",
+    "terms": "rerank.metrics.discourse:Terms",
+}
 DISCOURSE = "discourse"  # stands for the metrics of `rerank.metrics.discourse`
-_COUNTS = ("pronouns", "connectives", "tense", "names", *OF_DOCUMENTS)
+_COUNTS = ("pronouns", "connectives", "tense", "names", "cohesion")
 _OTHERS = (*KINDS_OF_BLEU, *OF_DOCUMENTS, DISCOURSE)
 
 
@@ -47,7 +50,8 @@ class MeasureOptions:
         "case; d-bleu: of documents as one line each (Liu et al. 2020). discourse: what BLEU "
         "hardly sees, of English alone: F1 of pronouns, by what they refer to, of connectives, by "
         "relation, of tense, of names, and of cohesion, words that a document repeats; each is a "
-        "metric of this name, too.",
+        "metric of this name, too. terms: what the source repeats and the reference renders alike, "
+        "how often HYP renders it alike, too, in any language; needs --source.",
         "--metric",
         "-m",
         type=MemberName(METRICS, *_OTHERS),

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
@@ -34,6 +33,7 @@ import numpy as np
 from decoders.arrays import Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.kbest import KBest
+from rerank.corpus.repeated_items import tokens_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -46,10 +46,6 @@ from rerank.text import printable
 
 WEIGHT = 10.0  # beside agreement, whose chrF is in points
 MOST_ROWS = 15  # of the printed table
-_UNSPACED = (  # scripts of words without spaces, and Korean, whose particles are part of words
-    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-)
 _STEM, _CUT, _ENDING = 4, 2, 4  # letters that stay, that may be cut off, that may follow
 _MOST_BYTES = 64 << 20
 _COLUMNS = (
@@ -177,22 +173,6 @@ class Glossary:
 def _joined(words: Iterable[str]) -> str:
     """Words with a TAB, which is in no token, before and behind each."""
     return "\t".join(["", *words, ""])
-
-
-def tokens_of(text: str, *, case: bool = False) -> list[str]:
-    """Tokens of a text, as the module says; case: whether capitals are kept."""
-    text = unicodedata.normalize("NFKC", text)
-    if not case:
-        text = unicodedata.normalize("NFKC", text.casefold())
-    return _token().findall(text)
-
-
-@cache
-def _token() -> re.Pattern[str]:
-    """A token: a character of some scripts, a run of letters, marks and digits, any other one."""
-    marks = [chr(i) for i in range(0x300, 0x11000) if unicodedata.category(chr(i))[0] == "M"]
-    word = rf"(?:(?![{_UNSPACED}])[\w{''.join(marks)}])+"
-    return re.compile(rf"[{_UNSPACED}]|{word}|[^\s]")
 
 
 def _shown(text: str) -> str:

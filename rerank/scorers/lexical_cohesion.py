@@ -36,9 +36,15 @@ from numpy.typing import NDArray
 
 from decoders.problem import Array, DocumentProblem, Indices
 from rerank.corpus.kbest import Document, KBest, split_words
+from rerank.corpus.repeated_items import (
+    SOURCE_RUN,
+    TARGET_RUN,
+    links_of,
+    runs_of,
+    tokens_of,
+)
 from rerank.errors import InputError, UsageError
 from rerank.scorers.agreement import votes_of
-from rerank.scorers.glossary import tokens_of
 from rerank.text import NUMBER
 
 SHARE, VOCABULARY = 0.5, 10_000
@@ -47,10 +53,7 @@ Marks: TypeAlias = NDArray[Any]  # (N, M) what N histories have used
 
 _WORDS = re.compile(rb"\s*\d+-\d+(?:\s+\d+-\d+)*\s*")
 _PHRASES = re.compile(rb"\s*\d+(?:-\d+)?=\d+(?:-\d+)?(?:\s+\d+(?:-\d+)?=\d+(?:-\d+)?)*\s*")
-_SOURCE_RUN, _TARGET_RUN = 4, 3  # tokens of what is found to be repeated, and to translate it
-_PRECISION = 0.8  # of a translation: where it stands, its source does
 _COVERED = 0.5  # of the votes in sentences with a source item say something for it
-_DECIMALS = 9  # of coefficients that are told apart
 _FIRST = 2  # columns before are id and text
 
 
@@ -292,7 +295,7 @@ def found_translations(
 
     sources: (S,) sentences; lists: texts of the K candidates of each; votes: (K,) of each.
 
-    Source items s are runs of up to 4 tokens (`rerank.scorers.glossary.tokens_of`; characters in
+    Source items s are runs of up to 4 tokens (`rerank.corpus.repeated_items`; of characters in
     Chinese) with letters or digits, but no single characters, in N(s) sentences, two at least and
     half of all at most; target items g are runs of up to 3 tokens in candidates of at least two
     sentences that have s. With p(g) the sum over all sentences of the share of votes whose texts
@@ -308,14 +311,14 @@ def found_translations(
     candidates) time and memory, and a product of two sparse matrices: 0.1 s for a document of 100
     sentences and 4 systems.
     """
-    items = [_runs(tokens_of(source), _SOURCE_RUN) for source in sources]
-    texts = [[_runs(tokens_of(text), _TARGET_RUN) for text in own] for own in lists]
+    items = [runs_of(tokens_of(source), SOURCE_RUN) for source in sources]
+    texts = [[runs_of(tokens_of(text), TARGET_RUN) for text in own] for own in lists]
     shares = [Counter[str]() for _ in texts]
     for own, weights, of_sentence in zip(texts, votes, shares, strict=True):
         for runs, weight in zip(own, (weights / weights.sum()).tolist(), strict=True):
             for run in runs:
                 of_sentence[run] += weight
-    links = _links(items, shares)
+    links = links_of(items, shares)
     found: list[list[list[Pair]]] = [
         [_best(here, runs, links) for runs in own] for here, own in zip(items, texts, strict=True)
     ]
@@ -347,54 +350,6 @@ def _best(
         if item in here:
             best[item] = max(best.get(item, (0.0, 0, "")), (dice, runs[run], run))
     return [(s.encode(), one[-1].encode()) for s, one in sorted(best.items())]
-
-
-def _links(
-    items: Sequence[Mapping[str, int]], shares: Sequence[Mapping[str, float]]
-) -> dict[str, tuple[float, str]]:
-    """The item that each target run translates, behind their Dice coefficient.
-
-    items: of each sentence, with their numbers of tokens; shares: of its target runs.
-    """
-    from scipy.sparse import csr_array
-
-    most = max(2, len(items) // 2)
-    repeated = ({x for x, n in Counter(chain(*own)).items() if n > 1} for own in (items, shares))
-    ours, theirs = map(sorted, repeated)
-    places = [{x: i for i, x in enumerate(own)} for own in (ours, theirs)]
-    tables = []
-    for rows, columns in zip((items, shares), places, strict=True):
-        cells = [
-            (t, columns[x], v) for t, row in enumerate(rows) for x, v in row.items() if x in columns
-        ]
-        t, x, v = zip(*cells, strict=True) if cells else ((), (), ())
-        tables.append(csr_array((v, (t, x)), (len(rows), len(columns))))
-    a, b = tables[0].sign().astype(np.float64), tables[1].astype(np.float64)
-    n, p = a.sum(axis=0), b.sum(axis=0)
-    joint, together = (a.T @ b).tocsr(), (a.T @ b.sign()).tocsr()
-    joint.sort_indices()
-    together.sort_indices()
-    cells = joint.tocoo()
-    i, g = cells.row, cells.col
-    dice = 2.0 * cells.data / (n[i] + p[g])
-    kept = (together.data > 1) & (cells.data >= _PRECISION * p[g]) & (n[i] <= most)
-    links: dict[str, tuple[float, str]] = {}
-    sizes = dict(chain(*(own.items() for own in items)))
-    lengths = np.array([sizes[x] for x in ours])
-    order = np.lexsort((i, -lengths[i], -dice.round(_DECIMALS))) if len(i) else i
-    for cell in order[kept[order]].tolist():
-        links.setdefault(theirs[g[cell]], (float(dice[cell]), ours[i[cell]]))
-    return links
-
-
-def _runs(tokens: Sequence[str], longest: int) -> dict[str, int]:
-    """Runs of tokens with letters or digits, joined by spaces, and how many tokens each has."""
-    return {
-        " ".join(run): n
-        for n in range(1, longest + 1)
-        for run in zip(*(tokens[i:] for i in range(n)), strict=False)
-        if all(word[0].isalnum() for word in run) and (n > 1 or len(run[0]) > 1)
-    }
 
 
 # Alignments

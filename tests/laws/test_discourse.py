@@ -47,6 +47,24 @@ def test_repetitions_are_content_words_that_an_earlier_sentence_has() -> None:
     assert rows("cohesion", "hound\nhound\nhound", "cat\ncat\nhound", "hound\nhound\n") == [1, 2, 1]
 
 
+def test_terms_are_what_a_source_repeats_and_count_where_one_translation_is_kept() -> None:
+    source = ["alpha go", "bb cc", "alpha dd", "ee ff"]
+    reference = ["Anna went", "but cold", "Anna dead", "every fun"]
+    own = {
+        "the-reference": (reference, 100.0),
+        "another-name-throughout": (["Ana x", "q w", "Ana y", "z v"], 100.0),
+        "two-names": (["Ana x", "q w", "Hanna y", "z v"], 0.0),
+    }
+    found = rerank.evaluate(
+        {name: [text] for name, (text, _) in own.items()},
+        [reference],
+        sources=[source],
+        metrics=["terms"],
+    )
+    scores = {one.name: one.metrics["terms"].score for one in found.systems}
+    assert scores == {name: score for name, (_, score) in own.items()}
+
+
 def test_the_metrics_stand_beside_others_in_every_form_and_in_python(world: World) -> None:
     world.write("docs", [f"d{i // 4}" for i in range(40)])
     world.write("ref", ["he was here", "but she saw it"] * 20)

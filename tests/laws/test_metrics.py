@@ -354,7 +354,7 @@ def lists(seed: int) -> list[list[str]]:
     return [*found, [" ".join(words) for words in variants]]
 
 
-@pytest.mark.parametrize("name", UTILITIES)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_expected_utilities_are_their_definitions(name: str, tmp_path: Path) -> None:
     """Under a drawn distribution, some of whose probabilities are 0, and under all sure ones."""
     found, rng = lists(3), np.random.default_rng(1)

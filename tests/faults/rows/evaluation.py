@@ -36,6 +36,7 @@ OPTIONS = (
     ("frequencies-alone", "--word-frequencies c", "c: they divide .*; add it", ""),
     ("test-set-without-pair", "--test-set wmt23", "expected both or none; give both", ""),
     ("test-set-and-references", "-t wmt23 -l ru-en", "expected --ref or --test-set, found both", ""),
+    ("metric-without-source", "-m terms", "terms: it needs the source; give --source FILE", "-m terms --source dev.src"),
     ("metric-misspelt", "-m chrff", "no metric 'chrff'; did you mean chrf", "-m chrf"),
     ("scores-unknown", "--scores comet=other:f", HYPOTHESIS, COMET),
     ("scores-no-file", "--scores comet=base.txt:", HYPOTHESIS, COMET),
@@ -91,6 +92,7 @@ FAULTS = [
     *(Fault(f"--evaluate-truecase-{n}", f"{EVALUATE} --truecase m", f"^rerank: m: expected a {told}", {} if content is None else {"m": content}, cure={"m": "the (1/1)\n"})
       for n, content, told in (("missing", None, "file with a truecase model, found none"), ("broken", "x y z\n", "truecase model, lines WORD"))),
     Fault("--evaluate-nothing", "evaluate --no-docs one --ref dev.ref --baseline base.txt hyp.txt", r"found none", {"dev.ref": "", "base.txt": "", "hyp.txt": ""}),
+    Fault("--evaluate-metric-of-english", f"{EVALUATE} -m pronouns", "metric pronouns: expected English references, found 0% .*; it knows no other language, leave it out", {"dev.ref": f"{'wort ' * 30}\n" * 4}, cure=EVALUATE),
     Fault("--evaluate-oracle-from-id-1", f"{EVALUATE} --kbest one.kbest", r"--first-id 1", {"one.kbest": LISTED}, cure=f"{EVALUATE} --kbest one.kbest --first-id 1"),
     Fault("--evaluate-identical-to-a-reference", EVALUATE, r"1 x hypotheses identical to reference 1, first at hyp\.txt",
           {"hyp.txt": "the lamp is lit\nit gives a light\nthe café is closed\nnobody is coming\n"}, exit=0, cure={"hyp.txt": "it\n" * 4}),

