@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import click
 import numpy as np
@@ -48,9 +49,12 @@ class Transformer(nn.Module):
         self.source = nn.Embedding(source_words + 1, size)  # 0 is padding
         for table in (self.embedding, self.source):
             nn.init.normal_(table.weight, std=size**-0.5)
-        common = {"dropout": 0.0, "batch_first": True, "norm_first": True, "activation": "gelu"}
+        common: Any = {"dropout": 0.0, "batch_first": True, "norm_first": True}
+        layer = nn.TransformerEncoderLayer(size, HEADS, INNER * size, **common)
+        end = nn.LayerNorm(size)
+        encoder = nn.TransformerEncoder(layer, LAYERS, end, enable_nested_tensor=False)
         shape = (size, HEADS, LAYERS, LAYERS, INNER * size)
-        self.layers = nn.Transformer(*shape, **common)  # type: ignore[arg-type]
+        self.layers = nn.Transformer(*shape, **common, custom_encoder=encoder)
         self.head = ClassSoftmax(size, 0, self.embedding, tied=True)
         angles = torch.arange(LONGEST)[:, None] / 10_000 ** (torch.arange(0, size, 2) / size)
         places = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
@@ -128,13 +132,14 @@ def transformer(texts: Texts, settings: Settings, size: int) -> tuple[float, int
     segments = SEGMENTS["carried"]
     of_epoch = partial(segments, texts.train, streams=settings.streams, length=settings.segment)
     epoch = list(of_epoch(seed=settings.seed, epoch=0))
-    updates = max(1, round((settings.words or 0) * len(epoch) / predictions(texts.train)))
+    predictions = len(texts.train.tokens) + texts.train.n_sentences
+    updates = max(1, round((settings.words or 0) * len(epoch) / predictions))
     for update in range(updates):
         number, place = divmod(update, len(epoch))
         if number and not place:
             epoch = list(of_epoch(seed=settings.seed, epoch=number))
         chosen = epoch[place].sentences
-        with torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16"):
+        with torch.autocast("cpu", torch.bfloat16):
             nats = torch.cat(losses(model, texts.train, chosen[chosen >= 0]))
         optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(nats.mean())
@@ -143,20 +148,10 @@ def transformer(texts: Texts, settings: Settings, size: int) -> tuple[float, int
         for group in optimiser.param_groups:
             group["lr"] = SCHEDULES["annealed"].rate(settings.learning_rate, now)
         optimiser.step()
-    return math.exp(validation(model.eval(), texts.valid)), n_parameters(model)
-
-
-@torch.no_grad()
-def validation(model: Transformer, corpus: Corpus) -> float:
-    """Mean −log p of the words and ends of a text, in nats."""
-    parts = np.array_split(np.arange(corpus.n_sentences), 1 + corpus.n_sentences // 500)
-    total = sum(float(x.sum()) for part in parts for x in losses(model, corpus, part))
-    return total / predictions(corpus)
-
-
-def predictions(corpus: Corpus) -> int:
-    """Number of words and ends."""
-    return len(corpus.tokens) + corpus.n_sentences
+    parts = np.array_split(np.arange(texts.valid.n_sentences), 1 + texts.valid.n_sentences // 500)
+    with torch.no_grad():
+        every = torch.cat([x for part in parts for x in losses(model, texts.valid, part)])
+    return math.exp(float(every.double().mean())), n_parameters(model)
 
 
 def attention(texts: Texts, settings: Settings, size: int) -> tuple[float, int]:
@@ -181,13 +176,12 @@ MODELS = {"attention": attention, "transformer": transformer}
 @click.option("--vocab", default=16_000, show_default=True)
 @click.option("--size", default=256, show_default=True)
 @click.option("--seed", default=1, show_default=True)
-@click.option("--precision", default="bfloat16", show_default=True)
-def main(rates: tuple[str, ...], words: int, size: int, seed: int, precision: str, **files) -> None:
+def main(rates: tuple[str, ...], words: int, size: int, seed: int, **files: Any) -> None:
     """Train each model at each rate, and print a row for it."""
     torch.set_num_threads(1)
     pairs = (files["train"], files["source"]), (files["valid"], files["valid_source"])
     texts = Texts.read(pairs, files["vocab"])
-    common = Settings(words=words, seed=seed, precision=precision, optimiser="adamw", streams=64)
+    common = Settings(words=words, seed=seed, precision="bfloat16", optimiser="adamw", streams=64)
     common = replace(common, dropout=0.0, negatives=0, validations=1)
     for one in rates:
         name, _, rate = one.partition("=")

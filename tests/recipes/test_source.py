@@ -26,3 +26,20 @@ def test_every_system_has_a_row_in_the_table_of_each_test_set(world: World, scri
     again = script("source/run.py", "--data", ".", "--work", "work", *models, *options)
     assert again.out == done.out
     assert "tune-mert" not in again.err  # what is done is not done again
+
+
+def test_a_transformer_learns_beside_attention_from_the_same_words(
+    world: World, script: Any
+) -> None:
+    files = {"train": "dev.ref", "source": "dev.src", "valid": "dev.ref", "valid-source": "dev.src"}
+    options = [part for name, file in files.items() for part in (f"--{name}", file)]
+    options += ["--rate", "attention=0.02", "--rate", "transformer=0.02", "--size", "8"]
+    found = []
+    for words in ("1", "600"):
+        done = script("source/transformer.py", *options, "--words", words)
+        found.append(
+            [float(line.split("perplexity ")[1].split()[0]) for line in done.out.splitlines()]
+        )
+    before, after = found
+    assert len(before) == 2
+    assert all(b < 0.8 * a for a, b in zip(before, after, strict=True))
