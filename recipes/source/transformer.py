@@ -49,12 +49,12 @@ class Transformer(nn.Module):
         self.source = nn.Embedding(source_words + 1, size)  # 0 is padding
         for table in (self.embedding, self.source):
             nn.init.normal_(table.weight, std=size**-0.5)
-        common: Any = {"dropout": 0.0, "batch_first": True, "norm_first": True}
-        layer = nn.TransformerEncoderLayer(size, HEADS, INNER * size, **common)
+        own: Any = {"dropout": 0.0, "batch_first": True, "norm_first": True, "activation": "gelu"}
+        layer = nn.TransformerEncoderLayer(size, HEADS, INNER * size, **own)
         end = nn.LayerNorm(size)
         encoder = nn.TransformerEncoder(layer, LAYERS, end, enable_nested_tensor=False)
         shape = (size, HEADS, LAYERS, LAYERS, INNER * size)
-        self.layers = nn.Transformer(*shape, **common, custom_encoder=encoder)
+        self.layers = nn.Transformer(*shape, **own, custom_encoder=encoder)
         self.head = ClassSoftmax(size, 0, self.embedding, tied=True)
         angles = torch.arange(LONGEST)[:, None] / 10_000 ** (torch.arange(0, size, 2) / size)
         places = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
