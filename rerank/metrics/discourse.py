@@ -101,28 +101,6 @@ _LONGEST_FIRST = "|".join(sorted(_SENSES, key=len, reverse=True))
 _CONNECTIVE = re.compile(rf"(?<![^ ])(?:{_LONGEST_FIRST})(?![^ ])")
 
 
-def _pronouns(words: Sequence[str]) -> list[str]:
-    """The class of each pronoun of the third person."""
-    return [_PRONOUNS[word] for word in map(str.lower, words) if word in _PRONOUNS]
-
-
-def _connectives(words: Sequence[str]) -> list[str]:
-    """The relation of each connective; the longest one counts where one is part of another."""
-    return [_SENSES[found] for found in _CONNECTIVE.findall(" ".join(words).lower())]
-
-
-def _tenses(words: Sequence[str]) -> list[str]:
-    """The tense of each verb form that shows it; of others, as of `'s`, nothing is known."""
-    lower = [word.lower() for word in words]
-    found = []
-    for word, following in zip_longest(lower, lower[1:]):
-        if word in _TENSES and (word != "won" or following == "'t"):
-            found.append(_TENSES[word])
-        elif _is_past(word):
-            found.append("past")
-    return found
-
-
 def _is_past(word: str) -> bool:
     """Whether a word is an irregular past form, or ends in -ed as regular ones do."""
     ends = word.endswith("ed") and not word.endswith("eed") and len(word) > 4
@@ -176,7 +154,7 @@ class Pronouns(EnglishF1):
 
     def items(self, words: Sequence[str]) -> list[str]:
         """The class of each pronoun."""
-        return _pronouns(words)
+        return [_PRONOUNS[word] for word in map(str.lower, words) if word in _PRONOUNS]
 
 
 class Connectives(EnglishF1):
@@ -185,8 +163,8 @@ class Connectives(EnglishF1):
     name = "connectives"
 
     def items(self, words: Sequence[str]) -> list[str]:
-        """The relation of each connective."""
-        return _connectives(words)
+        """The relation of each connective; the longest one counts where one is part of another."""
+        return [_SENSES[found] for found in _CONNECTIVE.findall(" ".join(words).lower())]
 
 
 class Tense(EnglishF1):
@@ -195,8 +173,15 @@ class Tense(EnglishF1):
     name = "tense"
 
     def items(self, words: Sequence[str]) -> list[str]:
-        """The tense of each verb form that shows it."""
-        return _tenses(words)
+        """The tense of each verb form that shows it; of others, as of `'s`, nothing is known."""
+        lower = [word.lower() for word in words]
+        found = []
+        for word, following in zip_longest(lower, lower[1:]):
+            if word in _TENSES and (word != "won" or following == "'t"):
+                found.append(_TENSES[word])
+            elif _is_past(word):
+                found.append("past")
+        return found
 
 
 class Names(EnglishF1):
