@@ -43,3 +43,23 @@ def test_a_transformer_learns_beside_attention_from_the_same_words(
     before, after = found
     assert len(before) == 2
     assert all(b < 0.8 * a for a, b in zip(before, after, strict=True))
+
+
+def test_perplexities_in_contexts_are_those_of_the_command(world: World, script: Any) -> None:
+    """With its own document that of the text, without any that of sentences as documents."""
+    words = [f"w{n % 5} w{n % 3}" for n in range(6)]
+    apart = "\n".join(words[:3]) + "\n\n" + "\n".join(words[3:]) + "\n"
+    texts = {"text": "\n".join(words), "ids": "a\na\na\nb\nb\nb", "t": apart}
+    texts["each"] = apart.replace("\n\n", "\n").replace("\n", "\n\n")
+    for name, text in texts.items():
+        world.write(name, text.split("\n"))
+    files = "--train t --valid t --source t --valid-source t --learning-rate 0.5"
+    world.ok(f"train-lm --model attention-context {files} --out lm --dropout 0 {SMALL}")
+    given = ["--text", "text", "--source", "text", "--docs", "ids", "--chosen", "text"]
+    *_, row = script("source/context.py", "--lm", "lm", *given).out.splitlines()
+    null, other, gold, chosen = row.split()[1:5]
+    for file, found in (("t", gold), ("each", null)):
+        truth = world.ok(f"perplexity --lm lm --source {file} {file} --format json").json
+        assert abs(float(found) - truth["perplexity"]) < 0.001
+    assert chosen == gold
+    assert len({null, other, gold}) == 3
