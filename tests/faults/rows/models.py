@@ -190,6 +190,9 @@ COMMANDS += table(
 COMMANDS += table(
     f"""
 66-seq2seq-no-language | {TRANSLATION}nllb | nllb: expected src=CODE behind the folder, the language of sources, .* for eng_Latn, zho_Hans, | {TRANSLATION}{NLLB}
+66-candidates-no-language | {FIND} seq2seq:nllb | nllb: expected src=CODE behind the folder, the language of sources, .* for eng_Latn, zho_Hans, | {FIND} seq2seq:{NLLB}
+66-candidates-unknown-language | {FIND} seq2seq:nllb,src=zho_Hans,tgt=en | tgt=en: .* no such language; did you mean eng_Latn | {FIND} seq2seq:{NLLB}
+62-candidates-no-tokenizer | {FIND} seq2seq:bare | bare: .*with its tokenizer | {FIND} seq2seq:marian
 66-seq2seq-one-language | {TRANSLATION}nllb,src=zho_Hans | nllb: expected tgt=CODE behind the folder, the language of trans | {TRANSLATION}{NLLB}
 66-seq2seq-unknown-language | {TRANSLATION}nllb,src=zh_Hanz,tgt=eng_Latn | src=zh_Hanz: .* no such language; did you mean zho_Han. or zho_Han.\\? | {TRANSLATION}{NLLB}
 66-seq2seq-language-of-none | {SOUND_ONE},tgt=en | tgt=en: its tokenizer has no tokens for languages of translations; leave tgt= out | {SOUND_ONE}
@@ -215,6 +218,8 @@ COMMANDS += [
         {"dev.src": "a\n\n" + "a " * 20 + "\na\n"}, 0, setup=translators, asked=True),
     Fault("18-seq2seq-long-candidate", f"{TRANSLATION}short", "dev.kbest:2: expected candidates of at most 39 .*; leave it out",
         {"dev.kbest": line(2, "a lamp burns", "a " * 40)}, setup=translators),
+    Fault("95-candidates-short-source", f"{FIND} seq2seq:marian", "dev.src: expected 4 lines.*found 3", {"dev.src": "a\n" * 3}, 3,
+        {"dev.src": "a\n" * 4}, setup=translators),
     Fault("95-seq2seq-short-source", SOUND_ONE, "dev.src: expected 4 lines.*found 3", {"dev.src": "a\n" * 3}, 3,
         {"dev.src": "a\n" * 4}, setup=translators),
 ]

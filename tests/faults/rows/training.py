@@ -129,6 +129,8 @@ FROM_MODELS = table(
 """,
     {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "pieces": Model("codclm", {"pieces": True}), "fwd": Model("attention", {"embed": 4, "hidden": 4})},
 )
+OLD: Changes = {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4})}
+FROM_MODELS.append(Fault("--from-no-folder", f"{SOUND} --from none", "none: .*made by .rerank train-lm., found none", OLD, cure=FROM))
 
 # Texts and folders
 
