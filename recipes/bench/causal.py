@@ -1,9 +1,10 @@
 """Time `--lm NAME=hf:DIR` against scripts that score the same candidates with transformers.
 
-    python recipes/bench/causal.py --lm DIR --kbest LIST [--sentences 8] [--top 100]
+    python recipes/bench/causal.py --lm DIR --kbest LIST [--sentences 8] [--top 100] [--prompt 500]
 
 The scores are log p of every candidate after the first candidates of all earlier sentences of the
-document (the whole list is one document). *loop*: one forward pass for each candidate with its
+document (the whole list is one document); with --prompt, after that many tokens, as of a prompt,
+which are made of other lists. *loop*: one forward pass for each candidate with its
 whole context, which is what one would write first. *padded*: batches of candidates, sorted by
 length and padded, each with its whole context; logits of the candidates' tokens alone. *cached*:
 batches of padded candidates after the key–value pairs of the context, which are computed once a
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from lm.backend import Backend
 from lm.causal import CausalContext, CausalEngine, cache_argument, trees_of
-from lm.causal_folder import open_causal_model
+from lm.causal_folder import CausalModel, open_causal_model
 from lm.trie import Candidates
 
 Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids
@@ -150,6 +151,28 @@ def timed(work: Callable[[], Scores], runs: int) -> tuple[float, Scores]:
     return min(seconds), found
 
 
+def tasks_of(
+    opened: CausalModel, lists: Sequence[list[str]], prompt: list[str], size: int | None
+) -> list[Task]:
+    """Contexts and candidates: after `size` tokens of the texts of a prompt, or after the lists."""
+    tasks: list[Task] = []
+    before: list[list[int]] = []
+    filling = [token for one in opened.encode([f"{text}\n" for text in prompt]) for token in one]
+    for texts in lists:
+        candidates = opened.encode([f"{text}\n" for text in texts])
+        room = opened.positions - 1 - max(map(len, candidates))
+        while before and sum(map(len, before)) > room:
+            del before[0]
+        own = [token for one in before for token in one]
+        if size is not None:
+            own = filling[len(tasks) * size :][:size]
+            if len(own) < size or size > room:
+                raise SystemExit(f"--prompt {size}: too long for the list, or for the model")
+        tasks.append(((opened.begin, *own), candidates))
+        before.append(candidates[0])
+    return tasks
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -157,23 +180,18 @@ def main() -> None:
     parser.add_argument("--kbest", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=8)
     parser.add_argument("--top", type=int, default=100)
+    parser.add_argument("--prompt", type=int, help="tokens before each list")
     parser.add_argument("--runs", type=int, default=3, help="of all but the loop, which runs once")
     options = parser.parse_args()
     opened = open_causal_model(options.lm)
     engine = CausalEngine(opened, Backend())
     engine.check()
-    tasks: list[Task] = []
-    contexts: list[CausalContext] = []
-    before: list[list[int]] = []
-    for texts in read(options.kbest, options.sentences, options.top):
-        candidates = opened.encode([f"{text}\n" for text in texts])
-        longest = max(map(len, candidates))
-        while before and 1 + sum(map(len, before)) + longest > opened.positions:
-            del before[0]
-        context = CausalContext((opened.begin, *(token for one in before for token in one)))
-        tasks.append((context.ids, candidates))
-        contexts.append(context)
-        before.append(candidates[0])
+    prompt = options.prompt
+    wanted = options.sentences if prompt is None else options.sentences * (1 + prompt)
+    lists = read(options.kbest, wanted, options.top)
+    others = [own[0] for own in lists[options.sentences :]]
+    tasks = tasks_of(opened, lists[: options.sentences], others, prompt)
+    contexts = [CausalContext(ids) for ids, _ in tasks]
     hypotheses = sum(len(candidates) for _, candidates in tasks)
     tokens = sum(len(c) for _, candidates in tasks for c in candidates)
     length = np.mean([len(ids) for ids, _ in tasks])

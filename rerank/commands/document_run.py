@@ -334,12 +334,26 @@ class LinearModel:
         """Batches of a run's documents, scored and, given a search, searched under the weights."""
         if search is not None:
             search.check_weights(self.weights, self.source)
+        self._warn_of_other_models(run)
         return run.batches(
             lambda space: self.vector(space, run.notices if self.source else Notices()),
             search,
             total=TOTAL in self.weights.dense,
             sparse=self.weights.sparse,
         )
+
+    def _warn_of_other_models(self, run: Run) -> None:
+        """A notice about language models that are not those of the tuning, by their digests."""
+        models = self.weights.provenance.get("models")
+        for scorer in run.scorers:
+            tuned = models.get(scorer.name) if isinstance(models, dict) else None
+            if isinstance(tuned, dict) and tuned.get("digest", scorer.digest) != scorer.digest:
+                run.notices.add(
+                    f"weights tuned with another model, or other options of it, as "
+                    f"{scorer.name}; give --lm {scorer.name}={tuned.get('folder')} as in tuning, "
+                    "or tune again",
+                    source=self.source,
+                )
 
     def vector(self, space: FeatureSpace, notices: Notices) -> Array:
         """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""

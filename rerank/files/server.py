@@ -29,6 +29,7 @@ _MOST = 1 << 28  # bytes of an answer
 _READ, _SAID = 1 << 16, 200  # bytes at once, and characters of its messages
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 600.0  # seconds before another try
 _PASSING = {408, 425, 429, *range(500, 600)}  # statuses after which a request is tried again
+_AGAIN = "; its log may say why, and the same command goes on from what it has answered"
 _CURES = {
     400: "; a text may be longer than the model reads: show fewer sentences, ,sentences=N",
     401: "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME",
@@ -197,7 +198,8 @@ class Server:
             return ServerError(f"{message}; redirects are not followed: give the URL itself")
         if status in _PASSING:
             asked = response.headers.get("Retry-After", "")
-            return PassingError(message, float(asked) if asked.isdecimal() else 0.0)
+            wait = float(asked) if asked.isdecimal() else 0.0
+            return PassingError(f"{message}{_AGAIN}", wait)
         return ServerError(
             f"{message}{f'; {ECHOES}' if 'echo' in said else _CURES.get(status, '')}"
         )
@@ -208,7 +210,7 @@ def _read(body: bytes, texts: Sequence[str]) -> list[EchoedText]:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise PassingError("answered with what is no JSON, or half of it") from None
+        raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
     choices = answer.get("choices") if isinstance(answer, dict) else None
     if not isinstance(choices, list) or not all(isinstance(one, dict) for one in choices):
         raise ServerError("expected an object with choices, as of OpenAI's completions")

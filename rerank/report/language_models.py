@@ -337,25 +337,27 @@ class OrderingReport:
 class GroupAccuracy:
     """Accuracies of one model on one group of items, by condition.
 
-    p: two-sided, of the accuracy with context against that of each other condition.
+    p: two-sided, of the accuracy with context against that of each other condition; better, worse:
+    items that the context decides for the right sentence, or against it.
     """
 
     group: str
     items: int
     accuracies: Mapping[str, Accuracy]
     p: Mapping[str, float]
+    better: Mapping[str, int]
+    worse: Mapping[str, int]
 
     @classmethod
     def of(cls, group: str, outcomes: Mapping[str, Outcomes]) -> GroupAccuracy:
         """Accuracies and tests of (n,) outcomes in each condition, `context` among them."""
-        with_context = outcomes["context"]
-        p = {}
-        for condition, others in outcomes.items():
-            if condition != "context":
-                better = int(np.count_nonzero(with_context > others))
-                p[condition] = sign_test(better, int(np.count_nonzero(with_context < others)))
+        own = outcomes["context"]
+        others = {condition: found for condition, found in outcomes.items() if found is not own}
+        better = {name: int(np.count_nonzero(own > found)) for name, found in others.items()}
+        worse = {name: int(np.count_nonzero(own < found)) for name, found in others.items()}
+        p = {name: sign_test(better[name], worse[name]) for name in others}
         accuracies = {condition: Accuracy.of(found) for condition, found in outcomes.items()}
-        return cls(group, len(with_context), accuracies, p)
+        return cls(group, len(own), accuracies, p, better, worse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +387,8 @@ class ContrastiveReport:
                     "condition": condition,
                     **asdict(found),
                     "p": group.p.get(condition),
+                    "better": group.better.get(condition),
+                    "worse": group.worse.get(condition),
                 }
                 for lm, groups in self.models.items()
                 for group in groups
