@@ -7,7 +7,7 @@ import json
 from support import causal, seq2seq
 from support.faults import Changes, Fault, Model, line, replaced, table
 from support.models import save_models
-from support.world import World
+from support.world import DECODE, TUNE, World
 
 LISTS = "--kbest dev.kbest --docs dev.docs"
 D = f"decode {LISTS} --weights w.ini --default-weight 0.5 --out -"
@@ -277,6 +277,21 @@ COMMANDS += table(
 COMMANDS.append(
     Fault("18-prompt-long-candidate", OK, "dev.kbest:2: expected candidates of at most 100 .* add ,long=window",
         {"dev.kbest": line(2, "a lamp burns", "a " * 120)}, cure=f"{OK},long=window", setup=prompts)
+)
+
+
+def tuned_with_a_model(world: World) -> None:
+    """Two models, and weights that are tuned with the first."""
+    for name, drawn in (("lm", "rnnlm"), ("other", "codclm")):
+        world.model(drawn, name)
+    world.ok(f"{TUNE} --select none --lm lm=lm")
+
+
+TUNED = DECODE.replace("w.ini", "tuned.json")
+COMMANDS.append(
+    Fault("62-weights-of-another-model", f"{TUNED} --lm lm=other",
+        "weights tuned with another model, or other options of it, as lm; give --lm lm=lm as in tuning, or tune again, first at tuned.json",
+        exit=0, cure=f"{TUNED} --lm lm=lm", setup=tuned_with_a_model)
 )
 
 # Files beside lists and texts
