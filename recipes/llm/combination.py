@@ -28,10 +28,8 @@ from rerank.metrics.consensus import PairwiseChrf
 from rerank.metrics.significance import sign_flip_p_value
 from rerank.notices import Notices
 
-XML, PROMPT = (
-    "wmt23-ru-en/wmttest2023.ru-en.all.xml.gz",
-    Path(__file__).with_name("translate.jinja"),
-)
+XML = "wmt23-ru-en/wmttest2023.ru-en.all.xml.gz"
+PROMPT = Path(__file__).with_name("translate.jinja")
 SETS = {  # source language, source, documents that are taken
     "mqm": ("Chinese", "mqm-zh-en/src.zh", None),
     "guofeng": ("Chinese", "llm4-guofeng/src", None),
@@ -253,7 +251,7 @@ class Combination:
         null, own = (way, 0), (way, 1)
         of_null, of_own = self.scored(null), self.scored(own)
         without = self.decoded(f"{way}.null", self.tuned(f"{way}.null", null), null)
-        tuned, greedy = self.tuned(f"{way}.own", own), ["--search", "greedy"]
+        tuned, greedy = self.tuned(f"{way}.own", own), ["--search", "beam", "--beam", "1"]
         exact = self.decoded(f"{way}.own", tuned, own)
         alone, kept = [self.weights(llm=1)] * 2, self.weights(llm=1, kept=1e6)
         half = [[*given, *kept] for given in self.kept()]
