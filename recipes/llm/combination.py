@@ -8,6 +8,7 @@ and without one.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -226,15 +227,19 @@ class Combination:
 
     # Rows
 
-    def rows(self) -> list[list[str]]:
-        """The rows of the set."""
+    def rows(self) -> tuple[list[list[str]], str]:
+        """The rows of the set, and what `evaluate` says of documents where there is a reference."""
         judge, one = "MQM" if self.found.mqm else "BLEU", np.random.default_rng(1)
         agreed = self.decoded("agreement", [[], []])
         baseline = self.decoded("lists", self.tuned("lists"))
         rival, score = self.found.judged(self.whole(baseline))[judge]
 
+        files = []
+
         def row(way: str, kind: str, outs: Sequence[Sequence[str]], spent: float) -> list[str]:
             output = self.whole(outs)
+            name = "-".join([self.name, way, *re.findall("[a-z]+", kind)])
+            files.append(str(self.write(name, output)))
             scores, own = self.found.scores(output), self.found.judged(output)[judge][0]
             p = None if outs is baseline else sign_flip_p_value(own, rival, score, rng=one)
             cells = [f"{scores[x]:.2f}" if x in scores else "" for x in METRICS]
@@ -244,7 +249,16 @@ class Combination:
         rows = [row("", "agreement", agreed, 0), row("", NO_MODEL, baseline, 0)]
         for way in (PLAIN, PROMPTED):
             rows += [row(way, kind, *found) for kind, found in self.outputs(way).items()]
-        return rows
+        return rows, self.discourse(files) if self.found.reference else ""
+
+    def discourse(self, files: Sequence[str]) -> str:
+        """Pronouns, connectives, tense, names and cohesion of all outputs but the second, to it."""
+        docs = self.write(f"{self.name}.docids", self.found.docids)
+        reference = self.write(f"{self.name}.ref", self.found.reference)
+        given = ["--docs", str(docs), "--ref", str(reference), "--metric", "discourse"]
+        given += ["--tokenize", self.found.tokenize, "--format", "markdown"]
+        given += ["--baseline", files[1], files[0], *files[2:]]
+        return self.run.once(f"{self.name}.discourse", "evaluate", *given)
 
     def outputs(self, way: str) -> Mapping[str, tuple[list[list[str]], float]]:
         """What is chosen with a model that is asked in some way, and the minutes of its scores."""

@@ -128,7 +128,9 @@ def main() -> None:
         if name == "pronouns":
             pronouns(run)
         else:
-            print_table(combination(run, name, run.data, run.lm, documents).rows(), HEADS)
+            rows, discourse = combination(run, name, run.data, run.lm, documents).rows()
+            print_table(rows, HEADS)
+            print(discourse, flush=True)
 
 
 if __name__ == "__main__":

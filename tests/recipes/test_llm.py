@@ -25,6 +25,7 @@ def data(world: World, documents: int) -> None:
     outputs = {name: [x.replace(*error) for x in texts] for name, error in ERRORS.items()}
     for name, lines in outputs.items():
         world.write(f"mqm-zh-en/hyp.{name}.en", lines)
+    world.write("mqm-zh-en/ref.en", texts)
     world.write("mqm-zh-en/mqm.columns", ["\t".join(outputs)])
     counts = [
         [int(x != text) for x in own] for text, *own in zip(texts, *outputs.values(), strict=True)
@@ -45,6 +46,7 @@ def test_every_row_is_printed_and_what_is_done_is_not_done_again(world: World, s
         own = [how for found, how in chosen if found == way]
         assert len(own) == 8
         assert own[:3] == [f"tuned, {how}" for how in HOW]
+    assert "mqm-plain-tuned-own-context-exact" in done.out  # of `evaluate --metric discourse`
     (world.folder / "work" / "mqm.1.plain.own.decoded.txt").unlink()
     again = script("llm/run.py", *options)
     assert again.out == done.out
