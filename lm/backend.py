@@ -13,13 +13,15 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -28,6 +30,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 CACHED = 1 << 19  # logits that fit in a core's cache, 2 MiB
 FEWEST = 1 << 12  # logits held at once, at least
+DTYPES = ("float32", "tf32", "bfloat16")
 # floats of hidden states held at once, counted without shared prefixes
 HELD = {"cpu": 1 << 25, "cuda": 1 << 28}
 LEAST_HELD = 1 << 18
@@ -57,6 +60,21 @@ def padded(x: Tensor) -> Tensor:
     return F.pad(x, (0, 0) * (x.ndim - 1) + (0, missing)) if missing else x
 
 
+def on_device(
+    columns: Sequence[NDArray[np.int64]], device: torch.device | None
+) -> tuple[Tensor, ...]:
+    """Columns of whole numbers on a device.
+
+    On CUDA by one copy, for which the processor does not wait: one of each column would stop the
+    queue of the device as often, in every batch of training and at every sentence of a beam.
+    """
+    tensors = [torch.from_numpy(column) for column in columns]
+    if device is None or device.type != "cuda":
+        return tuple(tensor.to(device) for tensor in tensors)
+    together = torch.cat(tensors).to(device, non_blocking=True)  # the copy has left when it returns
+    return torch.split(together, [len(tensor) for tensor in tensors])
+
+
 def fast_bfloat16(device: torch.device) -> bool:
     """Whether the hardware multiplies bfloat16 faster than float32: by instructions for matrices.
 
@@ -68,13 +86,32 @@ def fast_bfloat16(device: torch.device) -> bool:
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
 
 
+@contextmanager
+def cuda_products(device: torch.device, *, tf32: bool) -> Iterator[None]:
+    """Have CUDA's products of float32 computed as TF32, or in full; nothing on other devices.
+
+    Of one process: torch keeps the setting for all of its devices.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    matmul: Any = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "tf32" if tf32 else "ieee"
+    try:
+        yield
+    finally:
+        matmul.fp32_precision = before
+
+
 class Backend:
     """A device, and how it computes.
 
-    dtype: `float32`, or `bfloat16` for the operands of large products (results and sums
-    stay float32). deterministic: a result does not depend on what else is in the batch,
-    and the number of threads is fixed. shortages: how often memory ran out so far, each time with
-    smaller batches from then on.
+    dtype: `float32`; `tf32`, which on CUDA rounds the operands of all products to 10 bits and on a
+    CPU is float32; or `bfloat16` for the operands of large products, beside which others are as by
+    `tf32` (results and sums stay float32). deterministic: a result does not depend on what else
+    is in the batch, and the number of threads is fixed. shortages: how often memory ran out so far,
+    each time with smaller batches from then on.
     """
 
     def __init__(
@@ -84,8 +121,8 @@ class Backend:
         dtype: str = "float32",
         deterministic: bool = False,
     ) -> None:
-        if dtype not in ("float32", "bfloat16"):
-            raise ValueError(f"expected float32 or bfloat16, found {dtype}")
+        if dtype not in DTYPES:
+            raise ValueError(f"expected float32, tf32 or bfloat16, found {dtype}")
         self.device = torch.device(device)
         self.dtype, self.deterministic = dtype, deterministic
         self._threads = torch.get_num_threads()
@@ -201,7 +238,7 @@ class Backend:
         try:
             if self.deterministic:
                 torch.set_num_threads(1)
-            with torch.no_grad():
+            with torch.no_grad(), cuda_products(self.device, tf32=self.dtype != "float32"):
                 yield
         finally:
             if self.deterministic:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.backend import on_device
 from lm.corpus import Corpus
 from lm.sentences import Positions
 from lm.vocabulary import END, START
@@ -72,7 +73,7 @@ class PackedBatch:
         ends = ends[np.argsort(rows[ends])]
         columns = {"order": order, "rows": rows, "last": ends, "inputs": inputs}
         columns |= {"targets": targets, "before": np.where(time == 0, -1, previous)}
-        tensors = {name: torch.from_numpy(column).to(device) for name, column in columns.items()}
+        tensors = dict(zip(columns, on_device([*columns.values()], device), strict=True))
         return cls(sizes=tuple(sizes.tolist()), **tensors)
 
 

@@ -91,7 +91,7 @@ def open_causal_model(
 ) -> CausalModel:
     """The causal language model of a folder; CausalFolderError if there is none.
 
-    dtype: `float32` or `bfloat16`, of weights and of all that is computed.
+    dtype: `float32` or `bfloat16`, of weights and of all that is computed; `tf32` has float32.
     """
     tokenizer, model = open_folder(folder, CAUSAL, dtype)
     begin = tokenizer.bos_token_id
@@ -120,7 +120,8 @@ def open_folder(folder: Path, kind: FolderKind, dtype: str) -> tuple[Any, Any]:
     safe = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
-        return tokenizer, _loaded(folder, files, getattr(torch, dtype), kind)
+        kept = torch.bfloat16 if dtype == "bfloat16" else torch.float32
+        return tokenizer, _loaded(folder, files, kept, kind)
     except CausalFolderError:
         raise
     except Exception as fault:  # of any kind: transformers documents none

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.backend import Backend
@@ -64,28 +66,45 @@ def pair_log_sums(
     for which that is not enough, which the mask marks, one by one.
     O(N V (R + C)) time; memory a thread: `Backend.floats` and a few (N, C).
     """
+    if not pairs:
+        return []
     factor = backend.operand(weight)
+    # CUDA is waited for twice in all, not for each pair: its queue never runs dry
+    masks = torch.stack(backend.map(_columns, pairs)).cpu().numpy()
+    spans = [(_span(varying), _span(used)) for varying, used in masks]
+
+    def product(item: tuple[Pair, tuple[slice, slice]]) -> tuple[Tensor, Tensor, Tensor]:
+        pair, own = item
+        return _log_of(*pair, _guarded_product(pair, own, factor, backend), len(weight))
+
     with backend.large_products():
-        products = backend.map(lambda pair: _guarded_product(*pair, factor, backend), pairs)
+        found = backend.map(product, zip(pairs, spans, strict=True))
+    short = torch.stack([anywhere for *_, anywhere in found]).tolist()
 
-    def finished(item: tuple[Pair, Tensor]) -> tuple[Tensor, Tensor]:
-        (features, contexts), product = item
-        return _finished(features, contexts, product, weight, backend=backend)
+    def finished(item: tuple[Pair, tuple[Tensor, Tensor, Tensor], bool]) -> tuple[Tensor, Tensor]:
+        pair, (log_z, weak, _), again = item
+        return _recomputed(*pair, log_z, weak, weight, backend) if again else (log_z, weak)
 
-    return backend.map(finished, zip(pairs, products, strict=True))
+    return backend.map(finished, zip(pairs, found, short, strict=True))
+
+
+def _columns(pair: Pair) -> Tensor:
+    """(2, R + 1): columns in which the features differ, and those that contexts use."""
+    features, contexts = pair
+    return torch.stack([(features != features[0]).any(dim=0), contexts.any(dim=0)])
 
 
 def _guarded_product(
-    features: Tensor, contexts: Tensor, factor: Tensor, backend: Backend
+    pair: Pair, spans: tuple[slice, slice], factor: Tensor, backend: Backend
 ) -> Tensor:
     """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with zeros after features and contexts.
 
     Columns in which all features are equal, such as those of the contexts' mean in a head that
     has features and contexts side by side, are not multiplied for each of them.
     """
+    (features, contexts), (varying, used) = pair, spans
     n, c = len(features), len(contexts)
     whole = slice(0, features.shape[1])
-    varying, used = _span((features != features[0]).any(dim=0)), _span(contexts.any(dim=0))
     base = None
     if 4 * (varying.stop - varying.start) > 3 * whole.stop:
         varying = whole  # an addition would cost more
@@ -115,31 +134,41 @@ def _guarded_product(
     return backend.within_memory(attempt)
 
 
-def _span(mask: Tensor) -> slice:
+def _span(mask: NDArray[np.bool_]) -> slice:
     """The columns from the first to the last where a mask holds; the first one if it never does."""
-    where = mask.nonzero()[:, 0]
+    where = np.flatnonzero(mask)
     return slice(int(where[0]), int(where[-1]) + 1) if len(where) else slice(0, 1)
 
 
-def _finished(
-    features: Tensor, contexts: Tensor, guarded: Tensor, weight: Tensor, *, backend: Backend
-) -> tuple[Tensor, Tensor]:
-    """Log Z (N, C) and mask from a guarded product.
+def _log_of(
+    features: Tensor, contexts: Tensor, guarded: Tensor, words: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log Z (N, C) of a guarded product, where it may have lost too much, and whether anywhere.
 
     It holds S_n = Σ_v exp(A_nv) and F_c = Σ_v exp(B_cv): underflow has taken at most
     (V + S_n + F_c) · 2⁻¹²⁶ from an entry; less the maxima, at most 3V · 2⁻¹²⁶.
     """
     n, c = len(features), len(contexts)
-    lost = len(weight) + guarded[:n, c : c + 1] + guarded[n : n + 1, :c]
+    lost = words + guarded[:n, c : c + 1] + guarded[n : n + 1, :c]
     product = guarded[:n, :c]
     weak = ~((product >= lost * (TINY / ACCURACY)) & (product < torch.inf))
-    log_z = product.log()
+    return product.log(), weak, weak.any()
+
+
+def _recomputed(
+    features: Tensor,
+    contexts: Tensor,
+    log_z: Tensor,
+    weak: Tensor,
+    weight: Tensor,
+    backend: Backend,
+) -> tuple[Tensor, Tensor]:
+    """Log Z with its weak rows anew, less the maxima, and mask of entries computed one by one."""
     again = weak.any(dim=1).nonzero()[:, 0]
-    if len(again):
-        tops = _maxima(features[again], weight, backend), _maxima(contexts, weight, backend)
-        product = _shifted_product(features[again], contexts, weight, backend, tops)
-        log_z[again] = product.log() + tops[0][:, None] + tops[1]
-        weak[again] = ~(product >= 3 * len(weight) * TINY / ACCURACY)
+    tops = _maxima(features[again], weight, backend), _maxima(contexts, weight, backend)
+    product = _shifted_product(features[again], contexts, weight, backend, tops)
+    log_z[again] = product.log() + tops[0][:, None] + tops[1]
+    weak[again] = ~(product >= 3 * len(weight) * TINY / ACCURACY)
     for some in torch.split(weak.nonzero(), DIRECT_ROWS):
         both = features[some[:, 0]] + contexts[some[:, 1]]
         log_z[some[:, 0], some[:, 1]] = torch.logsumexp(both @ weight.T, dim=1)

@@ -305,10 +305,10 @@ def _products(
             found.append((own, predictor.pair(columns, head.features(zeros, values - mean))))
         return found
 
-    def along(item: tuple[tuple[Forest, Pair], tuple[Tensor, Tensor]]) -> tuple[LogProbs, int]:
-        (own, pair), (log_z, weak) = item
+    def along(item: tuple[tuple[Forest, Pair], tuple[Tensor, Tensor]]) -> LogProbs:
+        (own, pair), (log_z, _) = item
         terms = predictor.pair_log_probs(pair, log_z, *own.edges(log_z.device))
-        return own.sums(*terms).T.astype(np.float32), int(weak.sum())
+        return own.sums(*terms).T.astype(np.float32)
 
     ends = np.split(forest.end, lists.lists[1:-1])
     of_lists = backend.map(blocks, zip(ends, given, strict=True))
@@ -316,8 +316,9 @@ def _products(
     log_sums = predictor.pair_normalisers([pair for _, pair in flat])
     done = backend.map(along, zip(flat, log_sums, strict=True))
     engine.counts.normalisers += sum(log_z.numel() for log_z, _ in log_sums)
-    engine.counts.recomputed += sum(again for _, again in done)
-    scores = iter(scores for scores, _ in done)
+    if log_sums:
+        engine.counts.recomputed += int(torch.stack([weak.sum() for _, weak in log_sums]).sum())
+    scores = iter(done)
     return [np.concatenate(list(islice(scores, len(found)))) for found in of_lists]
 
 

@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.backend import on_device
 from lm.corpus import Corpus
 from lm.sentences import Positions
 from lm.vocabulary import START
@@ -98,7 +99,7 @@ class Forest:
         """The nodes as positions of the candidates; a root's context is its number."""
         before = np.where(np.arange(len(self)) < self.levels[1], -1, self.parent)
         columns = (self.token, before, self.root, self.end)
-        words, previous, root, end = (torch.from_numpy(x).to(device) for x in columns)
+        words, previous, root, end = on_device(columns, device)
         return Positions(words, previous, root, end, len(self.levels) - 2)
 
     def restricted(self, ends: Indices) -> tuple[Indices, Forest]:
@@ -119,7 +120,7 @@ class Forest:
     def edges(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Parents (M,) and words (M,) of the nodes that are not roots."""
         inner = self.levels[1]
-        parent, token = (torch.from_numpy(x[inner:]).to(device) for x in (self.parent, self.token))
+        parent, token = on_device((self.parent[inner:], self.token[inner:]), device)
         return parent, token
 
     def sums(self, into: Tensor, leave: Tensor) -> NDArray[np.float64]:

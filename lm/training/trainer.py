@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from lm.backend import cuda_products
 from lm.batches import SEGMENTS, Segment
 from lm.corpus import Corpus
 from lm.evaluation import LogNormalisers, perplexity, sentence_level_nats
@@ -274,7 +275,12 @@ class Trainer:
         active, nats, predictions = sum(segment.active for segment in segments), 0.0, 0.0
         self.model.train()
         self.model.zero_grad(set_to_none=True)
-        with dropped_weights(self.model, settings.weight_dropout, generator):
+        # what autocast leaves in float32 is rounded less by TF32 than the rest by bfloat16
+        tf32 = settings.precision == "bfloat16"
+        with (
+            cuda_products(self.device, tf32=tf32),
+            dropped_weights(self.model, settings.weight_dropout, generator),
+        ):
             for segment in segments:
                 own = segment.of_streams(processes.share(self.streams))
                 if not own.active:

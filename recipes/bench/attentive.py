@@ -47,7 +47,7 @@ class PlainAttention(nn.Module):
         read, _ = self.encoder(source._replace(data=self.source(source.data)))
         states, lengths = pad_packed_sequence(read, batch_first=True)
         states = self.join(states)
-        masked = torch.arange(states.shape[1]) >= lengths[:, None]
+        masked = (torch.arange(states.shape[1]) >= lengths[:, None]).to(states.device)
 
         def attend(hidden: PackedSequence) -> Tensor:
             queries, sizes = pad_packed_sequence(hidden, batch_first=True)

@@ -81,7 +81,7 @@ def cached(model: Any, tasks: Sequence[Task]) -> Scores:
         own, order = np.zeros(len(candidates)), np.argsort([len(c) for c in candidates])
         past = DynamicCache()
         if len(context) > 1:
-            ids = torch.tensor([context[:-1]])
+            ids = torch.tensor([context[:-1]], device=model.device)
             model.base_model(
                 input_ids=ids, use_cache=True, **{cache_argument(model.base_model): past}
             )
@@ -91,6 +91,7 @@ def cached(model: Any, tasks: Sequence[Task]) -> Scores:
             ids = torch.zeros(len(rows), 1 + longest, dtype=torch.long)
             for i, r in enumerate(rows):
                 ids[i, : 1 + len(candidates[r])] = torch.tensor([context[-1], *candidates[r]])
+            ids = ids.to(model.device)
             size = (len(rows), -1, -1, -1)
             pairs = DynamicCache([(k.expand(size), v.expand(size)) for k, v, *_ in past])
             named = {cache_argument(model.base_model): pairs}
@@ -105,12 +106,12 @@ def _sums(
     model: Any, hidden: torch.Tensor, ids: torch.Tensor, lengths: Sequence[int]
 ) -> NDArray[np.float64]:
     """Sums of log-probabilities of the first `lengths` ids of each row."""
-    mask = torch.arange(ids.shape[1]) < torch.tensor(lengths)[:, None]
-    log_probs = torch.zeros(ids.shape)
-    logits = model.get_output_embeddings()(hidden[mask])
+    mask = (torch.arange(ids.shape[1]) < torch.tensor(lengths)[:, None]).to(ids.device)
+    log_probs = torch.zeros(ids.shape, device=ids.device)
+    logits = model.get_output_embeddings()(hidden[mask]).float()
     words = ids[mask]
     log_probs[mask] = logits.gather(1, words[:, None])[:, 0] - logits.logsumexp(1)
-    sums: NDArray[np.float64] = log_probs.double().sum(1).numpy()
+    sums: NDArray[np.float64] = log_probs.double().sum(1).cpu().numpy()
     return sums
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from time import perf_counter, process_time
@@ -49,11 +49,15 @@ def best(run: Callable[[], Result]) -> tuple[float, Result]:
     return fastest, result
 
 
-def matmul_peak(device: torch.device) -> float:
-    """FLOP/s of the fastest float32 product of several shapes, with the threads that are set."""
+def matmul_peak(
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    shapes: Sequence[tuple[int, int, int]] = SHAPES,
+) -> float:
+    """FLOP/s of the fastest product of several shapes, with the threads that are set."""
     rates = []
-    for m, k, n in SHAPES:
-        a, b = torch.randn(m, k, device=device), torch.randn(k, n, device=device)
+    for m, k, n in shapes:
+        a, b = (torch.randn(x, y, device=device, dtype=dtype) for x, y in ((m, k), (k, n)))
         out = torch.mm(a, b)
         seconds, _ = best(lambda a=a, b=b, out=out: torch.mm(a, b, out=out))  # type: ignore[misc]
         rates.append(2 * m * k * n / seconds)
@@ -137,7 +141,7 @@ def difference(ours: list[NDArray[Any]], script: list[NDArray[Any]]) -> float:
 
 def machine(device: torch.device) -> str:
     """What the figures were measured on."""
-    name = platform.processor() or platform.machine()
+    name = platform.machine()
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
     elif Path("/proc/cpuinfo").exists():

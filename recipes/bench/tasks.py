@@ -104,7 +104,7 @@ def beam_scores(scorer: ScoringEngine, data: Set) -> Scores:
 
 
 def _numpy(tensors: Sequence[Tensor]) -> Scores:
-    return [tensor.numpy() for tensor in tensors]
+    return [tensor.float().numpy() for tensor in tensors]
 
 
 def _each_document(
@@ -125,24 +125,24 @@ def _each_beam(
     return scores
 
 
-def contexts(name: str, data: Set, most: int | None = None) -> list[int]:
+def contexts(name: str, data: Set, most: int | None = None, width: int = WIDTH) -> list[int]:
     """In how many contexts each list is scored; `most`: only that many of codclm's."""
     given, n = [], 1
     for candidates, begins in zip(data.lists, data.first, strict=True):
         n = 1 if begins or name in ALONE else n
         given.append(n)
-        n = len(candidates) if name == "codclm" else min(WIDTH, n * len(candidates))
+        n = len(candidates) if name == "codclm" else min(width, n * len(candidates))
         n = n if most is None or name != "codclm" else min(n, most)
     return given
 
 
-def hypotheses(name: str, data: Set, most: int | None = None) -> int:
+def hypotheses(name: str, data: Set, most: int | None = None, width: int = WIDTH) -> int:
     """Candidates times contexts."""
-    given = contexts(name, data, most)
+    given = contexts(name, data, most, width)
     return sum(len(c) * n for c, n in zip(data.lists, given, strict=True))
 
 
-def flops(config: Config, data: Set) -> float:
+def flops(config: Config, data: Set, width: int = WIDTH) -> float:
     """Floating-point operations of our matrix products, 2 for a multiplication with its sum.
 
     A step of the recurrence is 8H², the features of a tied head 2HE, logits 2VR (R = E if
@@ -163,7 +163,7 @@ def flops(config: Config, data: Set) -> float:
         upper, merge = 2 * step + 8 * h * h, 4 * h * h
         words = 2 * e * (math.isqrt(v) + 4 * math.sqrt(v) / math.log(v))
         return source + sum(data.list_nodes()) * (step + upper + merge + 2 * h * e + 2 * words)
-    given = list(zip(data.list_nodes(), contexts(config.model, data), strict=True))
+    given = list(zip(data.list_nodes(), contexts(config.model, data, None, width), strict=True))
     if config.model == "codclm":
         products = sum(nodes * (predict + 2 * v * n) + n * predict for nodes, n in given)
         return data.nodes() * step + products

@@ -78,6 +78,7 @@ class Adaptive(PlainAttention):
 
 def plain_updates(corpus: Corpus, model: PlainLM | Adaptive, settings: Settings) -> Iterator[int]:
     """Updates of a plain model: the words predicted by each."""
+    device = next(model.parameters()).device
     optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, fused=True)
     segments = SEGMENTS["carried"](
         corpus, streams=settings.streams, length=settings.segment, seed=1, epoch=0
@@ -87,13 +88,13 @@ def plain_updates(corpus: Corpus, model: PlainLM | Adaptive, settings: Settings)
         bounds = zip(corpus.sentences[chosen], corpus.sentences[chosen + 1], strict=True)
         words = [torch.from_numpy(corpus.tokens[a:b].astype(np.int64)) for a, b in bounds]
         start, end = torch.tensor([START]), torch.tensor([END])
-        inputs = pack_sequence([torch.cat([start, w]) for w in words], enforce_sorted=False)
-        targets = pack_sequence([torch.cat([w, end]) for w in words], enforce_sorted=False)
+        both = ([torch.cat([start, w]) for w in words], [torch.cat([w, end]) for w in words])
+        inputs, targets = (pack_sequence(x, enforce_sorted=False).to(device) for x in both)
         optimiser.zero_grad(set_to_none=True)
         if isinstance(model, Adaptive):
             side = corpus.side["source"].rows(chosen)
             lines = [row[row > 0] - 1 for row in side]
-            source = pack_sequence(lines, enforce_sorted=False)
+            source = pack_sequence(lines, enforce_sorted=False).to(device)
             torch.autograd.backward(model.loss(inputs, targets, source))
         else:
             torch.autograd.backward(model.loss(inputs, targets))
@@ -102,10 +103,13 @@ def plain_updates(corpus: Corpus, model: PlainLM | Adaptive, settings: Settings)
         yield len(targets.data)
 
 
-def our_updates(corpus: Corpus, config: Config, settings: Settings) -> Iterator[int]:
+def our_updates(
+    corpus: Corpus, config: Config, settings: Settings, device: torch.device | str = "cpu"
+) -> Iterator[int]:
     """Updates of one of our models: the words predicted by each."""
     once = replace(settings, validations=1)  # at the end of an epoch, which is not reached
-    trainer = Trainer(DocumentLM.seeded(config, 1), corpus, corpus, settings=once)
+    model = DocumentLM.seeded(config, 1).to(device)
+    trainer = Trainer(model, corpus, corpus, settings=once)
     before = 0
     for _ in trainer.run():
         yield trainer.progress.predictions - before

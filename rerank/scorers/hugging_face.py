@@ -87,7 +87,7 @@ WINDOW_KEYS = {
     "chat": Key("chat", click.BOOL, "whether the prompt is the turn of a chat"),
     "source-language": Key("source_language", TEXT, "name of the source language, for the prompt"),
     "target-language": Key("target_language", TEXT, "name of the target language, for the prompt"),
-    "dtype": Key("dtype", click.Choice(["float32", "bfloat16"]), "precision of this model"),
+    "dtype": Key("dtype", click.Choice(["float32", "tf32", "bfloat16"]), "precision of this model"),
 }
 
 

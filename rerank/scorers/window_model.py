@@ -39,7 +39,7 @@ from rerank.scorers.features import ScoredDocument
 from rerank.scorers.hugging_face import TranslationSettings, Window
 from rerank.scorers.language_model import Engine, ModelSource, group_of
 
-ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
+ERRORS = {"float32": 1e-3, "tf32": 0.25, "bfloat16": 2.0}  # in nats a sentence
 Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
 _REMEMBERED = 1 << 12  # contexts of a document
 

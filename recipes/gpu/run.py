@@ -1,0 +1,577 @@
+"""What a GPU makes of the product: tests, scoring, training, decoding, in ten minutes at most.
+
+    python recipes/gpu/run.py [--data DATA] [--part PART …]
+    python recipes/gpu/run.py --device cpu --quick              # tiny sizes: whether it runs
+
+Models have random weights of the sizes that are printed, which is enough for speed; lists are made
+up (`recipes/load/generate.py`), or those of `test` of DATA (`tvsub-zh-en`). README.md explains the
+tables. Each is printed once it is there, and rows that would begin after `--minutes` are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from plain import Attention, precision
+from torch import Tensor
+
+RECIPES = Path(__file__).parents[1]
+sys.path += [str(RECIPES / "bench"), str(RECIPES / "load")]
+
+import causal  # noqa: E402  # of bench, as are those below but generate
+import generate  # noqa: E402
+import good  # noqa: E402
+import training  # noqa: E402
+from lists import Set, Text  # noqa: E402
+from measuring import machine, matmul_peak, synchronise  # noqa: E402
+from obvious import ContextLM  # noqa: E402
+from tasks import TASKS, InContext, flops, hypotheses, seeded  # noqa: E402
+
+from decoders.batching import run_batch  # noqa: E402
+from decoders.beam import beam  # noqa: E402
+from lm import normalisers  # noqa: E402
+from lm.backend import Backend  # noqa: E402
+from lm.causal import CausalContext, CausalEngine  # noqa: E402
+from lm.causal_folder import CausalModel  # noqa: E402
+from lm.checkpoint import save_model  # noqa: E402
+from lm.corpus import Corpus  # noqa: E402
+from lm.model import Config, DocumentLM  # noqa: E402
+from lm.scoring import ScoringEngine, after, independent  # noqa: E402
+from lm.sentences import Rows  # noqa: E402
+from lm.side_information import SideText  # noqa: E402
+from lm.trie import Candidates  # noqa: E402
+from lm.vocabulary import Vocabulary  # noqa: E402
+
+PRECISIONS = ("float32", "tf32", "bfloat16")
+TYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
+DOCUMENTS, TEST = 12, (12, 813, 94)  # of a set; documents, sentences and candidates of `test`
+Scores = list[NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of models, numbers of sentences of each task, and of updates."""
+
+    hidden: int
+    words: int
+    transformer: tuple[int, int]  # units, layers
+    sentences: dict[str, int]
+    checked: int  # sentences whose scores are compared with the CPU's
+    updates: int
+    test: tuple[int, int, int] = TEST
+
+
+REAL = Sizes(
+    1024,
+    30_000,
+    (768, 12),
+    {"rnnlm": 2000, "codclm": 240, "ccdclm 8": 120, "ccdclm 64": 48, "attention": 480, "gpt2": 48},
+    12,
+    20,
+)
+QUICK = Sizes(
+    16,
+    300,
+    (16, 2),
+    dict.fromkeys(REAL.sentences, 12) | {"gpt2": 4},
+    4,
+    2,
+    (2, 3, 5),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model that scores lists.
+
+    ours, plain: make what scores, of a device, a precision and lists; count, flops: hypotheses of
+    lists, and operations of the products that they need.
+    """
+
+    name: str
+    ours: Callable[[torch.device, str, Set], Callable[[], Scores]]
+    plain: Callable[[torch.device, str, Set], Callable[[], Scores]]
+    count: Callable[[Set], int]
+    flops: Callable[[Set], float]
+
+
+class Together(InContext):
+    """Documents whose beams advance in step, as `decode` has it."""
+
+    @classmethod
+    def extend_together(cls, requests: Sequence[Any]) -> list[Any]:
+        """Scores after the contexts of all documents, in one batch."""
+        found = after(requests[0][0].scorer, [(p.lists[t], states) for p, states, t in requests])
+        return [(scores, (r[1], kept)) for r, (scores, kept) in zip(requests, found, strict=True)]
+
+
+def beams(engine: ScoringEngine, data: Set, width: int) -> Scores:
+    """Score of each document's best path."""
+    problems = [Together(engine, [Candidates.of([c]) for c in d]) for d in data.documents()]
+    found = run_batch(problems, [beam.steps(p, width=width) for p in problems])
+    return [np.array([paths[0].score]) for paths in found]
+
+
+def word_case(name: str, sizes: Sizes, width: int | None = None) -> Case:
+    """`rnnlm`, `codclm` or `ccdclm`, beside `good.py`."""
+    config = Config(name, sizes.words, sizes.hidden, sizes.hidden, "lstm", tied=True)
+    model = seeded(config)
+
+    def ours(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
+        engine = ScoringEngine.of(model.to(device), Backend(device, dtype=dtype))
+        score = partial(beams, width=width) if width else TASKS[name].ours
+        return lambda: score(engine, data)
+
+    def plain(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
+        script = ContextLM.of(model.to(device))
+        on_cuda = device.type == "cuda"  # chunks that fill a GPU
+        good.ROWS, good.FLOATS = ((1 << 27) // sizes.words, 1 << 28) if on_cuda else (64, 1 << 20)
+        if width:
+            return lambda: [np.array([good.beam(script, d, width)[0]]) for d in data.documents()]
+        return lambda: TASKS[name].peers["good"].scores(script, data, None)
+
+    return Case(
+        f"{name} {width}" if width else name,
+        ours,
+        plain,
+        lambda data: hypotheses(name, data, width=width or 1),
+        lambda data: flops(config, data, width=width or 1),
+    )
+
+
+def source_of(data: Set) -> list[list[int]]:
+    """A made-up source sentence for each list: its first candidate from right to left."""
+    return [candidates[0][::-1] or [3] for candidates in data.lists]
+
+
+def attention_case(sizes: Sizes) -> Case:
+    """`attention`, whose source is made up, beside `plain.Attention`."""
+    h, v = sizes.hidden // 2, sizes.words
+    config = Config("attention", v, h, h, "lstm", tied=False, source_words=v)
+    model = DocumentLM.seeded(config, 1).eval()
+
+    def ours(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
+        engine = ScoringEngine.of(model.to(device), Backend(device, dtype=dtype))
+        lists, source = Candidates.of(data.lists), Corpus.of([source_of(data)])
+        side = SideText(source.tokens, source.sentences).rows(np.arange(len(lists)), device)
+        return lambda: list(independent(engine, lists, Rows.of(side)))
+
+    def plain(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
+        script, source = Attention(model.to(device)), source_of(data)
+        return lambda: [scores.numpy() for scores in script.scores(data.lists, source)]
+
+    def operations(data: Set) -> float:
+        """Two levels, attention twice, the merge, the classes and the words of a class."""
+        length = float(np.mean([len(line) for line in source_of(data)]))
+        each = 36 * h * h + 8 * length * h + 2 * h * v**0.5
+        return sum(data.list_nodes()) * each + data.tokens / 2 * 4 * h * v**0.5
+
+    return Case("attention", ours, plain, lambda data: hypotheses("rnnlm", data), operations)
+
+
+def causal_case(sizes: Sizes) -> Case:
+    """GPT-2 with random weights after first candidates, beside `causal.cached`."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    units, layers = sizes.transformer
+    config = GPT2Config(
+        vocab_size=sizes.words, n_embd=units, n_layer=layers, n_head=units // 8, n_positions=1024
+    )
+    torch.manual_seed(1)
+    model = GPT2LMHeadModel(config).eval()
+    weights = layers * 12 * units**2  # that a token passes, beside the words' matrix
+
+    def tasks(data: Set) -> list[causal.Task]:
+        found, before = [], [1]
+        for candidates, begins in zip(data.lists, data.first, strict=True):
+            before = [1] if begins else before[:1] + before[1:][-400:]
+            own = [words or [3] for words in candidates]
+            found.append((tuple(before), own))
+            before = before + own[0]
+        return found
+
+    def ours(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
+        opened = CausalModel(model.to(device, TYPES[dtype]), None, "", 1024, 1)
+        engine, given = CausalEngine(opened, Backend(device, dtype=dtype)), tasks(data)
+        contexts = [CausalContext(ids) for ids, _ in given]
+        return lambda: causal.ours(engine, given, contexts)
+
+    def plain(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
+        network, given = model.to(device, TYPES[dtype]), tasks(data)
+        causal.BATCH = 100
+        return torch.no_grad()(lambda: causal.cached(network, given))
+
+    def operations(data: Set) -> float:
+        """Those of the distinct prefixes and of the contexts, without attention."""
+        read = sum(data.list_nodes()) + sum(len(one[0]) for one in data.lists)
+        return 2.0 * read * (weights + units * sizes.words)
+
+    return Case("gpt2", ours, plain, lambda data: hypotheses("rnnlm", data), operations)
+
+
+# Measuring
+
+
+def fastest(run: Callable[[], Scores]) -> tuple[float, Scores]:
+    """Seconds of the fastest of up to three runs after a first one, which is not timed."""
+    found, seconds, began = run(), float("inf"), perf_counter()
+    while seconds == float("inf") or perf_counter() - began < min(5.0, 3 * seconds):
+        synchronise()
+        start = perf_counter()
+        found = run()
+        synchronise()
+        seconds = min(seconds, perf_counter() - start)
+    return seconds, found
+
+
+def measured(run: Callable[[], Any], device: torch.device) -> tuple[Any, str]:
+    """What `run` returns, None where memory runs out, and the most memory held, in MiB."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    try:
+        found = run()
+    except torch.OutOfMemoryError:
+        return None, "out of memory"
+    held = torch.cuda.max_memory_allocated(device) >> 20 if device.type == "cuda" else None
+    return found, "–" if held is None else f"{held:,}"
+
+
+def difference(one: Scores, other: Scores) -> float:
+    """Largest difference of scores, in nats."""
+    return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
+
+
+class Report:
+    """Tables that are printed row by row, until the time is over."""
+
+    def __init__(self, minutes: float) -> None:
+        self.end = perf_counter() + 60 * minutes
+
+    def table(self, title: str, columns: Sequence[str]) -> None:
+        """Begin a table."""
+        print(f"\n## {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+
+    def row(self, *cells: object) -> None:
+        """One row."""
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+    def late(self, *cells: object) -> bool:
+        """Whether the time is over, which a row then says."""
+        over = perf_counter() > self.end
+        if over:
+            self.row(*cells, "no time left")
+        return over
+
+
+def score_rows(
+    report: Report,
+    case: Case,
+    data: Set,
+    sizes: Sizes,
+    device: torch.device,
+    peaks: dict[str, float],
+) -> None:
+    """Rows of a model: each precision, ours and the script's."""
+    few = Set("", data.lists[: sizes.checked], data.first[: sizes.checked])
+    truth = case.ours(torch.device("cpu"), "float32", few)()
+    for dtype in PRECISIONS:
+        if report.late(case.name, dtype):
+            return
+        own = case.ours(device, dtype, few)()
+        ours, memory = measured(lambda d=dtype: fastest(case.ours(device, d, data))[0], device)
+        with precision("float32" if case.name == "gpt2" and dtype == "bfloat16" else dtype, device):
+            script, theirs = measured(
+                lambda d=dtype: fastest(case.plain(device, d, data))[0], device
+            )
+        rate = case.count(data) / ours if ours else 0.0
+        report.row(
+            case.name,
+            dtype,
+            f"{rate:,.0f}",
+            f"{case.count(data) / script:,.0f}" if script else theirs,
+            f"{script / ours:.1f}" if script and ours else "–",
+            f"{case.flops(data) / ours / peaks[dtype]:.1%}" if ours else "–",
+            memory,
+            f"{difference(own, truth):.1e}",
+        )
+
+
+# Parts
+
+
+def tests(device: torch.device, quick: bool) -> None:
+    """Print what `pytest -m gpu` says last."""
+    command = [sys.executable, "-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider"]
+    command += ["tests/lm/test_gpu.py", "tests/runs/test_gpu.py", *(["-k", "rnnlm-None"] * quick)]
+    variables = {**os.environ, "RERANK_TEST_DEVICE": str(device)}
+    try:
+        found = subprocess.run(
+            command, cwd=RECIPES.parent, env=variables, timeout=240, capture_output=True, text=True
+        )
+        said = [line for line in found.stdout.splitlines() if line.strip()] or [found.stderr]
+    except subprocess.TimeoutExpired:
+        said = ["not done after 240 s"]
+    print(f"\n## pytest -m gpu\n\n{said[-1]}", flush=True)
+    for line in said[:-1]:
+        if line.startswith(("FAILED", "ERROR")):
+            print(f"    {line}")
+
+
+def made_up(sentences: int, words: int) -> Set:
+    """Lists of 94 candidates of documents of equal length, in the ids of their words' ranks."""
+    drawn = generate.Lists(TEST[2], 1, 0, 1)
+    ids = {word: min(3 + i, words - 1) for i, word in enumerate(drawn.words)}
+    lists = [
+        [[ids[word] for word in text.split(" ") if word] for text in drawn.sentence().texts]
+        for _ in range(sentences)
+    ]
+    every = max(1, sentences // DOCUMENTS)
+    return Set("", lists, [t % every == 0 for t in range(sentences)])
+
+
+def scoring(report: Report, lists: Set, sizes: Sizes, device: torch.device) -> None:
+    """The table of hypotheses a second, after the device's own products."""
+    shapes = [(64,) * 3] if sizes is QUICK else [(4096,) * 3, (8192,) * 3, (8192, 1024, 32768)]
+    peaks = {}
+    report.table("Products", ["precision", "TFLOP/s"])
+    for dtype in PRECISIONS:
+        with precision(dtype, device):
+            peaks[dtype] = matmul_peak(device, TYPES[dtype], shapes)
+        report.row(dtype, f"{peaks[dtype] / 1e12:,.3g}")
+    columns = ["model", "precision", "ours/s", "script/s", "ours ÷ script", "of products", "MiB"]
+    report.table("Hypotheses a second", [*columns, "max |Δ| to the CPU"])
+    cases = [lambda name=name: word_case(name, sizes) for name in ("rnnlm", "codclm")]
+    cases += [lambda width=width: word_case("ccdclm", sizes, width) for width in (8, 64)]
+    for make in [*cases, lambda: attention_case(sizes), lambda: causal_case(sizes)]:
+        try:
+            case = make()
+        except ImportError as fault:
+            report.row("gpt2", f"not measured: {fault}")
+            continue
+        data = lists.head(sizes.sentences[case.name])
+        every = max(1, len(data.lists) // DOCUMENTS)  # so that as many documents are in step
+        data = replace(data, first=[t % every == 0 for t in range(len(data.lists))])
+        score_rows(report, case, data, sizes, device, peaks)
+
+
+def text_of(sizes: Sizes, sentences: int) -> Corpus:
+    """A text of Zipf words, forty sentences a document, and a source as long."""
+    rng = np.random.default_rng(1)
+    lengths = np.clip(rng.lognormal(3.0, 0.45, sentences), 4, 80).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    chances = 1 / (np.arange(sizes.words - 3) + 2.7)
+    drawn = rng.choice(len(chances), offsets[-1], p=chances / chances.sum()) + 3
+    tokens = drawn.astype(np.int32)
+    side = {"source": SideText(tokens[::-1].copy(), offsets)}
+    return replace(Corpus(tokens, offsets, np.arange(0, sentences + 1, 40)), side=side)
+
+
+def trainings(report: Report, sizes: Sizes, device: torch.device) -> None:
+    """The table of words a second in training."""
+    columns = ["model", "training", "precision", "words/s", "script's", "ours ÷ script", "MiB"]
+    report.table("Training", columns)
+    corpus, v = text_of(sizes, 80 * max(200, 16 * sizes.updates)), sizes.words
+    for name, size in (("rnnlm", sizes.hidden), ("attention", sizes.hidden // 2)):
+        config = Config(name, v, size, size, tied=False)
+        plain: type[Any] = training.PlainLM
+        if name == "attention":
+            config, plain = replace(config, source_words=v), training.PlainAttention
+        exact, strong = training.exact_softmax(name), training.strong(name)
+        for label, settings in (("as the script's", exact), ("strong", strong)):
+            for dtype in PRECISIONS:
+                if report.late(name, label, dtype):
+                    return
+                half = "bfloat16" if dtype == "bfloat16" else "float32"
+                own = replace(settings, precision=half)
+                with precision("tf32" if dtype == "tf32" else "float32", device):
+                    ours, held = measured(
+                        lambda c=config, s=own: words_a_second(
+                            training.our_updates(corpus, c, s, device), sizes.updates
+                        ),
+                        device,
+                    )
+                theirs = None
+                if settings is exact:
+                    with precision(dtype, device):
+                        script = plain(v, size).to(device)
+                        updates = training.plain_updates(corpus, script, exact)
+                        theirs, _ = measured(
+                            lambda u=updates: words_a_second(u, sizes.updates), device
+                        )
+                rates = [f"{rate:,.0f}" if rate else "–" for rate in (ours, theirs)]
+                ratio = f"{ours / theirs:.2f}" if ours and theirs else "–"
+                report.row(name, label, dtype, *rates, ratio, held)
+
+
+def words_a_second(updates: Iterator[int], number: int) -> float:
+    """Words a second of the updates after the first three."""
+    sum(islice(updates, 3))
+    synchronise()
+    began = perf_counter()
+    words = sum(islice(updates, number))
+    synchronise()
+    return words / (perf_counter() - began)
+
+
+@contextmanager
+def lists_of_test(data: Path | None, sizes: Sizes) -> Iterator[tuple[list[str], Vocabulary]]:
+    """Options for `decode` of the lists and weights of `test`, and words for a model."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if data is None:
+            generate.generate(folder, *sizes.test, 3, 1)
+            kbest, docs = folder / "kbest.gz", folder / "docids"
+            weights = json.loads((folder / "weights.json").read_text())
+            words = [w.encode() for w in generate.vocabulary(np.random.default_rng(0))]
+        else:
+            kbest, docs = (data / f"tvsub-zh-en/test.{x}" for x in ("nbest.xz", "docids"))
+            text = Text.read(data, "tvsub test", 2000)
+            counts = Counter(word for own in text.lists for c in own for word in c)
+            words = [word for word, _ in counts.most_common()]
+            weights = {"LM0": 0.1, "TranslationModel0": [0.05] * 4, "WordPenalty0": -0.2}
+            weights |= {"Distortion0": 0.05, "PhrasePenalty0": 0.1}
+            weights |= {"LexicalReordering0": [0.05] * 6}
+        (folder / "weights.json").write_text(json.dumps({**weights, "LM1": 0.2, "LM1oov": 0.0}))
+        options = ["--kbest", str(kbest), "--docs", str(docs)]
+        options += ["--weights", str(folder / "weights.json"), "--out", str(folder / "out")]
+        yield options, Vocabulary(tuple(words[: sizes.words - 3]))
+
+
+def decoding(report: Report, data: Path | None, sizes: Sizes, device: torch.device) -> None:
+    """Seconds of `decode` of all of `test` with `codclm`, start and reading included."""
+    columns = ["precision", "sentences", "seconds", "sentences/s", "other choices than float32"]
+    report.table("decode, codclm, all of test", columns)
+    with lists_of_test(data, sizes) as (options, vocabulary):
+        folder = Path(options[-1]).parent
+        h = sizes.hidden
+        model = seeded(Config("codclm", len(vocabulary), h, h, "lstm", tied=True))
+        save_model(folder / "lm", model, vocabulary, {"oov_rate": 0.1})
+        first: list[int] | None = None
+        for dtype in PRECISIONS:
+            if report.late(dtype):
+                return
+            command = [sys.executable, "-m", "rerank", "decode", *options, "--no-cache", "--quiet"]
+            command += ["--lm", f"LM1={folder / 'lm'}", "--device", str(device), "--dtype", dtype]
+            began = perf_counter()
+            found = subprocess.run(
+                [*command, "--summary", str(folder / "s.json")], capture_output=True, text=True
+            )
+            seconds = perf_counter() - began
+            if found.returncode:
+                report.row(dtype, found.stderr.strip().splitlines()[-1])
+                continue
+            documents = json.loads((folder / "s.json").read_text())["documents"]
+            chosen = [choice for document in documents for choice in document["choices"]]
+            first = first or chosen
+            other = sum(a != b for a, b in zip(chosen, first, strict=True))
+            rate = f"{len(chosen) / seconds:,.0f}"
+            report.row(dtype, f"{len(chosen):,}", f"{seconds:.1f}", rate, other)
+
+
+def sizes_tried(report: Report, lists: Set, sizes: Sizes, device: torch.device) -> None:
+    """Normalisers by other pieces of work, compiled, and as a CUDA graph: which of them pays."""
+    report.table("Sizes of the normalisers' work, rnnlm", ["rows", "logits", "precision", "ours/s"])
+    case, data = word_case("rnnlm", sizes), lists.head(sizes.sentences["rnnlm"])
+    config = Config("rnnlm", sizes.words, sizes.hidden, sizes.hidden, "lstm", tied=True)
+    model, kept = seeded(config).to(device), normalisers.ROWS
+    for dtype in ("tf32", "bfloat16"):
+        for rows in (512, 2048, 8192):
+            for logits in (1 << 22, 1 << 24, 1 << 26):
+                if report.late(rows, logits, dtype):
+                    return
+                normalisers.ROWS = rows
+                engine = ScoringEngine.of(model, Backend(device, dtype=dtype))
+                engine.backend.floats = logits
+                seconds, _ = fastest(lambda e=engine: TASKS["rnnlm"].ours(e, data))
+                report.row(rows, logits, dtype, f"{case.count(data) / seconds:,.0f}")
+    normalisers.ROWS = kept
+    x = torch.randn(2048, sizes.hidden, device=device, dtype=torch.bfloat16)
+    weight = torch.randn(sizes.words, sizes.hidden, device=device, dtype=torch.bfloat16)
+
+    def sums() -> Tensor:
+        return torch.mm(x, weight.T).float().exp_().sum(dim=1)
+
+    report.table("Sums of exponentials of 2,048 rows, bfloat16", ["form", "ms"])
+    for name, make in (
+        ("eager", lambda: sums),
+        ("compiled", lambda: torch.compile(sums)),
+        ("CUDA graph", lambda: graph_of(sums)),
+    ):
+        try:
+            run = make()
+            seconds, _ = fastest(lambda r=run: [r() for _ in range(20)] and [])
+            report.row(name, f"{1000 * seconds / 20:.3f}")
+        except Exception as fault:  # of a compiler that is not there, of any kind
+            report.row(name, f"not available: {type(fault).__name__}")
+
+
+def graph_of(work: Callable[[], Tensor]) -> Callable[[], None]:
+    """Work as a CUDA graph."""
+    work()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+PARTS = ("tests", "scoring", "decode", "training", "sizes")
+
+
+@click.command()
+@click.option("--device", default="cuda", show_default=True)
+@click.option("--data", type=click.Path(exists=True, path_type=Path), help="Folder of tvsub-zh-en.")
+@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), default=PARTS[:-1])
+@click.option("--minutes", default=9.0, show_default=True, help="No row begins after these.")
+@click.option("--quick", is_flag=True, help="Tiny sizes: whether all of it runs.")
+def main(
+    device: str, data: Path | None, parts: tuple[str, ...], minutes: float, quick: bool
+) -> None:
+    """Print the tables of all parts, but sizes, or of some."""
+    place, sizes = torch.device(device), QUICK if quick else REAL
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise click.UsageError(
+            "there is no CUDA device here: --device cpu --quick tries the script"
+        )
+    if quick:  # threads that wait for each other take longer than so little work
+        torch.set_num_threads(1)
+        os.environ["OMP_NUM_THREADS"] = "1"
+    report = Report(minutes)
+    free = f"; {torch.cuda.mem_get_info(place)[0] >> 30} GiB free" if place.type == "cuda" else ""
+    print(f"{machine(place)}{free}; random weights, {sizes.hidden} units, {sizes.words} words")
+    most = max(sizes.sentences.values())
+    if data is None:
+        lists = made_up(most, sizes.words)
+    else:
+        text = Text.read(data, "tvsub test", most)
+        lists = text.encoded(text.vocabulary(sizes.words))
+    made: dict[str, Callable[[], None]] = {
+        "tests": lambda: tests(place, quick),
+        "scoring": lambda: scoring(report, lists, sizes, place),
+        "decode": lambda: decoding(report, data, sizes, place),
+        "training": lambda: trainings(report, sizes, place),
+        "sizes": lambda: sizes_tried(report, lists, sizes, place),
+    }
+    for part in parts:
+        made[part]()
+
+
+if __name__ == "__main__":
+    main()
