@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lm.backend import Backend
+from lm.backend import Backend, on_device
 from lm.causal_folder import NOTHING, CausalModel
 from lm.scoring import EngineCounts
 from lm.trie import Candidates, Forest, Indices, build
@@ -46,15 +46,16 @@ class Tree:
     """A prefix tree of some candidates, its Q read nodes level by level, the root first.
 
     rows: (n,) the candidates; tokens: (Q,) ids, of which that of the root is the last token of a
-    context and not known here; depths: (Q,) from 0; ancestors: (Q, Q) whether column is row or an
-    ancestor of it; parents, words: (M,) read node and token of each prediction, by parent.
+    context and not known here; depths: (Q,) from 0; spans: (2, Q) number of each node, depth first,
+    and the first number behind its subtree; parents, words: (M,) read node and token of each
+    prediction, by parent.
     """
 
     forest: Forest
     rows: Indices
     tokens: Indices
     depths: Indices
-    ancestors: NDArray[np.bool_]
+    spans: Indices
     parents: Indices
     words: Indices
     n_tokens: int
@@ -64,20 +65,17 @@ class Tree:
 
     @classmethod
     def of(cls, candidates: Candidates, rows: Indices) -> Tree:
-        """The tree of candidates `rows`; O(tokens + Q²)."""
+        """The tree of candidates `rows`; O(tokens)."""
         forest = build(candidates, rows, np.zeros(len(rows), np.int64), 1)
         read = np.unique(np.append(forest.parent, 0))
         place = np.full(len(forest), -1)
         place[read] = np.arange(len(read))
         depths = np.searchsorted(forest.levels, read, side="right") - 1
-        ancestors = np.eye(len(read), dtype=np.bool_)
-        ends = np.searchsorted(depths, np.arange(depths[-1] + 2))
-        for begin, end in zip(ends[1:-1].tolist(), ends[2:].tolist(), strict=True):
-            ancestors[begin:end] |= ancestors[place[forest.parent[read[begin:end]]]]
+        spans = _depth_first(place[forest.parent[read]], depths)
         parents, words = place[forest.parent[1:]], forest.token[1:]
         n_tokens = int(np.diff(candidates.offsets)[rows].sum())
         tokens = forest.token[read]
-        return cls(forest, rows, tokens, depths, ancestors, parents, words, n_tokens)
+        return cls(forest, rows, tokens, depths, spans, parents, words, n_tokens)
 
     def sums(self, log_probs: Tensor) -> NDArray[np.float64]:
         """Sums (n,) along the paths of the candidates, of log-probabilities (M,)."""
@@ -104,10 +102,31 @@ def _split(candidates: Candidates, rows: Indices, most: int) -> list[Tree]:
     return [tree for half in np.array_split(rows, 2) for tree in _split(candidates, half, most)]
 
 
-def path_of(tokens: Sequence[int]) -> tuple[Indices, Indices, NDArray[np.bool_]]:
-    """Tokens (Q,), depths and ancestors of a plain sequence, a tree of one branch."""
+def _depth_first(parents: Indices, depths: Indices) -> Indices:
+    """Spans (2, Q) of the nodes of a tree, which are ordered by depth, then by parent."""
+    sizes, first = np.ones_like(parents), np.zeros_like(parents)
+    ends = np.searchsorted(depths, np.arange(depths[-1] + 2)).tolist()
+    levels = [slice(begin, end) for begin, end in pairwise(ends[1:])]
+    for level in reversed(levels):
+        np.add.at(sizes, parents[level], sizes[level])
+    for level in levels:
+        own = parents[level]
+        done = np.cumsum(sizes[level]) - sizes[level]  # of the level, before each node
+        first[level] = first[own] + 1 + done - done[np.searchsorted(own, own)]
+    return np.stack([first, first + sizes])
+
+
+def path_of(tokens: Sequence[int]) -> tuple[Indices, Indices, Indices]:
+    """Tokens (Q,), depths and spans of a plain sequence, a tree of one branch."""
     n = len(tokens)
-    return np.array(tokens, np.int64), np.arange(n), np.tril(np.ones((n, n), np.bool_))
+    numbers = np.arange(n)
+    return np.array(tokens, np.int64), numbers, np.stack([numbers, np.full(n, n)])
+
+
+def sees(first: Tensor, end: Tensor) -> Tensor:
+    """Whether node column (B, Q, Q) is node row or an ancestor of it; first, end: (B, Q) spans."""
+    row = first[:, :, None]
+    return (first[:, None] <= row) & (row < end[:, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +166,9 @@ class _Row:
     """An input of Q tokens after past ones: a context of `past` tokens, which are stored."""
 
     past: Ids
-    tokens: NDArray[np.int64]
-    depths: NDArray[np.int64]
-    ancestors: NDArray[np.bool_]
+    tokens: Indices
+    depths: Indices
+    spans: Indices
 
 
 @dataclass(slots=True, eq=False)
@@ -235,7 +254,7 @@ class CausalEngine:
             rows = []
             for context, (_, tree) in zip(contexts, batch, strict=True):
                 tokens = np.concatenate([[context.ids[-1]], tree.tokens[1:]])
-                rows.append(_Row(context.ids[:-1], tokens, tree.depths, tree.ancestors))
+                rows.append(_Row(context.ids[:-1], tokens, tree.depths, tree.spans))
             hidden, _ = self._read(rows, keep=False)
             log_probs = self._log_probs(hidden, [tree for _, tree in batch])
             for (n, tree), own in zip(batch, log_probs, strict=True):
@@ -349,27 +368,33 @@ class CausalEngine:
         """Hidden states (Q, R) of each row's tokens and, if asked for, pairs of past and tokens."""
         device = self.backend.device
         past, new = max(len(row.past) for row in rows), max(len(row.tokens) for row in rows)
-        tokens = np.zeros((len(rows), new), np.int64)
-        positions = np.zeros((len(rows), new), np.int64)
-        seen = np.zeros((len(rows), 1, new, past + new), np.bool_)
-        seen[:, 0, np.arange(new), past + np.arange(new)] = True  # padding sees itself
+        # tokens, positions, and spans; those of padding are its own, so that it sees itself
+        inputs = np.zeros((4, len(rows), new), np.int64)
+        inputs[2], inputs[3] = new + np.arange(new), new + np.arange(new) + 1
+        stored = np.zeros((2, len(rows)), np.int64)  # past tokens that are seen: from, to
         for i, row in enumerate(rows):
             p, q = len(row.past), len(row.tokens)
             bare = (row.past[0] if p else row.tokens[0]) == NOTHING
-            tokens[i, :q] = np.maximum(row.tokens, 0)
-            positions[i, :q] = np.maximum(p + row.depths - bare, 0)
-            seen[i, 0, :q, :p] = True
-            seen[i, 0, :q, past : past + q] = row.ancestors
-            if bare:  # what stands in place of a first token sees itself, and nothing sees it
-                seen[i, 0, 0 if p else 1 : q, 0 if p else past] = False
+            inputs[0, i, :q] = np.maximum(row.tokens, 0)
+            inputs[1, i, :q] = np.maximum(p + row.depths - bare, 0)
+            inputs[2:, i, :q] = row.spans
+            stored[:, i] = bare, p
+            if bare and not p:  # what stands in place of a first token is seen by itself alone
+                inputs[3, i, 0] = 1
+        columns = on_device((inputs.ravel(), stored.ravel()), device)
+        tokens, positions, *spans = columns[0].view(inputs.shape)
+        begin, end = columns[1].view(2, len(rows), 1)
+        at = torch.arange(past, device=device)
+        of_past = ((begin <= at) & (at < end))[:, None].expand(-1, new, -1)
+        seen = torch.cat([of_past, sees(*spans)], dim=2)[:, None]
         dtype = next(self.model.model.parameters()).dtype
         mask = torch.zeros(seen.shape, dtype=dtype, device=device)
-        mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
+        mask.masked_fill_(~seen, torch.finfo(dtype).min)
         cache = self._cache(rows, past)
         network = self.model.model.base_model
         found = network(
-            input_ids=torch.from_numpy(tokens).to(device),
-            position_ids=torch.from_numpy(positions).to(device),
+            input_ids=tokens,
+            position_ids=positions,
             attention_mask=mask,
             use_cache=True,
             **{cache_argument(network): cache},
@@ -398,7 +423,7 @@ class CausalEngine:
         return DynamicCache(zip(pairs[::2], pairs[1::2], strict=True))
 
     def _log_probs(self, hidden: Sequence[Tensor], trees: Sequence[Tree]) -> list[Tensor]:
-        """Log p (M,) of each tree's predictions, a bounded number of logits at a time."""
+        """Log p (M,) of each tree's predictions, on the CPU; some of the logits at a time."""
         head = self.model.model.get_output_embeddings()
         states = torch.cat(list(hidden))
         starts = np.cumsum([0, *(len(own) for own in hidden)])
@@ -412,7 +437,7 @@ class CausalEngine:
             a, b = np.searchsorted(parents, [begin, begin + most]).tolist()
             rows = torch.from_numpy(parents[a:b] - begin).to(states.device)
             found.append(logits[rows, words[a:b]] - logits.logsumexp(dim=1)[rows])
-        return list(torch.split(torch.cat(found), [len(tree.words) for tree in trees]))
+        return list(torch.split(torch.cat(found).cpu(), [len(tree.words) for tree in trees]))
 
 
 def cache_argument(network: nn.Module) -> str:

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.backend import on_device
 from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM
@@ -184,7 +185,7 @@ class _SegmentReader:
         The true contexts, and those in which noise lets the sentences be read. side: of the
         sentences.
         """
-        index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
+        (index,) = on_device((np.flatnonzero(row >= 0),), contexts.device)
         context, true = self.model.context, contexts.take(index)
         if side is not None:
             true = context.enter(true, side)
@@ -208,8 +209,7 @@ class _SegmentReader:
             sentences = model.unroll(batch, given, self.noise.inputs)
             return sentences, model.context.summary(sentences)
         copies = self.corruption.copies(self.corpus, chosen)
-        both = copies.sources, copies.left
-        sources, left = (torch.from_numpy(rows).to(given.device) for rows in both)
+        sources, left = on_device((copies.sources, copies.left), given.device)
         packed = PackedBatch.of(copies.text, np.arange(len(sources)), given.device)
         sentences = model.unroll(packed, given.take(sources), self.noise.inputs)
         summary = model.context.summary(sentences).take(left)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from decoders.problem import Answer, Indices, check_path
+from lm.backend import on_device
 from lm.scoring import LogProbError, ScoringEngine, after
 from lm.sentences import Rows
 from lm.trie import Candidates
@@ -57,9 +58,7 @@ class History:
 
 def take(rows: Rows, places: Sequence[int] | Indices) -> Rows:
     """A copy of the rows at some places."""
-    import torch
-
-    return rows.take(torch.from_numpy(np.asarray(places, np.int64)).to(rows.device))
+    return rows.take(*on_device((np.asarray(places, np.int64),), rows.device))
 
 
 def enter(histories: Sequence[History], contexts: Rows) -> None:

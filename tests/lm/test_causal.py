@@ -13,7 +13,7 @@ import torch
 from support import causal
 
 from lm.backend import Backend
-from lm.causal import CausalContext, CausalEngine, Tree, path_of, trees_of, windows
+from lm.causal import CausalContext, CausalEngine, Tree, path_of, sees, trees_of, windows
 from lm.causal_folder import NOTHING, CausalFolderError, CausalModel, open_causal_model
 from lm.trie import Candidates
 
@@ -348,10 +348,11 @@ LISTS = [[3, 4, 5], [3, 4, 6, 7], [], [3], [8, 4], [3, 4, 5]]
 
 
 def prefixes(tree: Tree) -> list[tuple[int, ...]]:
-    """The tokens on the way to each read node, by its ancestors alone."""
+    """The tokens on the way to each read node, by what it sees alone."""
+    seen = sees(*torch.from_numpy(tree.spans)[:, None])[0].numpy()
     return [
         tuple(tree.tokens[sorted(np.flatnonzero(row), key=lambda n: tree.depths[n])][1:].tolist())
-        for row in tree.ancestors
+        for row in seen
     ]
 
 
@@ -372,6 +373,6 @@ def test_every_proper_prefix_is_read_once_and_sums_along_paths_are_the_candidate
         pairs = zip(tree.parents.tolist(), tree.words.tolist(), strict=True)
         sums[tree.rows] = tree.sums(torch.tensor([log_p(read[p], w) for p, w in pairs]))
     assert sums.tolist() == [sum(log_p(o[:n], o[n]) for n in range(len(o))) for o in LISTS]
-    tokens, depths, ancestors = path_of([5, 6, 5])  # a sequence is a tree of one branch
+    tokens, depths, spans = path_of([5, 6, 5])  # a sequence is a tree of one branch
     assert (tokens.tolist(), depths.tolist()) == ([5, 6, 5], [0, 1, 2])
-    assert ancestors.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert sees(*torch.from_numpy(spans)[:, None])[0].equal(torch.ones(3, 3).tril().bool())

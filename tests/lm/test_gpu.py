@@ -127,11 +127,13 @@ def test_deterministic_scores_have_the_same_bits_twice_and_beside_others(name: s
     np.testing.assert_array_equal(alone, together[1][0])
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm"])
-def test_half_precision_stays_near_full_precision(name: str) -> None:
-    model = model_of(name, device=DEVICE)
-    expected, found = (scores(model, Backend(DEVICE, dtype=d)) for d in ("float32", "bfloat16"))
-    np.testing.assert_allclose(found, expected, atol=0.5, rtol=0.02)
+@pytest.mark.parametrize(("dtype", "nats"), [("tf32", 0.125), ("bfloat16", 0.5)])
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm"])
+def test_lower_precision_stays_near_full_precision(name: str, dtype: str, nats: float) -> None:
+    model, matmul = model_of(name, device=DEVICE), torch.backends.cuda.matmul
+    expected, found = (scores(model, Backend(DEVICE, dtype=d)) for d in ("float32", dtype))
+    np.testing.assert_allclose(found, expected, atol=nats, rtol=0.02)
+    assert matmul.fp32_precision == "ieee"  # as before
 
 
 @pytest.fixture
