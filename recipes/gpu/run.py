@@ -401,7 +401,7 @@ def trainings(report: Report, sizes: Sizes, device: torch.device) -> None:
         config = Config(name, v, size, size, tied=False)
         plain: type[Any] = training.PlainLM
         if name == "attention":
-            config, plain = replace(config, source_words=v), training.PlainAttention
+            config, plain = replace(config, source_words=v), training.Adaptive
         exact, strong = training.exact_softmax(name), training.strong(name)
         for label, settings in (("as the script's", exact), ("strong", strong)):
             for dtype in PRECISIONS:
