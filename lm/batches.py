@@ -53,7 +53,8 @@ class PackedBatch:
         cls, corpus: Corpus, chosen: NDArray[np.int64], device: torch.device | None = None
     ) -> PackedBatch:
         """The packed batch of the sentences `chosen` ((B,) indices) of a corpus."""
-        starts, lengths = corpus.sentences[chosen], np.diff(corpus.sentences)[chosen] + 1
+        starts = corpus.sentences[chosen]
+        lengths = corpus.sentences[chosen + 1] - starts + 1
         order = np.argsort(-lengths, kind="stable")
         starts, lengths = starts[order], lengths[order]
         steps = int(lengths[0]) if len(lengths) else 0

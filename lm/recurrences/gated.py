@@ -219,7 +219,24 @@ class CIFG(Recurrence):
 
     def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
         """W_co c', (B, H): the share of the new c in the output gate; before: h, c."""
-        return F.linear(c, self.peephole[layer][self.hidden :]).to(c.dtype)
+        share = F.linear(c, self.peephole[layer][self.hidden :]).to(c.dtype)
+        begun = self.begun(before)
+        return share if begun is None else share * begun
+
+    def begun(self, before: State) -> Tensor | None:
+        """Factors (B, 1) of the new c in the output gate, after h, c; None: all are 1."""
+        return None
+
+    def unroll(self, projected: Tensor, state: State, sizes: Sizes) -> State:
+        """Layer by layer, each with its gradient written out."""
+        states: list[Tensor] = []
+        for layer in range(self.layers):
+            if layer:
+                projected = linear(states[-2], self.lower[layer], self.bias[layer])
+            before = state[2 * layer : 2 * layer + 2]
+            weights = self.recurrent[layer], self.peephole[layer]
+            states += _cifg_layer(projected, *before, *weights, self.begun(before), sizes)
+        return tuple(states)
 
 
 class CIFG2015(CIFG):
@@ -231,11 +248,108 @@ class CIFG2015(CIFG):
     sentence of a document.
     """
 
-    def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
-        """W_co c', (B, H), but 0 where h = c = 0: after any word some number is not 0."""
-        h, memory = before
-        begun = (h != 0).any(dim=1, keepdim=True) | (memory != 0).any(dim=1, keepdim=True)
-        return super().output_peephole(layer, before, c) * begun
+    def begun(self, before: State) -> Tensor | None:
+        """0 where h = c = 0, else 1: after any word some number is not 0."""
+        h, c = before
+        return ((h != 0).any(dim=1, keepdim=True) | (c != 0).any(dim=1, keepdim=True)).to(c.dtype)
+
+
+class PackedCIFG(torch.autograd.Function):
+    """(h, c): (N, H) each, of all positions of packed sentences.
+
+    projected: (N, 3H) shares of the inputs in the pre-activations, in the order i, g, o, where g is
+    the new content of the cell; h_0, c_0: (B, H); weight: (3H, H); peepholes: (2H, H) of i and o;
+    begun: (B, 1) factors of the new c in the first output gates, or None; sizes: rows alive at
+    each time step. Products run in the dtype of `projected`, everything else in float32. The loops
+    make views of all steps at once and write into them: with few rows calls are what takes time.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        h_0: Tensor,
+        c_0: Tensor,
+        weight: Tensor,
+        peepholes: Tensor,
+        begun: Tensor | None,
+        sizes: Sizes,
+    ) -> tuple[Tensor, Tensor]:
+        """One pass over the time steps; O(N · H²)."""
+        wide, dtype = weight.shape[1], projected.dtype
+        to_gates = weight.to(dtype).T.contiguous()
+        to_i, to_o = (block.T.contiguous() for block in peepholes.to(dtype).chunk(2))
+        gates = projected.float().clone()
+        h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
+        h, c = h_0, c_0
+        views = (x.split(sizes) for x in (gates, *gates.chunk(3, dim=1), h_all, c_all))
+        for t, (z, i, g, o, h_next, c_next) in enumerate(zip(*views, strict=True)):
+            if len(h) > len(z):
+                h, c = h[: len(z)], c[: len(z)]
+            add_product(z, h, to_gates)
+            add_product(i, c, to_i).sigmoid_()
+            torch.lerp(c, g.tanh_(), i, out=c_next)
+            if t == 0 and begun is not None:
+                o.addcmul_(c_next.to(dtype) @ to_o, begun[: len(z)])
+            else:
+                add_product(o, c_next, to_o)
+            torch.mul(torch.tanh(c_next, out=h_next), o.sigmoid_(), out=h_next)
+            h, c = h_next, c_next
+        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight, peepholes, begun)
+        ctx.sizes, ctx.dtype = sizes, dtype
+        return h_all, c_all
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Back through time; the weights' gradients are products over all positions."""
+        gates, h_all, c_all, h_0, c_0, weight, peepholes, begun = ctx.saved_tensors
+        sizes, dtype = ctx.sizes, ctx.dtype
+        i, g, o = gates.chunk(3, dim=1)
+        t, c_before = c_all.tanh(), before_each(c_all, c_0, sizes)
+        kept = 1 - i
+        shares = (g - c_before) * i * kept, i * (1 - g * g), o * (1 - o) * t, o * (1 - t * t), kept
+        low, (to_i, to_o) = weight.to(dtype), peepholes.to(dtype).chunk(2)
+        d_h, d_c = (gradient.float().clone() for gradient in gradients)
+        d_start = torch.zeros_like(h_0), torch.zeros_like(c_0)
+        d_z = torch.empty_like(gates)
+        columns = (x.split(sizes) for x in (d_z, *d_z.chunk(3, dim=1), d_h, d_c, *shares))
+        steps = list(zip(*columns, strict=True))
+        for k in reversed(range(len(steps))):
+            z, z_i, z_g, z_o, dh, dc, in_i, in_g, in_o, through, onward = steps[k]
+            dh_before, dc_before = (one[: len(z)] for one in (steps[k - 1][4:6] if k else d_start))
+            torch.mul(dh, in_o, out=z_o)
+            dc.addcmul_(dh, through)
+            add_product(dc, z_o if k or begun is None else z_o * begun[: len(z)], to_o)
+            torch.mul(dc, in_i, out=z_i)
+            torch.mul(dc, in_g, out=z_g)
+            add_product(dc_before.addcmul_(dc, onward), z_i, to_i)
+            add_product(dh_before, z, low)
+        d_i, _, d_o = d_z.chunk(3, dim=1)
+        seen = c_all
+        if begun is not None:
+            seen = torch.cat([c_all[: sizes[0]] * begun[: sizes[0]], c_all[sizes[0] :]])
+        h_before = before_each(h_all, h_0, sizes)
+        d_weight = product_over_positions(d_z, h_before, dtype)
+        d_peepholes = [product_over_positions(*two, dtype) for two in ((d_i, c_before), (d_o, seen))]
+        return d_z.to(dtype), *d_start, d_weight, torch.cat(d_peepholes), None, None
+
+
+_cifg_layer: Callable[..., tuple[Tensor, Tensor]] = PackedCIFG.apply
+
+
+def add_product(total: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
+    """`total` (B, C) after x (B, D) · matrix (D, C) is added to it, in the dtype of `matrix`."""
+    if x.dtype == matrix.dtype == total.dtype:
+        return total.addmm_(x, matrix)
+    return total.add_(x.to(matrix.dtype) @ matrix)
+
+
+def product_over_positions(d: Tensor, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """dᵀ x in float32, of (N, C) and (N, D), multiplied in `dtype`."""
+    low, other = d.to(dtype), x.to(dtype)
+    if dtype == torch.bfloat16:
+        low, other = padded(low), padded(other)
+    return (low.T @ other).float()
 
 
 def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:

@@ -152,6 +152,8 @@ def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 # Optimisers by name
 
+FUSED = (SGD, Adagrad)
+
 
 @dataclass(frozen=True, slots=True)
 class Optimiser:
@@ -204,8 +206,9 @@ def _of_torch(
     decay: float,
     tables: Collection[int] = (),
 ) -> Optimizer:
-    """An optimiser of torch."""
-    return kind(parameters, lr=rate, weight_decay=decay)
+    """An optimiser of torch, in one pass over the numbers where it has one for a CPU."""
+    fused = {"fused": True} if kind in FUSED and parameters[0].device.type == "cpu" else {}
+    return kind(parameters, lr=rate, weight_decay=decay, **fused)
 
 
 # θ ← θ − rate · (gradient + decay · θ); Duchi et al. 2011; Zeiler 2012 with its ρ and ε.
