@@ -36,7 +36,33 @@ CHUNK = 1 << 23  # logits held at once: 32 MB in float32
 
 def exact_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
     """−log p of each target, (N,) nats; O(N · V · R) time."""
-    return F.cross_entropy(F.linear(features, weight, bias).float(), targets, reduction="none")
+    return cross_entropy(F.linear(features, weight, bias).float(), targets)
+
+
+class CrossEntropy(torch.autograd.Function):
+    """−log p (N,) of targets (N,) by the softmax of logits (N, V).
+
+    The softmax is computed once, for the gradient as for the loss: torch's own function computes
+    its logarithm, and the exponentials of that again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
+        """O(N · V) time; log Z = top logit − log p(top word), which is at least 1 / V."""
+        shares, (top, at) = torch.softmax(logits, dim=1), logits.max(dim=1)
+        ctx.save_for_backward(shares, targets)
+        log_z = top - shares.gather(1, at[:, None])[:, 0].log()
+        return log_z - logits.gather(1, targets[:, None])[:, 0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """The gradient of a logit is its probability, less one for the target."""
+        shares, targets = ctx.saved_tensors
+        d = gradients[0][:, None]
+        return (shares * d).scatter_add_(1, targets[:, None], -d), None
+
+
+cross_entropy: Callable[[Tensor, Tensor], Tensor] = CrossEntropy.apply
 
 
 @torch.no_grad()
@@ -44,7 +70,10 @@ def chunked_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor)
     """−log p of each target, (N,) nats, with at most `CHUNK` logits in memory."""
     rows = max(1, CHUNK // len(bias))
     parts = zip(torch.split(features, rows), torch.split(targets, rows), strict=True)
-    return torch.cat([exact_nll(f, weight, bias, t) for f, t in parts])
+    each = (
+        F.cross_entropy(F.linear(f, weight, bias).float(), t, reduction="none") for f, t in parts
+    )
+    return torch.cat(list(each))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -281,20 +281,20 @@ class PackedCIFG(torch.autograd.Function):
         to_i, to_o = (block.T.contiguous() for block in peepholes.to(dtype).chunk(2))
         gates = projected.float().clone()
         h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
-        h, c = h_0, c_0
-        views = (x.split(sizes) for x in (gates, *gates.chunk(3, dim=1), h_all, c_all))
-        for t, (z, i, g, o, h_next, c_next) in enumerate(zip(*views, strict=True)):
-            if len(h) > len(z):
-                h, c = h[: len(z)], c[: len(z)]
+        h, c, rows, add_product = h_0, c_0, len(h_0), adder(dtype)
+        views = (torch.split(x, list(sizes)) for x in (gates, *gates.chunk(3, dim=1), h_all, c_all))
+        for t, (size, z, i, g, o, h_next, c_next) in enumerate(zip(sizes, *views, strict=True)):
+            if size < rows:
+                h, c = h[:size], c[:size]
             add_product(z, h, to_gates)
             add_product(i, c, to_i).sigmoid_()
             torch.lerp(c, g.tanh_(), i, out=c_next)
             if t == 0 and begun is not None:
-                o.addcmul_(c_next.to(dtype) @ to_o, begun[: len(z)])
+                o.addcmul_(c_next.to(dtype) @ to_o, begun[:size])
             else:
                 add_product(o, c_next, to_o)
             torch.mul(torch.tanh(c_next, out=h_next), o.sigmoid_(), out=h_next)
-            h, c = h_next, c_next
+            h, c, rows = h_next, c_next, size
         ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight, peepholes, begun)
         ctx.sizes, ctx.dtype = sizes, dtype
         return h_all, c_all
@@ -312,14 +312,19 @@ class PackedCIFG(torch.autograd.Function):
         d_h, d_c = (gradient.float().clone() for gradient in gradients)
         d_start = torch.zeros_like(h_0), torch.zeros_like(c_0)
         d_z = torch.empty_like(gates)
-        columns = (x.split(sizes) for x in (d_z, *d_z.chunk(3, dim=1), d_h, d_c, *shares))
+        columns = (torch.split(x, list(sizes)) for x in (*d_z.chunk(3, dim=1), d_z, *shares))
         steps = list(zip(*columns, strict=True))
-        for k in reversed(range(len(steps))):
-            z, z_i, z_g, z_o, dh, dc, in_i, in_g, in_o, through, onward = steps[k]
-            dh_before, dc_before = (one[: len(z)] for one in (steps[k - 1][4:6] if k else d_start))
+        both = zip(d_start, (d_h, d_c), strict=True)
+        hs, cs = ([start, *torch.split(d, list(sizes))] for start, d in both)
+        before, add_product = (len(h_0), *sizes), adder(dtype)
+        for k in reversed(range(len(sizes))):
+            z_i, z_g, z_o, z, in_i, in_g, in_o, through, onward = steps[k]
+            dh, dc, dh_before, dc_before = hs[k + 1], cs[k + 1], hs[k], cs[k]
+            if sizes[k] < before[k]:
+                dh_before, dc_before = dh_before[: sizes[k]], dc_before[: sizes[k]]
             torch.mul(dh, in_o, out=z_o)
             dc.addcmul_(dh, through)
-            add_product(dc, z_o if k or begun is None else z_o * begun[: len(z)], to_o)
+            add_product(dc, z_o if k or begun is None else z_o * begun[: sizes[k]], to_o)
             torch.mul(dc, in_i, out=z_i)
             torch.mul(dc, in_g, out=z_g)
             add_product(dc_before.addcmul_(dc, onward), z_i, to_i)
@@ -330,18 +335,19 @@ class PackedCIFG(torch.autograd.Function):
             seen = torch.cat([c_all[: sizes[0]] * begun[: sizes[0]], c_all[sizes[0] :]])
         h_before = before_each(h_all, h_0, sizes)
         d_weight = product_over_positions(d_z, h_before, dtype)
-        d_peepholes = [product_over_positions(*two, dtype) for two in ((d_i, c_before), (d_o, seen))]
-        return d_z.to(dtype), *d_start, d_weight, torch.cat(d_peepholes), None, None
+        d_to_i = product_over_positions(d_i, c_before, dtype)
+        d_to_o = product_over_positions(d_o, seen, dtype)
+        return d_z.to(dtype), *d_start, d_weight, torch.cat([d_to_i, d_to_o]), None, None
 
 
 _cifg_layer: Callable[..., tuple[Tensor, Tensor]] = PackedCIFG.apply
 
 
-def add_product(total: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
-    """`total` (B, C) after x (B, D) · matrix (D, C) is added to it, in the dtype of `matrix`."""
-    if x.dtype == matrix.dtype == total.dtype:
-        return total.addmm_(x, matrix)
-    return total.add_(x.to(matrix.dtype) @ matrix)
+def adder(dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Adds to a float32 total (B, C) the product of (B, D) and (D, C), multiplied in `dtype`."""
+    if dtype == torch.float32:
+        return Tensor.addmm_
+    return lambda total, x, matrix: total.add_(x.to(dtype) @ matrix)
 
 
 def product_over_positions(d: Tensor, x: Tensor, dtype: torch.dtype) -> Tensor:
