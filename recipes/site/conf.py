@@ -41,14 +41,7 @@ CHAPTERS = {  # pages of the sidebar
         *(f"recipes/{name}/README" for name in ("systems", "mbr", "moses", "llm", "hf")),
         *(f"recipes/{name}/README" for name in ("estimators", "plugin", "cluster")),
     ),
-    "Models and results": (
-        "recipes/README",
-        *(f"recipes/{name}/README" for name in ("source", "tvsub-zh-en", "ptb", "coherence")),
-        "recipes/tvsub-zh-en/results",
-        *(f"recipes/{name}/README" for name in ("new-documents", "toy")),
-        *(f"recipes/{name}/README" for name in ("bench", "load", "reliability")),
-        "recipes/LOG",
-    ),
+    "Models and results": ("recipes/README",),  # and all other pages
     "Reference": ("recipes/reference", "recipes/api", "recipes/site/python"),
     "The project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
@@ -57,9 +50,11 @@ CHAPTERS = {  # pages of the sidebar
 def with_contents(app: Sphinx, docname: str, source: list[str]) -> None:
     """The first page gets the sidebar's contents, which are not for readers of the file."""
     if docname == root_doc:
+        listed = {root_doc, *(page for pages in CHAPTERS.values() for page in pages)}
         for chapter, pages in CHAPTERS.items():
-            listed = "\n".join(pages)
-            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {chapter}\n{listed}\n```\n"
+            others = sorted(app.env.found_docs - listed) if "recipes/README" in pages else ()
+            names = "\n".join([*pages, *others])
+            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {chapter}\n{names}\n```\n"
 
 
 def with_index(app: Sphinx, error: Exception | None) -> None:
