@@ -6,7 +6,7 @@
 DATA is that of recipes/systems and recipes/source. MODELS holds `fwd`, trained as recipes/source
 says, and `smollm2`, converted as recipes/llm says. What is printed goes to recipes/site/results,
 and README shows of it what stands between two comments; a row that was not printed again is gone.
-With QUICK, tables go to build/tables alone, those without data or model are left out, and the
+With QUICK, tables go to build/tables/COMMIT alone, those without data or model are left out, and the
 others are of small sets.
 """
 
@@ -219,12 +219,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="*", choices=[*TABLES], default=[*TABLES])
     given = parser.parse_args()
-    work = ROOT / "build" / "tables"
+    git = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(git, check=False, stdout=subprocess.PIPE, text=True).stdout.strip()
+    work = Path("build", "tables", commit)  # what was made by other commits is made again
     results = work if given.quick else RESULTS
     folders = Folders(given.data, given.models, work, given.quick)
     work.mkdir(parents=True, exist_ok=True)
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    commit = subprocess.run(git, check=False, stdout=subprocess.PIPE, text=True).stdout.strip()
     for name in given.only:
         try:
             text = TABLES[name][0](folders)
