@@ -6,7 +6,7 @@
 DATA is that of recipes/systems and recipes/source. MODELS holds `fwd`, trained as recipes/source
 says, and `smollm2`, converted as recipes/llm says. What is printed goes to recipes/site/results,
 and README shows of it what stands between two comments; a row that was not printed again is gone.
-With QUICK, tables go to build/tables/COMMIT alone, those without data or model are left out, and the
+With QUICK, tables go to build/tables alone, those without data or model are left out, and the
 others are of small sets.
 """
 
