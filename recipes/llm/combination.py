@@ -214,12 +214,13 @@ class Combination:
         )
         k = len(outputs)
         means = [utility.expected(t, np.full(k, 1 / k)) for t in range(len(outputs[0]))]
-        ranks = np.argsort(np.argsort(-np.array(means).round(9), axis=1, kind="stable"), axis=1)
+        scores = np.array(means).round(9)
+        kept = scores >= np.sort(scores, axis=1)[:, [k // 2]]  # equal outputs are kept, or all left
         options = []
         for h, part in enumerate(self.parts):
             own: list[str] = []
-            for system, column in zip(self.found.systems, ranks.T, strict=True):
-                values = [-int(column[t] >= (k + 1) // 2) for t in self.lines(h)]
+            for system, column in zip(self.found.systems, kept.T, strict=True):
+                values = [int(column[t]) - 1 for t in self.lines(h)]
                 path = self.write(f"{part.name}.{system}.kept", values)
                 own += ["--scores", f"{KEPT}={system}:{path}"]
             options.append(own)
