@@ -37,8 +37,9 @@ from rerank.files.paths import display
 from rerank.formats.weight_files import read_weights, to_json
 from rerank.formats.weights import Weights
 from rerank.notices import Notices, PythonWarnings, log
-from rerank.options import no_option, settings_of
+from rerank.options import settings_of
 from rerank.report.evaluation import Evaluation
+from rerank.run_files import no_option
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.agreement import (
     AGREEMENT,

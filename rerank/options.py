@@ -19,31 +19,34 @@ raises UsageError. `of_dataclass` makes options of the fields of a plain datacla
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import re
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
 from typing import Any, TypeVar, dataclass_transform
 
 import click
 
-from rerank.errors import ArgumentError, InputError, UsageError
-from rerank.files.paths import CONFIGURATION
+from rerank.errors import ArgumentError, UsageError
 from rerank.files.terminal import show as show_text
-from rerank.notices import Notices
-from rerank.registry import PROGRAM
+from rerank.run_files import (
+    PROGRAM_NAMED,
+    ShellOption,
+    configure,
+    flag_of,
+    no_option,
+    one_or_all,
+    only_one,
+    refuse_unknown,
+    run_file,
+)
 from rerank.values import FILE, check_value, type_of
 
 Record = TypeVar("Record")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
 _HELP_ALL = "rerank.help_all"  # keys of click's context
-_PROGRAM, _TRUSTED = "rerank.program", "rerank.trusted"
+_TRUSTED, _DUMP = "rerank.trusted", "rerank.dump"
 _RUNS_PROGRAMS = "scorer"  # a field of the commands that do
-_RUNS = re.compile(rf"(?:^|[=:,])({PROGRAM}|openai):")  # in a value: programs, and servers
 _LAST_HEADINGS = ("Search", "Machine", "Messages", "General")  # of the help, where there are any
-_MAX_BYTES = 1 << 20  # of a file of options
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +219,6 @@ def settings_of(kind: type[Record], /, **values: Any) -> Record:
     return _filled(kind, values)
 
 
-def no_option(name: str, known: Collection[str]) -> str:
-    """What is wrong with the name of an option that is not among the known ones."""
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"no option {name!r}; {hint}"
-
-
 def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
     """The record and its parts, checked."""
     given: dict[str, Any] = {}
@@ -275,7 +271,7 @@ def _parameter(name: str, one: _Option) -> click.Parameter:
         more["callback"] = only_one if one.once else one_or_all
     elif not one.required and not one.many:
         more["default"] = one.default if one.type else bool(one.default)
-    return click.Option(
+    return ShellOption(
         [*dict.fromkeys((*one.flags, one.long_flag(name))), name],
         required=one.required,
         multiple=one.many or one.once or one.several,
@@ -283,19 +279,6 @@ def _parameter(name: str, one: _Option) -> click.Parameter:
         help=one.help,
         **more,
     )
-
-
-def only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
-    """The value of an option that must not be given twice; None if it is not given."""
-    if len(values) > 1:
-        found = " and ".join(map(str, values))
-        raise click.BadParameter(f"expected one, found {found}; give one of them")
-    return values[0] if values else None
-
-
-def one_or_all(_ctx: click.Context, _parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
-    """The value of an option that is given once, a tuple of several; None if it is not given."""
-    return values if len(values) > 1 else values[0] if values else None
 
 
 class Command(click.Command):
@@ -317,16 +300,19 @@ class Command(click.Command):
         parameters.append(
             _eager(
                 "--config",
-                _configure,
+                configure,
                 type=FILE,
                 help="TOML file of options, by their names without dashes in front, as seed = 7; "
-                "options of the command line have precedence.",
+                "options of the command line and of the environment, as RERANK_<COMMAND>_SEED=7, "
+                "have precedence.",
             )
         )
+        help = "Print the options that are given as a file for --config, and exit."
+        parameters.append(_eager("--dump-config", _dump, is_flag=True, help=help))
         if _RUNS_PROGRAMS in names:
             help = (
-                "Run the programs that the file of --config names, as command:PROGRAM, and ask its "
-                "servers, as openai:URL."
+                "Run the programs that the file of --config or the environment names, as "
+                "command:PROGRAM, and ask their servers, as openai:URL."
             )
             parameters.append(_eager("--trust-config", _trust, is_flag=True, help=help))
             self.rare.add("trust_config")
@@ -341,11 +327,18 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Call the work with the record that the command line fills.
 
-        UsageError for a program or a server that a file of options, which may be anybody's, names.
+        UsageError for a program or a server that a file of options or the environment names, which
+        may be anybody's, and for a variable of the environment that no option has.
         """
-        if (named := ctx.meta.get(_PROGRAM)) and not ctx.meta.get(_TRUSTED):
+        options = {flag_of(one): one for one in self.params if isinstance(one, ShellOption)}
+        refuse_unknown(ctx, options)
+        named = ctx.meta.get(PROGRAM_NAMED)
+        if named and not ctx.meta.get(_TRUSTED) and _RUNS_PROGRAMS in ctx.params:
             raise UsageError(f"{named}; if it may, add --trust-config")
-        return ctx.invoke(self.work, _filled(self.options, ctx.params))
+        filled: Any = _filled(self.options, ctx.params)
+        if ctx.meta.get(_DUMP):
+            return show_text(run_file(ctx, options))
+        return ctx.invoke(self.work, filled)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings: those that most people need, or all."""
@@ -387,67 +380,6 @@ def _trust(ctx: click.Context, value: bool) -> None:
     ctx.meta[_TRUSTED] = value
 
 
-def _configure(ctx: click.Context, path: str) -> None:
-    """Make the options of a TOML file those that the command line does not give.
-
-    InputError for a file that is no TOML, an unknown key, or a value that its option refuses.
-    """
-    from rerank.files.lines import read_lines
-
-    lines = read_lines(path, Notices(), max_bytes=_MAX_BYTES)
-    try:
-        keys = tomllib.loads(b"\n".join(lines).decode())
-    except (tomllib.TOMLDecodeError, RecursionError) as fault:
-        raise InputError(f"expected a TOML file of options: {fault}", source=path) from None
-    options = {
-        flag.removeprefix("--"): one
-        for one in ctx.command.params
-        if isinstance(one, click.Option) and one.expose_value
-        for flag in one.opts
-        if flag.startswith("--")
-    }
-    found: dict[str, Any] = {}
-    for key, value in keys.items():
-        if key not in options:
-            raise InputError(no_option(key, options), source=path)
-        try:
-            found[str(options[key].name)] = _as_texts(options[key], value, ctx)
-        except click.BadParameter as fault:
-            raise InputError(f"{key}: {fault.message}", source=path) from None
-        texts = found[str(options[key].name)]
-        for text in texts if isinstance(texts, list) else [texts]:
-            runs = _RUNS.search(text) if isinstance(text, str) else None
-            if runs and _RUNS_PROGRAMS in options:
-                does = "runs a program" if runs[1] == PROGRAM else "asks a server"
-                ctx.meta[_PROGRAM] = f"{path}: {key} = {text[: runs.end()]}… {does}"
-    ctx.default_map = {**(ctx.default_map or {}), **found}
-    ctx.meta[CONFIGURATION] = path
-
-
-def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
-    """A value of TOML as the text, or the texts, that the shell would give for it; checked.
-
-    TOML has typed its values: click would make 2 of 2.7 and 1 of true where text is refused.
-    """
-    if one.is_flag:
-        if not isinstance(value, bool):
-            raise click.BadParameter(f"expected true or false, found {value!r}")
-        return value
-    several = one.multiple and one.callback is not only_one
-    if one.callback is one_or_all:
-        several = isinstance(value, list)
-    if several and not isinstance(value, list):
-        raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")
-    texts = []
-    for item in value if several else [value]:
-        if isinstance(item, bool):
-            text = "true" if item else "false"
-        elif isinstance(item, str | int | float):
-            text = str(item)
-        elif isinstance(item, dict) and hasattr(one.type, "text_of"):  # of `rerank.values.Kind`
-            text = one.type.text_of(item)
-        else:
-            raise click.BadParameter(f"expected a text or a number, found {item!r}")
-        one.type.convert(text, one, ctx)
-        texts.append(text)
-    return texts if one.multiple else texts[0]
+def _dump(ctx: click.Context, value: bool) -> None:
+    """Print the options as a file, in place of the work."""
+    ctx.meta[_DUMP] = value

@@ -15,7 +15,9 @@ where it has one, `table()` with all digits for other programs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
@@ -27,6 +29,7 @@ Form: TypeAlias = str | Callable[[Any], str]
 """How a value is shown: a specification of `format`, or a function; "" for text."""
 
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+_WIDTH: ContextVar[int | None] = ContextVar("width", default=None)  # of a line of text
 _LEAST_ROOM, _FIRST_ROOM = 13, 18  # of columns, where a table is turned to fit a terminal
 
 
@@ -83,9 +86,39 @@ class Table:
         ]
 
     def to_text(self) -> str:
-        """The table in columns of characters; without headings there is no line below them."""
-        headings = [column.heading for column in self.columns]
-        return self._tabulated("simple" if any(headings) else "plain", headings, self.cells())
+        """The table in columns of characters; without headings there is no line below them.
+
+        Where lines are too wide (`fitting`), it continues below with the other columns.
+        """
+        headings, most = [column.heading for column in self.columns], _WIDTH.get()
+        if not any(headings):
+            return self._tabulated("plain", headings, self.cells())
+        text = self._tabulated("simple", headings, self.cells())
+        if most is None or max(map(len, text.splitlines())) <= most:
+            return text
+        return "\n\n".join(
+            one._tabulated("simple", [c.heading for c in one.columns], one.cells())
+            for one in self._blocks(text, most)
+        )
+
+    def _blocks(self, text: str, most: int) -> Iterator[Table]:
+        """Tables of some of the columns each, of at most so many characters where one has room.
+
+        Each begins with the columns of text that the table begins with, if they leave room. text:
+        the table as text.
+        """
+        lines = text.splitlines()[max(one.heading.count("\n") for one in self.columns) + 1 :]
+        sizes = [len(dashes) + 2 for dashes in lines[0].split()]
+        n_keys = next((i for i, one in enumerate(self.columns) if one.form), len(sizes)) or 1
+        keys = [*range(n_keys if sum(sizes[:n_keys]) <= most / 2 else 1)]
+        blocks = [keys]
+        for i in range(len(keys), len(sizes)):
+            if sum(sizes[j] for j in (*blocks[-1], i)) - 2 > most and len(blocks[-1]) > len(keys):
+                blocks.append(keys)
+            blocks[-1] = [*blocks[-1], i]
+        for block in blocks:
+            rows = [[row[i] if i < len(row) else None for i in block] for row in self.rows]
+            yield Table([self.columns[i] for i in block], rows, self.missing)
 
     def fitted(self, width: int | None) -> Table:
         """The table, or, where its text is wider than `width`, one whose columns are its rows."""
@@ -135,6 +168,16 @@ class Table:
             disable_numparse=True,
         )
         return table
+
+
+@contextmanager
+def fitting(width: int | None) -> Iterator[None]:
+    """Have tables in a block fit lines of so many characters, as text; None: of any number."""
+    token = _WIDTH.set(width)
+    try:
+        yield
+    finally:
+        _WIDTH.reset(token)
 
 
 def one_line(text: str) -> str:

@@ -115,6 +115,11 @@ To begin:
   rerank decode --systems A=a.txt --systems B=b.txt --systems C=c.txt --out chosen.txt
 
 \b
+Environment:
+  RERANK_<COMMAND>_<OPTION>    an option, as RERANK_DECODE_SEED=7 RERANK_TUNE_MERT_METRIC="bleu ter"
+  RERANK_CACHE, RERANK_CACHE_GB, RERANK_TRACEBACK, NO_COLOR
+
+\b
 Exit codes:
   0    success
   1    the run failed: files, memory, a scorer; evaluate --min-gain is not reached

@@ -216,6 +216,7 @@ def decode(options: DecodeOptions) -> None:
             found = Explanation.of(writer.choices, explained, sentence)
             say(found.to_text().removesuffix("\n"))
         messages.announce(result.to_text())
+        messages.detail(result.signature)
 
 
 COMMAND = Command("decode", DecodeOptions, decode)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING
 from rerank.commands.run import Messages, ReferenceFiles, SystemValue, form_option, print_result
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
-from rerank.files.terminal import results, say, show
+from rerank.files.terminal import say, show, width
 from rerank.formats.unsegmented import UnsegmentedText
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
+from rerank.table import fitting
 from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
 
 if TYPE_CHECKING:
@@ -202,12 +202,11 @@ def evaluate(options: EvaluateOptions) -> int:
         print_result(result, printed.form)
     else:
         if printed.per_document:
-            show(result.documents_table().to_text() + "\n")
-        stdout = results()
-        width = (
-            shutil.get_terminal_size().columns if stdout is not None and stdout.isatty() else None
-        )
-        show(result.to_text(width, tests=printed.tests).removesuffix("\n"))
+            with fitting(width()):
+                show(result.documents_table().to_text() + "\n", for_people=True)
+        with fitting(width()):
+            text = result.to_text(width(), tests=printed.tests)
+        show(text.removesuffix("\n"), for_people=True)
     return _gain_code(options, result)
 
 

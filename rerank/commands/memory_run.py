@@ -20,8 +20,8 @@ from rerank.errors import ArgumentError, InputError
 from rerank.files.lines import RereadFile
 from rerank.formats.translations import check_document
 from rerank.notices import PythonWarnings, log
-from rerank.options import no_option
 from rerank.registry import SIDE_INFORMATION
+from rerank.run_files import no_option
 from rerank.scorers.agreement import (
     AGREEMENT,
     CONSENSUS,

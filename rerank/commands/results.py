@@ -258,7 +258,6 @@ class CorpusResult:
             f"{''.join(f'{_DIRECTIONS[way]}, ' for way in sorted(ways))}"
             + ("approximate" if self.approximate else "exact" if total["exact"] else "not exact")
             + (f"\nchosen: {shares}; a text of several engines counts for each" if shares else "")
-            + (f"\n{self.signature}" if self.signature else "")
         )
 
 

@@ -13,7 +13,7 @@ import click
 
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
-from rerank.files.terminal import progress_shown, say, show
+from rerank.files.terminal import progress_shown, say, show, width
 from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, vain
 from rerank.options import Given, given, option, part, record
@@ -25,6 +25,7 @@ from rerank.scorers.models import (
     LanguageModelValue,
     glossary_value,
 )
+from rerank.table import fitting
 from rerank.torchrun import process_number
 from rerank.values import (
     FILE,
@@ -461,7 +462,10 @@ class Messages:
     )
     quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
     verbose: bool = option(
-        "Print counters of the scoring engine, too.", "-v", default=False, rare=True
+        "Print recipes, signatures and counters of the scoring engine, too.",
+        "-v",
+        default=False,
+        rare=True,
     )
 
     def announce_threads(self, threads: int | None) -> None:
@@ -545,5 +549,6 @@ def print_result(result: Any, form: str) -> None:
     elif form == "tsv":
         text = result.table().to_tsv()
     else:
-        text = getattr(result, f"to_{form}")()
-    show(text.removesuffix("\n"))
+        with fitting(width()):
+            text = getattr(result, f"to_{form}")()
+    show(text.removesuffix("\n"), for_people=form == "text")

@@ -138,7 +138,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
                 rows.resume(trainer.progress.update, notices)
         announce = options.messages.announce if group.rank == 0 else lambda line: None
         options.messages.report(notices)
-        announce(_described(options, values, trainer, device))
+        _describe(options, values, trainer, device)
         about = begin.digests | _about(
             options, trainer, {"train": train.text, "valid": valid.text, **train.side}
         )
@@ -181,10 +181,10 @@ def _note_few_updates(trainer: Trainer, out: Path, notices: Notices) -> None:
         notices.add(f"model barely trained, in {share:.2f} epochs; give {cure}", source=str(out))
 
 
-def _described(
+def _describe(
     options: TrainLmOptions, values: Mapping[str, Any], trainer: Trainer, device: torch.device
-) -> str:
-    """The model and its texts in one line, and the settings in another; values: completed."""
+) -> None:
+    """Print the model and its texts in a line, and the settings in another; values: completed."""
     from lm.model import n_parameters
 
     model, corpus, number = trainer.model, trainer.train, trainer.processes.number
@@ -198,7 +198,7 @@ def _described(
     unit = "stretches" if options.texts.across_documents else "documents"
     if options.texts.passages is not None:
         unit = f"passages of {options.texts.passages} sentences"
-    return (
+    options.messages.announce(
         f"{options.choice.model}{f' ({others})' if others else ''}"
         f"{' from right to left' if values.get('backward') else ''}"
         f"{', documents from the last sentence' if values.get('reverse_documents') else ''}: "
@@ -207,9 +207,9 @@ def _described(
         f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
         f"{unit}, {counted_words(corpus)}; "
         f"{trainer.updates_per_epoch:,} updates an epoch on {device} "
-        f"({trainer.settings.precision}){f', {number} processes' if number > 1 else ''}\n"
-        f"recipe {options.choice.recipe}: {settings}"
+        f"({trainer.settings.precision}){f', {number} processes' if number > 1 else ''}"
     )
+    options.messages.detail(f"recipe {options.choice.recipe}: {settings}")
 
 
 def _perplexity(report: Report, value: float) -> str:

@@ -107,7 +107,7 @@ class TrainLmOptions:
     shape: Given = part(_SHAPE, "Model")
     training: Given = part(_TRAINING, "Training")
     machine: Machine = part(Machine, "Machine")
-    messages: Messages = part(Messages, "Messages", without={"verbose"})
+    messages: Messages = part(Messages, "Messages")
 
     def check(self) -> None:
         """UsageError for options that do not fit the tokenizers, or --from."""

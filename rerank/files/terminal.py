@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -28,6 +29,13 @@ from rerank.torchrun import process_number
 _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]"
 )
+_COLOURS = {  # of what is marked by characters, too: SGR codes by pattern
+    re.compile(r"\[-.+?-\]"): "31",  # of marked changes, what is left out: red
+    re.compile(r"\{\+.+?\+\}"): "1;34",  # and what is new: bright blue
+    re.compile("^warning:", re.MULTILINE): "33",
+    re.compile("^rerank:", re.MULTILINE): "1;31",
+    re.compile(r"^.*\S.*$(?=\n--[- ]*$)", re.MULTILINE): "1",  # heading of a table
+}
 T = TypeVar("T")
 _LOG_SECONDS = 60  # between two lines about the progress of work
 _LONGEST = 4000  # characters of a line of a message
@@ -58,22 +66,40 @@ def say(lines: str) -> None:
         printable(line[:_LONGEST]) + "…" * (len(line) > _LONGEST) for line in lines.split("\n")
     )
     try:
-        click.echo("\n".join(shown), err=True)
+        click.echo(_coloured("\n".join(shown), sys.stderr), err=True)
     except OSError:
         _silence()
 
 
-def show(result: str) -> None:
+def show(result: str, *, for_people: bool = False) -> None:
     """Print a result on standard output; on a terminal as `harmless` makes it.
 
-    OSError if it cannot be written.
+    for_people: whether it has colours there. OSError if it cannot be written.
     """
     import click
 
     stream = results()
     on_terminal = stream is not None and stream.isatty()
+    text = harmless(result) if on_terminal else result
     # `color`: click would remove some escape sequences
-    click.echo(harmless(result) if on_terminal else result, stream, color=True)
+    click.echo(_coloured(text, stream) if for_people else text, stream, color=True)
+
+
+def _coloured(text: str, stream: TextIO | None) -> str:
+    """A text with colours, for a terminal that has them, unless NO_COLOR is set."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if plain or stream is None or not stream.isatty():
+        return text
+    for pattern, code in _COLOURS.items():
+        text = pattern.sub(f"\x1b[{code}m\\g<0>\x1b[0m", text)
+    return text
+
+
+def width() -> int | None:
+    """Characters in a line of the terminal that shows the results; None if it is none."""
+    stream = results()
+    on_terminal = stream is not None and stream.isatty()
+    return shutil.get_terminal_size().columns if on_terminal else None
 
 
 _results: TextIO | None = None  # standard output, once that of others is standard error

@@ -24,8 +24,8 @@ _TERMS = Column("document"), Column("terms kept", "d"), Column("missed", "d")
 _MISSED = Column("term missed"), Column("translations"), Column("times", "d")
 _LEGEND = """\
 changed: another text than that of the first candidate
-added most: changed sentences in which the feature added most to the choice's lead over the first
-mean: over changed sentences, of what the feature added to that lead, times its weight"""
+added most: changed sentences in which the feature added most to the choice's
+lead over the first; mean: of what it added to that lead, times its weight"""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,11 @@ What the help says of an option is all that is used here; a value is refused bef
 exit code 2 and a message that names the option.
 """
 
+import json
+import os
+import pty
 import re
+import tomllib
 from functools import cache
 
 import pytest
@@ -149,3 +153,66 @@ def test_options_of_a_search_are_keys_of_the_shell_and_of_tables(world: World) -
     world.write("c.toml", 'search = {kind = "smc", particles = 5.5}\n')
     refused = world.run(f"{lists} --config c.toml")
     assert "c.toml: search: particles: expected a whole number, found '5.5'" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("command", "environment"),
+    [
+        ("evaluate hyp.txt --docs dev.docs --ref dev.ref --baseline base.txt --seed 5", {}),
+        ("evaluate hyp.txt --docs dev.docs --ref dev.ref", {"BASELINE": "base.txt", "SEED": "5"}),
+        ("evaluate hyp.txt --docs dev.docs --ref dev.ref -m ter -m chrf --per-document -b", {}),
+        (
+            "evaluate hyp.txt --docs dev.docs --ref dev.ref",
+            {"METRIC": "ter 'chrf'", "SCORE_ONLY": "true"},
+        ),
+        ("evaluate hyp.txt --docs dev.docs --format json", {"REF": "dev.ref", "FORMAT": "tsv"}),
+    ],
+)
+def test_a_run_file_that_is_dumped_gives_the_same_result(
+    command: str, environment: dict[str, str], world: World
+) -> None:
+    """Options of the command line and of the environment; those of the command line first."""
+    environment = {f"RERANK_EVALUATE_{name}": value for name, value in environment.items()}
+    given = world.ok(command, **environment)
+    dumped = world.ok(f"{command} --dump-config", **environment).out
+    world.write("run.toml", dumped)
+    assert dumped.startswith("# rerank evaluate hyp.txt --config THIS_FILE\n")
+    assert world.ok("evaluate hyp.txt --config run.toml").out == given.out
+    assert world.ok("evaluate hyp.txt --config run.toml --dump-config").out == dumped
+
+
+def test_names_in_a_run_file_are_those_that_were_given(world: World) -> None:
+    names = ['a b="x\\y"', "007=\x7f", "-1"]
+    words = [word for name in names for word in ("--systems", name)]
+    world.write("c.toml", world.ok(["decode", *words, "--top", "7", "-q", "--dump-config"]).out)
+    found = tomllib.loads(world.content("c.toml").decode())
+    assert found == {"systems": [*names[:2], -1], "top": 7, "quiet": True}
+
+
+def test_a_terminal_shows_tables_that_fit_and_marks_in_colour(world: World) -> None:
+    """Not where NO_COLOR is set, and never JSON."""
+
+    def on_terminal(words: str, **given: str) -> str:
+        master, slave = pty.openpty()
+        env = {"COLUMNS": "60", "TERM": "xterm", **given}
+        program = world.start(words, stdout=slave, stderr=slave, env=env)
+        os.close(slave)
+        found = b""
+        try:
+            while part := os.read(master, 1 << 16):
+                found += part
+        except OSError:  # the program has ended
+            pass
+        os.close(master)
+        program.wait()
+        return found.decode().replace("\r", "").removesuffix("\x1b[0m")  # of colorama, at exit
+
+    command = "evaluate hyp.txt --docs dev.docs --ref dev.ref --baseline base.txt"
+    shown = on_terminal(command)
+    assert "\x1b[1m" in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert on_terminal(command, NO_COLOR="1") == plain
+    assert max(map(len, plain.split("\n\nBLEU: sacrebleu")[0].splitlines())) <= 60
+    assert json.loads(on_terminal(f"{command} --format json"))
+    world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.ini --trace t --out o -q")
+    assert "\x1b[1;34m{+burns+}\x1b[0m" in on_terminal("explain t evening")

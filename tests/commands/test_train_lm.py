@@ -42,7 +42,7 @@ def measured(world: World, options: str = "", out: str = "lm", text: str = "vali
 
 def told(world: World, options: str, train: str = TRAIN) -> list[str]:
     """What is said of a training."""
-    return world.ok(f"{train} {options}").err.splitlines()
+    return world.ok(f"{train} {options} -v").err.splitlines()
 
 
 # What is learnt

@@ -61,5 +61,14 @@ FAULTS = [
             ("no-toml", "seed = = 2", "expected a TOML file of options: Invalid value", "seed = 2"),
         )
     ),
+    *(
+        Fault(f"--environment-{name}", EVALUATE, message, {}, 2, environment={f"RERANK_EVALUATE_{variable}": value})
+        for name, variable, value, message in (
+            ("unknown", "SEDE", "2", "RERANK_EVALUATE_SEDE in the environment: no such option; did you mean RERANK_EVALUATE_SEED"),
+            ("number", "SEED", "two", "'--seed': expected a whole number, found 'two'"),
+            ("flag", "SCORE_ONLY", "perhaps", "--score-only.*: 'perhaps' is not a valid boolean"),
+            ("quote", "METRIC", "ter 'chrf", "RERANK_EVALUATE_METRIC: no closing quotation"),
+        )
+    ),
     Fault("--config-missing", EVALUATE + " --config no.toml", r"no file no\.toml", {}, 2, ({"no.toml": ""}, EVALUATE + " --config no.toml")),
 ]

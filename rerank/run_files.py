@@ -1,0 +1,193 @@
+"""Options as they are given: by the command line, by the environment, or by a file.
+
+The environment gives the option `--seed` of `rerank decode` as `RERANK_DECODE_SEED`; a file of
+TOML, a run file, as `seed = 7`. What stands on the command line has precedence, then the
+environment. Environment and file may be anybody's: a value that runs a program or asks a server is
+noted (`PROGRAM_NAMED`), so that the command can refuse it. `run_file` writes such a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import click
+
+from rerank.errors import InputError, UsageError
+from rerank.files.paths import CONFIGURATION
+from rerank.notices import Notices
+from rerank.registry import PROGRAM
+
+PROGRAM_NAMED, _TEXTS = "rerank.program", "rerank.texts"  # keys of click's context
+_RUNS = re.compile(rf"(?:^|[=:,])({PROGRAM}|openai):")  # in a value: programs, and servers
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})")  # a text that is the same as a number of TOML
+_MAX_BYTES = 1 << 20  # of a file of options
+
+
+def no_option(name: str, known: Collection[str]) -> str:
+    """What is wrong with the name of an option that is not among the known ones."""
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"no option {name!r}; {hint}"
+
+
+def only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """The value of an option that must not be given twice; None if it is not given."""
+    if len(values) > 1:
+        found = " and ".join(map(str, values))
+        raise click.BadParameter(f"expected one, found {found}; give one of them")
+    return values[0] if values else None
+
+
+def one_or_all(_ctx: click.Context, _parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """The value of an option that is given once, a tuple of several; None if it is not given."""
+    return values if len(values) > 1 else values[0] if values else None
+
+
+class ShellOption(click.Option):
+    """An option that the environment may give, too; its text is kept for --dump-config."""
+
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        """The value of `RERANK_<COMMAND>_<OPTION>`; of a repeatable option its words.
+
+        None if it is not set, or empty.
+        """
+        name = _variable(ctx, flag_of(self))
+        if not (text := os.environ.get(name)):
+            return None
+        if self.is_flag:
+            return self.type.convert(text, self, ctx)
+        try:
+            words = shlex.split(text) if self.multiple and self.callback is not only_one else [text]
+        except ValueError as fault:
+            raise click.BadParameter(f"{name}: {str(fault).lower()}", ctx, self) from None
+        _note_programs(ctx, name, words)
+        return words if self.multiple else text
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> Any:
+        """The value as it is given, and where."""
+        value, source = super().consume_value(ctx, opts)
+        if source.name in ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP"):
+            ctx.meta.setdefault(_TEXTS, {})[self.name] = value
+        return value, source
+
+
+def flag_of(one: click.Option) -> str:
+    """The long flag without its dashes, as in a file of options."""
+    return next(flag for flag in one.opts if flag.startswith("--")).removeprefix("--")
+
+
+def _variable(ctx: click.Context, flag: str = "") -> str:
+    """The variable of the environment for an option; without one, the beginning of all."""
+    return re.sub("[ -]", "_", f"{ctx.command_path}_{flag}").upper()
+
+
+def refuse_unknown(ctx: click.Context, options: Collection[str]) -> None:
+    """UsageError for a variable of the environment that would be an option that there is not."""
+    known = {_variable(ctx, flag) for flag in options}
+    for name in sorted(os.environ):
+        if name.startswith(_variable(ctx)) and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"see {ctx.command_path} --help"
+            raise UsageError(f"{name} in the environment: no such option; {hint}")
+
+
+def run_file(ctx: click.Context, options: Mapping[str, click.Option]) -> str:
+    """The options that are given as TOML; what is no option stands in the comment above."""
+    arguments = [
+        ctx.params[str(x.name)] for x in ctx.command.params if isinstance(x, click.Argument)
+    ]
+    given = [x for one in arguments for x in (one if isinstance(one, tuple) else [one])]
+    words = shlex.join(str(x) for x in given if x is not None)
+    lines = [f"# {ctx.command_path} {words}{' ' * bool(words)}--config THIS_FILE"]
+    for flag, one in options.items():
+        if (value := ctx.meta.get(_TEXTS, {}).get(one.name)) is not None:
+            several = isinstance(value, list | tuple)
+            if several and (one.callback is only_one or (one.callback and len(value) == 1)):
+                value, several = value[0], False
+            items = ", ".join(map(_toml, value)) if several else _toml(value)
+            lines.append(f"{flag} = [{items}]" if several else f"{flag} = {items}")
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    """A value of TOML that `_as_texts` reads as this one."""
+    if isinstance(value, bool) or _NUMBER.fullmatch(str(value)):
+        return str(value).lower()
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _note_programs(ctx: click.Context, where: str, texts: Sequence[Any]) -> None:
+    """Note a text that runs a program or asks a server, and where it stands."""
+    for text in texts:
+        if isinstance(text, str) and (runs := _RUNS.search(text)):
+            does = "runs a program" if runs[1] == PROGRAM else "asks a server"
+            ctx.meta[PROGRAM_NAMED] = f"{where} = {text[: runs.end()]}… {does}"
+
+
+def configure(ctx: click.Context, path: str) -> None:
+    """Make the options of a TOML file those that the command line does not give.
+
+    InputError for a file that is no TOML, an unknown key, or a value that its option refuses.
+    """
+    from rerank.files.lines import read_lines
+
+    lines = read_lines(path, Notices(), max_bytes=_MAX_BYTES)
+    try:
+        keys = tomllib.loads(b"\n".join(lines).decode())
+    except (tomllib.TOMLDecodeError, RecursionError) as fault:
+        raise InputError(f"expected a TOML file of options: {fault}", source=path) from None
+    options = {
+        flag.removeprefix("--"): one
+        for one in ctx.command.params
+        if isinstance(one, ShellOption)
+        for flag in one.opts
+        if flag.startswith("--")
+    }
+    found: dict[str, Any] = {}
+    for key, value in keys.items():
+        if key not in options:
+            raise InputError(no_option(key, options), source=path)
+        try:
+            found[str(options[key].name)] = _as_texts(options[key], value, ctx)
+        except click.BadParameter as fault:
+            raise InputError(f"{key}: {fault.message}", source=path) from None
+        texts = found[str(options[key].name)]
+        _note_programs(ctx, f"{path}: {key}", texts if isinstance(texts, list) else [texts])
+    ctx.default_map = {**(ctx.default_map or {}), **found}
+    ctx.meta[CONFIGURATION] = path
+
+
+def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
+    """A value of TOML as the text, or the texts, that the shell would give for it; checked.
+
+    TOML has typed its values: click would make 2 of 2.7 and 1 of true where text is refused.
+    """
+    if one.is_flag:
+        if not isinstance(value, bool):
+            raise click.BadParameter(f"expected true or false, found {value!r}")
+        return value
+    several = one.multiple and one.callback is not only_one
+    if one.callback is one_or_all:
+        several = isinstance(value, list)
+    if several and not isinstance(value, list):
+        raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")
+    texts = []
+    for item in value if several else [value]:
+        if isinstance(item, bool):
+            text = "true" if item else "false"
+        elif isinstance(item, str | int | float):
+            text = str(item)
+        elif isinstance(item, dict) and hasattr(one.type, "text_of"):  # of `rerank.values.Kind`
+            text = one.type.text_of(item)
+        else:
+            raise click.BadParameter(f"expected a text or a number, found {item!r}")
+        one.type.convert(text, one, ctx)
+        texts.append(text)
+    return texts if one.multiple else texts[0]
