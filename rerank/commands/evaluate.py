@@ -260,7 +260,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         *files_of([docs] if docs else [], "documents"),
         *files_of([files.source] if files.source else [], "source"),
         *(path for path in (options.oracle.kbest, files.truecase) if path is not None),
-        *(path for paths in score_files.values() for path in dict.fromkeys(paths)),
+        *files_of([path for paths in score_files.values() for path in paths], "system"),
         *measures.files,
     ]
     inputs = InputFiles(read)

@@ -1,20 +1,27 @@
-"""`rerank export`: documents as files, for discourse metrics that run outside."""
+"""`rerank export`: documents for discourse metrics that run outside, and for people who judge."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from rerank.commands.run import Messages
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, argument, option, part, record
 from rerank.table import one_line
-from rerank.values import FILE, FOLDER, Pair
+from rerank.values import FILE, FOLDER, SEED, Pair, Whole
 
-INDEX = "documents.tsv"
+if TYPE_CHECKING:
+    from rerank.corpus.documents import Documents
+
+INDEX, CAMPAIGN = "documents.tsv", "campaign.json"
+PEARMUT = "pearmut"
 
 
 @record
@@ -28,17 +35,37 @@ class ExportOptions:
         DocumentOptions, without={"no_docs", "allow_interleaved"}, required={"docs"}
     )
     out: Path = option("New folder.", type=FOLDER, metavar="DIR")
+    to: str = option(
+        "Form of the documents: text files, or a campaign of Pearmut 1.1, in which people compare "
+        "the texts side by side without their names.",
+        type=click.Choice(["text", PEARMUT]),
+        default="text",
+    )
+    source: str | None = option(
+        "Text in the source language that annotators see.", type=FILE, default=None
+    )
+    annotators: int = option("Number of annotators.", type=Whole(), default=1)
+    seed: int = option("Random seed of the order of documents and texts.", type=SEED, default=1)
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
 def export(options: ExportOptions) -> None:
-    """Write documents as files, for BlonDe and other metrics of discourse.
+    r"""Write documents as files, for BlonDe and other metrics of discourse, or for people to judge.
 
     DIR/NAME/0001.txt has the first document of FILE, a sentence on each line; DIR/documents.tsv
     has the number, the id and the number of sentences of each document.
 
-    Example:
+    With --to pearmut, DIR/campaign.json has the documents in which the texts differ. What its
+    annotators say is a metric of evaluate: --scores esa=test.out:annotations.json#ours
+
+    Examples:
       rerank export --docs test.docids --out documents ours=test.out ref=test.en
+      rerank export --docs test.docids --out esa --to pearmut --source test.zh \
+        baseline=test.first ours=test.out
+      pearmut add esa/campaign.json
+      rerank evaluate test.out --baseline test.first --docs test.docids --ref test.en \
+        --scores esa=test.out:annotations.json#ours \
+        --scores esa=test.first:annotations.json#baseline
     """
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import scratch_folder
@@ -48,31 +75,72 @@ def export(options: ExportOptions) -> None:
 
     target, texts, docs = options.out, options.texts, options.documents.file or ""
     _check(target, [name for name, _ in texts])
+    if options.to == PEARMUT and len(texts) < 2:
+        raise UsageError("--to pearmut: expected two texts to compare, found one; add NAME=FILE")
+    if options.to != PEARMUT and options.source is not None:
+        raise UsageError("--source: seen by annotators of --to pearmut alone; give that, too")
     with options.messages.warnings() as notices:
-        inputs = InputFiles([docs, *(path for _, path in texts)])
+        read = [docs, *(path for _, path in texts)]
+        inputs = InputFiles([*read, *([options.source] if options.source else [])])
         documents = documents_of_file(docs, notices)
-        digits = max(4, len(str(len(documents))))
+        lines = {
+            name: read_translation(path, documents, notices, model=str(docs))
+            for name, path in texts
+        }
         target.parent.mkdir(parents=True, exist_ok=True)
         with scratch_folder(target) as new:
-            for name, path in texts:
-                (new / name).mkdir()
-                lines = read_translation(path, documents, notices, model=str(docs))
-                for d, own in enumerate(documents.split(lines), 1):
-                    content = b"".join(line + b"\n" for line in own)
-                    (new / name / f"{d:0{digits}}.txt").write_bytes(content)
-            sentences = documents.split(range(documents.n_sentences))
-            rows = (  # ids come from strangers, and never name files
-                f"{d}\t{one_line(name)}\t{len(own)}\n"
-                for d, (name, own) in enumerate(zip(documents.ids, sentences, strict=True), 1)
-            )
-            (new / INDEX).write_text("".join(rows), encoding="utf-8")
+            if options.to == PEARMUT:
+                sources = options.source and read_translation(
+                    options.source, documents, notices, model=str(docs), role="source"
+                )
+                number = _write_campaign(new, options, documents, lines, sources or None)
+            else:
+                number = _write_files(new, documents, lines)
             inputs.check()
             os.replace(new, target)
-        written = f"{len(documents):,} documents of {len(texts)} texts written"
+        written = f"{number:,} documents of {len(texts)} texts written"
         options.messages.announce(f"{written} to {display(target)}")
 
 
 COMMAND = Command("export", ExportOptions, export)
+
+
+def _write_files(folder: Path, documents: Documents, texts: Mapping[str, Sequence[bytes]]) -> int:
+    """Write a file for each document of each text, and an index; the number of documents."""
+    digits = max(4, len(str(len(documents))))
+    for name, lines in texts.items():
+        (folder / name).mkdir()
+        for d, own in enumerate(documents.split(lines), 1):
+            content = b"".join(line + b"\n" for line in own)
+            (folder / name / f"{d:0{digits}}.txt").write_bytes(content)
+    sentences = documents.split(range(documents.n_sentences))
+    rows = (  # ids come from strangers, and never name files
+        f"{d}\t{one_line(name)}\t{len(own)}\n"
+        for d, (name, own) in enumerate(zip(documents.ids, sentences, strict=True), 1)
+    )
+    (folder / INDEX).write_text("".join(rows), encoding="utf-8")
+    return len(documents)
+
+
+def _write_campaign(
+    folder: Path,
+    options: ExportOptions,
+    documents: Documents,
+    texts: Mapping[str, Sequence[bytes]],
+    sources: Sequence[bytes] | None,
+) -> int:
+    """Write a campaign; the number of its documents, which are those in which texts differ."""
+    from rerank.files.outputs import to_json
+    from rerank.formats.pearmut import campaign
+
+    name = re.sub(r"[^\w.-]", "_", options.out.name) or "rerank"
+    found = campaign(
+        *(name, documents, texts, sources), seed=options.seed, annotators=options.annotators
+    )
+    if not found["data"]:
+        raise UsageError("the texts are equal in all documents; there is nothing to compare")
+    (folder / CAMPAIGN).write_bytes(to_json(found))
+    return len(found["data"])
 
 
 def _check(folder: Path, names: Sequence[str]) -> None:

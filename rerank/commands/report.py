@@ -325,6 +325,7 @@ def _decoding(
 
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     """All files that are read, by what they are."""
+    from rerank.files.paths import file_of
     from rerank.formats.translations import files_of
 
     given, described = options.decoding, options.texts
@@ -341,7 +342,7 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     for i, path in enumerate(files_of(given.baseline, "system"), 1):
         files[f"baseline {i}" if number > 1 else "baseline"] = path
     several = {
-        "scores": dict.fromkeys(scores),
+        "scores": dict.fromkeys(map(file_of, scores)),
         "words": options.measures.files,
         "reference": files_of(described.references.references, "reference"),
     }

@@ -22,8 +22,9 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.spelling import detokenised, detruecased
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import SURPLUS, read_lines
-from rerank.files.paths import display
+from rerank.files.paths import display, file_and_name
 from rerank.formats import tokens
+from rerank.formats.pearmut import read_annotations
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
@@ -154,7 +155,11 @@ def evaluate(
     means = {}
     for name, files in line_scores.items():
         values = np.stack([own for own, _ in files], axis=1)
-        sums = _sums(np.stack([values, np.ones_like(values)], axis=-1), documents)
+        judged = ~np.isnan(values).any(axis=1, keepdims=True)  # sentences with values of all
+        values = np.where(judged, values, 0)
+        sums = _sums(np.stack([values, values * 0 + judged], axis=-1), documents)
+        if not judged.all():  # documents without values are no samples of their tests
+            sums = sums[sums[:, 0, 1] > 0]
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
         means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
     words = {}
@@ -377,7 +382,15 @@ def _read_line_scores(
 def _line_scores(
     path: str, name: str, documents: Documents, notices: Notices, *, text: str
 ) -> tuple[NDArray[np.float64], str]:
-    """The values of a file for the sentences of documents; text: its name in messages."""
+    """The values of a file for the sentences of documents; text: its name in messages.
+
+    Those of FILE#NAME are annotations of Pearmut, NaN for a sentence that nobody has judged.
+    """
+    file, model = file_and_name(path)
+    if model is not None:
+        judged = read_annotations(file, model, documents, notices)
+        origin = {"metric": name, "file": f"{Path(file).name}={short_digest(file)}"}
+        return judged, signature({**origin, "sentences": int((~np.isnan(judged)).sum())})
     source = display(path)
     reading = read_lines(path, notices)
     n_lines = documents.n_file_lines

@@ -470,7 +470,7 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     for name, score in baseline.detokenised.items():
         yield f"detokenised {NAMES.get(name, name)}: {_origin(score)}"
     for name in baseline.scores:
-        yield f"{name}: mean of all lines, of values of another tool"
+        yield f"{name}: mean of all lines with values, which are of another tool"
     yield "length ratio: words of the system / words of the references"
     if (tuned := found.tuning_length_ratio) is not None:
         listed = ", ".join(f"{one.name} {one.length_ratio - tuned:+.3f}" for one in found.systems)

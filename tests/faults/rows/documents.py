@@ -351,6 +351,16 @@ FAULTS = [
     ),
     of_options("export-without-name", "export dev.ref --docs dev.docs --out new", "expected NAME=F",
                "export ours=dev.ref --docs dev.docs --out new"),
+    *(
+        Fault(f"--pearmut-{name}", f"export {command} --docs dev.docs --out new", message, {}, 2, cure)
+        for name, command, message, cure in (
+            ("of-one-text", "ours=hyp.txt --to pearmut", "expected two texts to compare, found one; add NAME=FILE",
+             "export ours=hyp.txt base=base.txt --to pearmut --docs dev.docs --out new"),
+            ("not-asked-for", "ours=hyp.txt base=base.txt --source dev.src", "seen by annotators of --to pearmut alone; give that",
+             "export ours=hyp.txt base=base.txt --source dev.src --to pearmut --docs dev.docs --out new"),
+            ("of-equal-texts", "ours=hyp.txt base=hyp.txt --to pearmut", "the texts are equal in all documents; there is nothing to compare", None),
+        )
+    ),
     Fault("82-export-into-a-folder-in-use", "export ours=dev.ref --docs dev.docs --out used", "new or empty folder", {"used/file": "x"}, 2,
           "export ours=dev.ref --docs dev.docs --out new"),
 ]  # fmt: skip

@@ -6,6 +6,8 @@ from support.world import EVALUATE
 TUNED = '{"schema": 1, "weights": {"LM0": 1}, "provenance": %s}'
 FILES = "evaluate --docs dev.docs --ref dev.ref"
 COMET = "--scores comet=base.txt:base.comet --scores comet=hyp.txt:hyp.comet"
+JUDGEMENT = '{"user_id": "u", "annotation": [{"b": {"score": 7}}], "item": [{"item_id": "%s"}]}'
+JUDGED = f"{FILES} hyp.txt --baseline base.txt --scores h=base.txt:log#b --scores h=hyp.txt:log"
 NUMBERS: Changes = {"base.comet": "0\n1\n0\n1\n", "hyp.comet": "1\n1\n0\n1\n"}
 CHOICE = (
     '{"document": "%s", "sentence": %d, "source": null, "chosen": 0, "first": 0, "runner_up": null,'
@@ -111,6 +113,15 @@ FAULTS = [
     *(Fault(f"--explain-{name}", f"explain t {place}", "expected DOC or DOC:SENT", {"t": TRACE}, 2, "explain t town:1")
       for name, place in (("document-unknown", "q"), ("sentence-negative", "town:-1"), ("sentence-empty", "town:"))),
     Fault("--explain-in-decode", f"{EXPLAIN}:5", "has 2 sentences", {}, 2, f"{EXPLAIN}:1"),
+    *(
+        Fault(f"--pearmut-{name}", f"{JUDGED}#{model}", r"log(:1)?: " + message, {"log": wrong}, cure={"log": JUDGEMENT % "town:1"} if model == "b" else None)
+        for name, model, wrong, message in (
+            ("model", "c", JUDGEMENT % "town:1", "expected scores of 'c', found those of b; give FILE#NAME"),
+            ("item", "b", JUDGEMENT % "city:1", "expected a sentence of the documents, found the item 'city:1'; give the document ids of the campaign"),
+            ("items", "b", (JUDGEMENT % "town:1").replace("[{", "[{}, {", 1), "expected as many annotations as items in each entry"),
+            ("other", "b", '{"data": [1]}', "expected annotations that Pearmut has downloaded"),
+        )
+    ),
     Fault("--ablate-pair-scores", "ablate --kbest dev.kbest --docs dev.docs --ref dev.ref --weights w.ini --default-weight 1 --pair-scores p",
           r"--pair-scores pairs: a file has no scores in other contexts; leave it out", {"p": ""}, 2),
     Fault("--export-outputs-of-other-length", "export --docs dev.docs --out folder ours=hyp.txt", r"hyp\.txt: expected 4 lines", {"hyp.txt": put(2, "one more")}, cure={"hyp.txt": replaced("one more\n", "")}),

@@ -1,0 +1,144 @@
+"""Campaigns of Pearmut, a platform on which people judge translations, and what they judged.
+
+Of version 1.1 (Zouhar and Kocmi 2026, https://arxiv.org/abs/2601.02933): a campaign is a JSON file
+for `pearmut add`; the annotations are the file that its dashboard downloads, or that of
+`data/annotations` of the server. An item is a sentence, whose id is `DOCUMENT:NUMBER`, from 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.documents import Documents
+from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath, display
+from rerank.formats.json_objects import read_objects
+from rerank.formats.tokens import Place
+from rerank.notices import Notices
+
+PROTOCOL = "cESA"  # error spans and scores of translations side by side
+_MARKUP = re.compile(r"<(?=/?(?:br|strong|b|i|p|em|h[123])>)|^<(?=(?:audio|video|img|iframe) )")
+_RESET = "__RESET__"  # in place of annotations: those of the user before do not count
+_OUTSIDE = ("welcome_", "random_", "goodbye_")  # items that a campaign adds, by their ids
+
+
+def campaign(
+    name: str,
+    documents: Documents,
+    texts: Mapping[str, Sequence[bytes]],
+    sources: Sequence[bytes] | None,
+    *,
+    seed: int,
+    annotators: int,
+) -> dict[str, Any]:
+    """The documents in which texts differ, with all texts side by side, without their names.
+
+    The order of documents, and in each that of the texts, is by chance, of the seed.
+    """
+    rng, found = np.random.default_rng(seed), []
+    for d, document in enumerate(documents.ids):
+        lines = range(*documents.span(d))
+        if all(len({text[t] for text in texts.values()}) == 1 for t in lines):
+            continue
+        order = [[*texts][i] for i in rng.permutation(len(texts)).tolist()]
+        found.append(
+            [
+                {
+                    "item_id": f"{document}:{i}",
+                    **({} if sources is None else {"src": _shown(sources[t])}),
+                    "tgt": {one: _shown(texts[one][t]) for one in order},
+                }
+                for i, t in enumerate(lines)
+            ]
+        )
+    info = {"assignment": "single-stream", "protocol": PROTOCOL, "users": annotators, "seed": seed}
+    return {
+        "campaign_id": name,
+        "info": {**info, "shuffle": False, "show_model_names": False},
+        "data": [found[i] for i in rng.permutation(len(found)).tolist()],
+    }
+
+
+def _shown(text: bytes) -> str:
+    """A text in which Pearmut finds no markup: a word joiner parts what it would take for some."""
+    return _MARKUP.sub("<\N{WORD JOINER}", text.decode())
+
+
+def read_annotations(
+    path: FilePath, model: str, documents: Documents, notices: Notices
+) -> NDArray[np.float64]:
+    """Scores (T,) of the sentences of a text, the mean of all annotators; NaN without any.
+
+    model: the name of the text in the campaign. Of several scores by one annotator the last counts.
+    """
+    place = Place(display(path), notices, 0)
+    lines = {
+        f"{document}:{i}": t
+        for d, document in enumerate(documents.ids)
+        for i, t in enumerate(range(*documents.span(d)))
+    }
+    by_user: dict[str, dict[int, float]] = {}
+    models = set[str]()
+    for entry in _entries(path, place):
+        user = str(entry.get("user_id"))
+        if entry.get("annotation") == _RESET:
+            by_user.pop(user, None)
+        elif not str(entry.get("item_i")).startswith(_OUTSIDE):
+            for item, own in _annotated(entry, place):
+                models.update(own)
+                if (score := _score(own.get(model))) is None:
+                    continue
+                if (line := lines.get(str(item.get("item_id")))) is None:
+                    raise place.fault(
+                        f"expected a sentence of the documents, found the item "
+                        f"{item.get('item_id')!r}; give the document ids of the campaign"
+                    )
+                by_user.setdefault(user, {})[line] = score
+    if not any(by_user.values()):
+        there = ", ".join(sorted(models)) or "none"
+        raise place.fault(f"expected scores of {model!r}, found those of {there}; give FILE#NAME")
+    total, count = np.zeros(documents.n_sentences), np.zeros(documents.n_sentences)
+    for scores in by_user.values():
+        for line, score in scores.items():
+            total[line] += score
+            count[line] += 1
+    total[count == 0] = np.nan
+    return total / np.maximum(count, 1)
+
+
+def _entries(path: FilePath, place: Place) -> Iterator[dict[str, Any]]:
+    """The logged annotations: objects, one a line, or lists of them by the name of the campaign."""
+    for found in read_objects(read_lines(path, place.notices), place):
+        several = [found] if "annotation" in found else [*found.values()]
+        for own in several:
+            for entry in own if isinstance(own, list) else [own]:
+                if not isinstance(entry, dict) or "annotation" not in entry:
+                    raise place.fault("expected annotations that Pearmut has downloaded")
+                yield entry
+
+
+def _annotated(entry: Mapping[str, Any], place: Place) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The items of an entry and the annotations of each by the name of the text."""
+    items, found = entry.get("item"), entry["annotation"]
+    if not isinstance(items, list) or not isinstance(found, list) or len(items) != len(found):
+        raise place.fault("expected as many annotations as items in each entry")
+    for item, own in zip(items, found, strict=True):
+        if isinstance(item, dict) and isinstance(own, dict):  # else skipped, or of a form
+            yield item, own
+
+
+def _score(annotation: Any) -> float | None:
+    """The score of an annotation, or the mean of its sliders; None without one."""
+    if not isinstance(annotation, dict):
+        return None
+    sliders = annotation.get("sliders")
+    values = [annotation.get("score"), *(sliders.values() if isinstance(sliders, dict) else ())]
+    numbers = [float(x) for x in values if isinstance(x, int | float)]
+    if isinstance(annotation.get("score"), int | float):
+        numbers = numbers[:1]
+    return sum(numbers) / len(numbers) if numbers else None
