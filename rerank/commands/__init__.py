@@ -74,7 +74,8 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
     },
     "Files": {
         "convert": "Convert k-best lists of other tools, and between formats.",
-        "export": "Write documents as files, for BlonDe and other metrics of discourse.",
+        "export": "Write documents as files, for BlonDe and other metrics of discourse, or for "
+        "people to judge.",
         "list": "Show what there is to choose from: built in, and from installed packages.",
         "cache": "Show or clear the cache of scores from earlier runs.",
     },

@@ -55,17 +55,14 @@ def export(options: ExportOptions) -> None:
     DIR/NAME/0001.txt has the first document of FILE, a sentence on each line; DIR/documents.tsv
     has the number, the id and the number of sentences of each document.
 
-    With --to pearmut, DIR/campaign.json has the documents in which the texts differ. What its
-    annotators say is a metric of evaluate: --scores esa=test.out:annotations.json#ours
+    With --to pearmut, DIR/campaign.json, for `pearmut add`, has the documents in which the texts
+    differ. What its annotators say is a metric of evaluate, as
+    --scores esa=test.out:annotations.json#ours --scores esa=test.first:annotations.json#baseline
 
-    Examples:
+    Example:
       rerank export --docs test.docids --out documents ours=test.out ref=test.en
-      rerank export --docs test.docids --out esa --to pearmut --source test.zh \
+      rerank export --docs test.docids --out campaign --to pearmut --source test.zh \
         baseline=test.first ours=test.out
-      pearmut add esa/campaign.json
-      rerank evaluate test.out --baseline test.first --docs test.docids --ref test.en \
-        --scores esa=test.out:annotations.json#ours \
-        --scores esa=test.first:annotations.json#baseline
     """
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import scratch_folder
