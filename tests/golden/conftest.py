@@ -5,6 +5,12 @@ from pathlib import Path
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def _without_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is listed does not depend on the packages that are installed."""
+    monkeypatch.setattr("rerank.commands.list_parts.find_spec", lambda package: None)
+
+
 @pytest.fixture(scope="session")
 def golden_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of their folders."""
