@@ -207,7 +207,7 @@ def test_a_terminal_shows_tables_that_fit_and_marks_in_colour(world: World) -> N
         program.wait()
         return found.decode().replace("\r", "").removesuffix("\x1b[0m")  # of colorama, at exit
 
-    command = "evaluate hyp.txt --docs dev.docs --ref dev.ref --baseline base.txt"
+    command = "evaluate hyp.txt --docs dev.docs --ref dev.ref --baseline base.txt -q"
     shown = on_terminal(command)
     assert "\x1b[1m" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
