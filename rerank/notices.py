@@ -8,8 +8,10 @@ counted as well (`rerank.commands.findings`).
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -164,4 +166,13 @@ class PythonWarnings(Notices):
         if not known:
             notice = self._by_kind[kind]
             text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
-            warnings.warn(RerankWarning(printable(text), kind_name(kind)), stacklevel=2)
+            warning = RerankWarning(printable(text), kind_name(kind))
+            warnings.warn(warning, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """The level of the stack, of a function called from here, at which a user called `rerank`."""
+    stack = traceback.walk_stack(inspect.currentframe())
+    names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
+    own = [n for n, name in enumerate(names) if name.partition(".")[0] == "rerank"]
+    return own[-1] + 1

@@ -66,7 +66,7 @@ class ShellOption(click.Option):
         try:
             words = shlex.split(text) if self.multiple and self.callback is not only_one else [text]
         except ValueError as fault:
-            raise click.BadParameter(f"{name}: {str(fault).lower()}", ctx, self) from None
+            raise click.BadParameter(str(fault).lower(), ctx, self) from None
         _note_programs(ctx, name, words)
         return words if self.multiple else text
 
@@ -76,6 +76,15 @@ class ShellOption(click.Option):
         if source.name in ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP"):
             ctx.meta.setdefault(_TEXTS, {})[self.name] = value
         return value, source
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """The option as messages name it, with the variable that gives its value, if one does."""
+        hint = super().get_error_hint(ctx)
+        if ctx is None or not os.environ.get(name := _variable(ctx, flag_of(self))):
+            return hint
+        source = ctx.get_parameter_source(self.name)  # None while the variable is read
+        given = source is None or source.name == "ENVIRONMENT"
+        return f"{hint} ({name} in the environment)" if given else hint
 
 
 def flag_of(one: click.Option) -> str:

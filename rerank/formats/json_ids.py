@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -38,6 +38,8 @@ from rerank.formats.json_objects import first_key, read_object
 _OTHER_IDS = re.compile(
     r"(?i)(?:^|_)(?:id|idx|index|no|nr|number|key|line|seg|segment)$|[a-z]I[Dd]$"
 )
+_OR_TEXTS = ("segment", "seg")  # ids that may be texts of sentences: only if they end in numbers
+_OF_SAMPLE = re.compile(r"(?i)sample|hyp|cand|beam|draw|rank|best|choice|completion|generation")
 _NUMBERED = re.compile(r"(|.*[^0-9])([0-9]{1,9})", re.DOTALL)
 _LIKE_DOCUMENT = re.compile(
     r"(?i)doc|talk|file|chapter|article|story|book|dialog|conversation|episode|page|url|title|lang"
@@ -123,8 +125,14 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
     """The ids of the objects on the lines that are not blank. O(bytes), an object at a time."""
     rows = [_head(line) for line in lines if line.strip()]
     present = [row for row in rows if row is not None]
-    key = next((key for key in IDS if present and all(key in row for row in present)), None)
-    key = key or next((key for key in IDS if any(key in row for row in present)), None)
+    ids_here = [
+        key
+        for key in IDS
+        if any(key in row for row in present)
+        and (key not in _OR_TEXTS or all(_NUMBERED.fullmatch(f"{row.get(key)}") for row in present))
+    ]
+    everywhere = (key for key in ids_here if all(key in row for row in present))
+    key = next(everywhere, ids_here[0] if ids_here else None)
     numbers, documents, named = _numbers(rows, key)
     own = _order(numbers, exact=key is None)
     others = dict.fromkeys(key for row in present for key in row if _OTHER_IDS.search(key))
@@ -134,11 +142,23 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
         if other not in (key, *DOCUMENT)
         and len({str(row.get(other)) for row in present}) > 1
         and _order(_numbers(rows, other)[0], exact=key is None) != own
+        and not (_OF_SAMPLE.search(other) and _tells_candidates(rows, other, numbers))
     ]
     ids = ((_document(row), row.get(key or "")) for row in present)
     texts = [(document, text) for document, text in ids if isinstance(text, str)]
     texts = texts if len({*texts}) == len(rows) else []
     return SentenceIds(_compared(rows, numbers, key), key, unread, documents, named, texts)
+
+
+def _tells_candidates(
+    rows: Sequence[Mapping[str, Any] | None], key: str, numbers: Sequence[int | str]
+) -> bool:
+    """Whether the values at a key differ within each sentence, and are the same in all of them."""
+    values: dict[int | str, list[str]] = {}
+    for row, number in zip(rows, numbers, strict=True):
+        values.setdefault(number, []).append(str((row or {}).get(key)))
+    differ = all(len({*own}) == len(own) for own in values.values())
+    return differ and len({*chain(*values.values())}) == max(map(len, values.values()))
 
 
 def _head(line: bytes) -> dict[str, Any] | None:

@@ -354,6 +354,7 @@ def test_warnings_are_those_of_python() -> None:
     with pytest.warns(RerankWarning, match="feature without weight; 0 is used: tm") as found:
         Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
     assert [getattr(one.message, "kind", None) for one in found] == ["feature-without-weight"]
+    assert found[0].filename == __file__
 
 
 def test_no_document_has_no_result_and_one_without_candidates_an_empty_one() -> None:

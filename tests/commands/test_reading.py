@@ -221,6 +221,14 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         "".join(f'{{"id": "{n}", "hyp": "{text}", "score": "{s}"}}\n' for n,
         text, s in ((7, "a", -1), (8, "b", -2), (7, "c", -3))), "--first-id 7", [(str(t), text,
         {"score": s}, s) for t, text, s in ((7, "a", -1), (7, "c", -3), (8, "b", -2))], []),
+    "jsonl with an object a sample": (
+        "".join(f'{{"document": "{d}", "segment": {n}, "sample_id": {k}, "hyp": "{d}{n}{k}"}}\n'
+        for d, n, k in ("a00", "a01", "a10", "a11", "b00", "b01")), "", [(t, text, {}, None) for t,
+        text in ((0, "a00"), (0, "a01"), (1, "a10"), (1, "a11"), (2, "b00"), (2, "b01"))],
+        ["!further id"]),
+    "jsonl with texts of sources as segments": (
+        '{"segment": "x", "candidates": ["a"]}\n{"segment": "x", "candidates": ["b"]}\n', "",
+        [(t, text, {}, None) for t, text in enumerate("ab")], []),
     "jsonl with one text an object": ('{"prompt": "x", "response": "a", "context": [1]}\n' * 2, "",
         [(t, "a", {}, None) for t in (0, 1)], ["2 x object of one candidate without an id"]),
     "jsonl of requests of which some failed": (
