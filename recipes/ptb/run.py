@@ -96,8 +96,8 @@ class Training:
     work: Path
     sizes: tuple[Size, ...]
     seeds: int
-    end: float
     options: tuple[str, ...]
+    end: float | None = None
 
     def label(self, model: str, size: Size, seed: int) -> str:
         """Name of a training, and of its files."""
@@ -109,17 +109,22 @@ class Training:
         seeds, rows = range(1, self.seeds + 1), []
         for size in self.sizes:
             labels = [self.label(model, size, seed) for seed in seeds]
-            if not all((self.work / f"{label}.json").exists() for label in labels):
+            if not all(map(self.measured, labels)):
                 return None
             rows.append(Row(model, size, [self.figures(model, size, seed) for seed in seeds]))
         return min(rows, key=lambda row: row.mean("valid"))
+
+    def measured(self, label: str) -> bool:
+        """Whether a training is measured, documents apart, which files of earlier versions lack."""
+        done = self.work / f"{label}.json"
+        return done.exists() and "documents" in json.loads(done.read_text())["test"]
 
     def figures(self, model: str, size: Size, seed: int) -> Figures:
         """Train a model, unless that was done, and measure it."""
         label = self.label(model, size, seed)
         folder, done = self.work / label, self.work / f"{label}.json"
         curve = self.work / f"{label}.curve.tsv"
-        if not done.exists():
+        if not self.measured(label):
             command = ["train-lm", "--model", model, "--out", str(folder), "--resume"]
             command += ["--train", self.file("train"), "--valid", self.file("valid")]
             command += ["--embed", str(size[0]), "--hidden", str(size[1])]
@@ -145,16 +150,17 @@ class Training:
         return str(self.data / self.text.format(part=part))
 
 
-def run(command: Sequence[str], end: float) -> bytes:
+def run(command: Sequence[str], end: float | None) -> bytes:
     """What a command of rerank prints; the command itself is shown.
 
-    OutOfTime when it was stopped, after it has saved its state; end: of the time there is.
+    OutOfTime when it was stopped, after a training has saved its state; end: of the time there is.
     """
     print("$ rerank", *command, file=sys.stderr, flush=True)
     whole = [sys.executable, "-m", "rerank", *command]
     with subprocess.Popen(whole, stdout=subprocess.PIPE) as child:
         try:
-            printed, _ = child.communicate(timeout=max(0.0, end - time.monotonic()))
+            left = None if end is None else max(0.0, end - time.monotonic())
+            printed, _ = child.communicate(timeout=left)
         except (subprocess.TimeoutExpired, OutOfTime):
             child.terminate()
             child.communicate()
@@ -210,7 +216,7 @@ def main(
     """Print the table; OPTIONS after -- are those of `rerank train-lm`, as `--recipe paper`."""
     work.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 3600 * hours
-    training = Training(data, text, work, tuple(map(size_of, sizes)), seeds, end, options)
+    training = Training(data, text, work, tuple(map(size_of, sizes)), seeds, options, end)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     try:
