@@ -324,6 +324,15 @@ class Command(click.Command):
         text = "\n\n".join("\b\n" + one if "\n " in one else one for one in paragraphs)
         super().__init__(name, params=parameters, help=text)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line; those left over are often files of a wildcard."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as fault:
+            if fault.message.startswith("Got unexpected extra"):
+                fault.message += "; an option has one value: repeat it, as --ref A --ref B"
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Call the work with the record that the command line fills.
 

@@ -187,6 +187,7 @@ def evaluate(options: EvaluateOptions) -> int:
     from rerank.files.paths import display
 
     with options.messages.warnings() as notices:
+        _note_names(options.files.references.references, options.files.systems, notices)
         result = evaluation(options, notices)
     printed = options.printed
     if printed.score_only:
@@ -387,6 +388,14 @@ def _aligned(
 
     parts = segments_of(path, documents, documents.split(references), notices)
     return [*chain.from_iterable(parts)]
+
+
+def _note_names(references: Sequence[str], systems: Sequence[str], notices: Notices) -> None:
+    """A warning of systems that are named as further references, as --ref ref.? names them."""
+    stems = {one.rstrip("0123456789") for one in references} - {*references}
+    kind = "translation named as a further reference; if it is one, give it as --ref FILE"
+    if found := [x for x in systems if x.rstrip("0123456789") in stems and x not in references]:
+        notices.add(kind, names=found)
 
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:

@@ -311,15 +311,18 @@ def _opened(path: FilePath) -> Iterator[BinaryIO]:
 
 
 def _missing(path: Path) -> str:
-    """Message for a missing file, with the most similar name in its folder."""
+    """Message for a missing file, with the most similar name in its folder, or numbered ones."""
     if path.is_symlink():
         return f"{display(path)} is a link to {display(os.readlink(path))}, which does not exist"
     try:
         names = os.listdir(path.parent)
     except OSError:
         return f"no file {display(path)}: no folder {display(path.parent)}"
-    near = difflib.get_close_matches(path.name, names, n=1)
-    hint = f"; did you mean {display(path.with_name(near[0]))}?" if near else ""
+    numbered = re.compile(re.escape(path.name.rstrip(".")) + r"\.?\d+")  # ref.0, as Moses' tools
+    close = difflib.get_close_matches(path.name, names, n=1)
+    near = sorted(filter(numbered.fullmatch, names)) or close
+    files = " and ".join(display(path.with_name(name)) for name in near)
+    hint = f"; did you mean {files}{', an option for each' * (len(near) > 1)}?" if near else ""
     return f"no file {display(path)}{hint}"
 
 

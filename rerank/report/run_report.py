@@ -247,7 +247,7 @@ def reported_documents(
                     None if before is None else before.texts["chosen"],
                     choice.texts["first"] or "",
                     choice.texts["chosen"] or "",
-                    targets[line][0].decode() if targets else None,
+                    b" | ".join(dict.fromkeys(targets[line])).decode() if targets else None,
                     choice.chosen,
                     choice.margin,
                     choice.alone["text"] if choice.alone and choice.by_context else None,

@@ -420,7 +420,8 @@ def open_scorer(name: str, entry: str, cache: Cache | None) -> FeatureSource:
         reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         raise RerankError(
             f"--scorer {name}={entry}: the scorer cannot be made: {reason}; check the ARGUMENT "
-            "that it expects"
+            "that it expects; for a function of a document, the entry point names a function "
+            "without ARGUMENT that returns it"
         ) from fault
     return PluginScorer(name, scorer, identity=(plugin, argument), cache=cache)
 

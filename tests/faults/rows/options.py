@@ -4,9 +4,16 @@ from support.faults import RESTORED, Fault, around, both, packed
 from support.world import DECODE, EVALUATE
 
 PAIR = b"evening\t0\t-\t0\t1.5"
+TEXT = b"the lamp burns\nit gives light\nthe place is closed\nno one comes\n"
 OUT = DECODE + " --out out.txt"
 FAULTS = [
     Fault("00-missing-file", "first --kbest dev.kbset", r"no file dev\.kbset; did you mean dev\.kbest\?", {}, 2, "first --kbest dev.kbest"),
+    Fault("00-missing-references", EVALUATE.replace("dev.ref", "r"), r"no file r; did you mean r\.0 and r1, an option for each\?", {"r.0": TEXT, "r1": TEXT}, 2,
+          EVALUATE.replace("dev.ref", "r.0 --ref r1")),
+    Fault("00-several-after-one-option", "first --kbest dev.kbest --docs dev.docs hyp.txt", "unexpected extra argument .*; an option has one value: repeat it, as --ref A", {},
+          2, "first --kbest dev.kbest --docs dev.docs"),
+    Fault("00-reference-as-a-system", "evaluate --docs dev.docs --ref r.0 r.1 hyp.txt", "translation named as a further reference; if it is one, give it as --ref FILE: r.1",
+          {"r.0": TEXT, "r.1": TEXT}, 0, "evaluate --docs dev.docs --ref r.0 --ref r.1 hyp.txt"),
     Fault("00-standard-input-twice", "evaluate --docs dev.docs --ref - --baseline - hyp.txt",
           r"only one input can be - \(standard input\)", {}, 2, EVALUATE),
     Fault("00-documents-apart-of-no-file", "first --kbest dev.kbest --allow-interleaved", "--docs-field, --docs-format, --allow-interleaved: give --docs",
