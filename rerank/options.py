@@ -329,9 +329,10 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as fault:
-            if fault.message.startswith("Got unexpected extra"):
-                fault.message += "; an option has one value: repeat it, as --ref A --ref B"
-            raise
+            if not fault.message.startswith("Got unexpected extra"):
+                raise
+            cure = "an option has one value: repeat it, as --ref A --ref B"
+            raise click.UsageError(f"{fault.message}; {cure}", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the work with the record that the command line fills.

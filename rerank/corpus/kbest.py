@@ -279,9 +279,11 @@ class KBest:
 
     def head(self, sentences: int) -> KBest:
         """The lists of the first sentences; numbers of later ones in side information are 0."""
-        from lm.side_information import NUMBERS
-
         part = self._part(slice(sentences), np.arange(self.counts[:sentences].sum()))
+        if not self.side:
+            return part
+        from lm.side_information import NUMBERS  # loads torch
+
         inside = {
             kind: [line if int(line) <= sentences else b"0" for line in lines]
             for kind, lines in part.side.items()
