@@ -370,9 +370,9 @@ def _read_line_scores(
 ) -> list[tuple[NDArray[np.float64], str]]:
     """Values (T,) of a metric that another tool has written, of each system, and signatures.
 
-    Those name metric and file. A file has a number for each line of the text; blank lines at its
-    end are ignored. InputError with file and line for what is not a finite decimal number, and for
-    another number of lines.
+    Those name metric and file. A file has a number for each line of the text, or NA; blank lines at
+    its end are ignored. InputError with file and line for what is not a finite decimal number, and
+    for another number of lines.
     """
     named = dict(zip(paths, (text.name for text in texts.systems), strict=True))
     found = {path: _line_scores(path, name, documents, notices, text=named[path]) for path in named}
@@ -384,7 +384,7 @@ def _line_scores(
 ) -> tuple[NDArray[np.float64], str]:
     """The values of a file for the sentences of documents; text: its name in messages.
 
-    Those of FILE#NAME are annotations of Pearmut, NaN for a sentence that nobody has judged.
+    Those of FILE#NAME are annotations of Pearmut. NaN for a sentence that nobody has judged.
     """
     file, model = file_and_name(path)
     if model is not None:
@@ -394,13 +394,14 @@ def _line_scores(
     source = display(path)
     reading = read_lines(path, notices)
     n_lines = documents.n_file_lines
-    values = []
+    values = list[float]()
     for line, content in enumerate(islice(reading, n_lines), 1):
         try:
-            values.append(tokens.number(content.strip(b" \t\r"), name))
+            word = content.strip(b" \t\r")
+            values.append(np.nan if word == b"NA" else tokens.number(word, name))
         except InputError as fault:
             cure = tokens.numbers_cure([content, *islice(reading, tokens.HEAD)], source)
-            cure = cure or f"; write one for each line of {text}, in their order"
+            cure = cure or f"; write one for each line of {text}, in their order, or NA"
             message = f"{fault}{cure}"
             raise InputError(message, source=source, line=line) from None
     filled = (n for n, line in enumerate(islice(reading, SURPLUS), 1) if line.strip())
@@ -413,9 +414,13 @@ def _line_scores(
             source=source,
             line=len(values) + 1,
         )
+    if not (known := int((~np.isnan(values)).sum())):
+        raise InputError(f"expected values of {name}, found none but NA", source=source)
     digest = short_digest(path)
     file = Path(path).name if digest is None else f"{Path(path).name}={digest}"
-    return np.array(documents.in_order(values)), signature({"metric": name, "file": file})
+    some = {"sentences": known} if known < len(values) else {}
+    found = np.array(documents.in_order(values))
+    return found, signature({"metric": name, "file": file, **some})
 
 
 def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]:

@@ -95,6 +95,14 @@ def test_annotations_are_a_metric_with_its_tests(form: str, two: World) -> None:
     assert "|sentences:4" in chosen["signature"]
 
 
+def test_lines_that_nobody_judged_are_in_no_mean(two: World) -> None:
+    two.write("a.da", ["1", "NA", "9"] + ["2"] * 21)
+    two.write("b.da", ["3", "5", "NA"] + ["2"] * 21)
+    given = EVALUATE.removesuffix(SCORES) + "--scores da=a:a.da --scores da=b:b.da"
+    base, ours = (one["scores"]["da"] for one in two.ok(given).json["systems"])
+    assert (base["score"], ours["score"]) == pytest.approx((43 / 22, 45 / 22))
+
+
 def test_judged_documents_are_the_samples_of_the_test(two: World) -> None:
     log = [entry(one, "u", (50, 60), (50, 60)) for one in campaign(two)["data"]]
     two.write("log", "\n".join(map(json.dumps, log)))

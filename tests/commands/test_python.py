@@ -230,7 +230,7 @@ def test_the_choice_without_weights_is_that_of_the_shell_and_names_the_systems(
             for t, text in enumerate(shell)
         ]
     traced = [json.loads(line) for line in world.lines("t")]
-    assert [*Reranker({}).trace(outputs)] == traced
+    assert [{"schema": 1} | one for one in Reranker({}).trace(outputs)] == traced
     world.weights("w.json", {"agreement": 1.0, "sysA": 0.5})
     tuned = world.ok(f"decode {SYSTEMS} --weights w.json --default-weight 0 -q --summary s").lines
     (both,) = [Reranker("w.json", default_weight=0).decode(outputs)]

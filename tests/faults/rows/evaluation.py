@@ -49,9 +49,10 @@ OPTIONS = (
 )
 # lines of values for four lines, and what is said of them
 VALUES = (
-    ("nan", "1\nnan\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found 'nan'"),
+    ("nan", "1\nnan\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found 'nan'; write .* in their order, or NA"),
     ("infinite", "1\n0\n0\ninf\n", r"hyp\.comet:4: expected a finite number for comet, found"),
     ("blank", "1\n\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found ''"),
+    ("none", "NA\n" * 4, r"hyp\.comet: expected values of comet, found none but NA"),
     ("short", "1\n0\n", r"hyp\.comet:3: expected 4 lines as hyp\.txt has, found 2; write one"),
     ("long", "1\n0\n1\n0\n\n1\n", r"hyp\.comet:5: expected 4 lines as hyp\.txt has, found 6"),
     ("very-long", "1\n" * 9999, r"expected 4 lines as hyp\.txt has, found 1,004 or more"),
