@@ -31,6 +31,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.files.outputs import atomic
 from rerank.metrics.significance import sign_flip_p_value
 
 HERE = Path(__file__).parent
@@ -131,7 +132,8 @@ class Training:
             command += ["--vocab", str(WORDS), "--seed", str(seed), *self.options]
             run([*command, "--curve", str(curve)], self.end)
             found = {part: self.perplexity(folder, part) for part in ("valid", "test")}
-            done.write_text(json.dumps(found))
+            with atomic(str(done)) as file:
+                file.write(json.dumps(found).encode())
         found = json.loads(done.read_text())
         test = found["test"]
         nats = np.array([[one["nats"]] for one in test["documents"]])
