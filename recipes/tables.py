@@ -13,6 +13,7 @@ others are of small sets.
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import subprocess
 import sys
@@ -173,10 +174,11 @@ def shown(differences: Mapping[str, float]) -> str:
 def of_pronouns(text: str) -> str:
     """Accuracies in per cent of all pairs, and by group."""
     rows: dict[str, list[str]] = {}
-    for line in text.splitlines()[1:]:
-        _, group, items, _, accuracy, *_, p = line.split("\t")
-        cell = f"{100 * float(accuracy):.1f}" + (f" (p = {float(p):.1g})" if p else "")
-        rows.setdefault(group, [group.replace("=", " "), items]).append(cell)
+    for row in csv.DictReader(text.splitlines(), delimiter="\t"):
+        cell = f"{100 * float(row['accuracy']):.1f}"
+        cell += f" (p = {float(row['p']):.1g})" if row["p"] else ""
+        group = row["group"]
+        rows.setdefault(group, [group.replace("=", " "), row["items"]]).append(cell)
     return table("number of pairs|two sentences before|none|another pair's", [*rows.values()])
 
 

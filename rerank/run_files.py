@@ -23,10 +23,11 @@ from rerank.errors import InputError, UsageError
 from rerank.files.paths import CONFIGURATION
 from rerank.notices import Notices
 from rerank.registry import PROGRAM
+from rerank.text import printable
 
 PROGRAM_NAMED, _TEXTS = "rerank.program", "rerank.texts"  # keys of click's context
 _RUNS = re.compile(rf"(?:^|[=:,])({PROGRAM}|openai):")  # in a value: programs, and servers
-_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})")  # a text that is the same as a number of TOML
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,14}")  # a text that is the same as a number of TOML
 _MAX_BYTES = 1 << 20  # of a file of options
 
 
@@ -102,8 +103,10 @@ def refuse_unknown(ctx: click.Context, options: Collection[str]) -> None:
     known = {_variable(ctx, flag) for flag in options}
     for name in sorted(os.environ):
         if name.startswith(_variable(ctx)) and name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"see {ctx.command_path} --help"
+            begin = len(_variable(ctx))  # which all have in common
+            near = difflib.get_close_matches(name[begin:], [one[begin:] for one in known], 1)
+            hint = f"see {ctx.command_path} --help"
+            hint = f"did you mean {name[:begin]}{near[0]}?" if near else hint
             raise UsageError(f"{name} in the environment: no such option; {hint}")
 
 
@@ -113,7 +116,7 @@ def run_file(ctx: click.Context, options: Mapping[str, click.Option]) -> str:
         ctx.params[str(x.name)] for x in ctx.command.params if isinstance(x, click.Argument)
     ]
     given = [x for one in arguments for x in (one if isinstance(one, tuple) else [one])]
-    words = shlex.join(str(x) for x in given if x is not None)
+    words = printable(shlex.join(str(x) for x in given if x is not None))
     lines = [f"# {ctx.command_path} {words}{' ' * bool(words)}--config THIS_FILE"]
     for flag, one in options.items():
         if (value := ctx.meta.get(_TEXTS, {}).get(one.name)) is not None:

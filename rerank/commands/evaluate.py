@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rerank.commands.run import Messages, ReferenceFiles, SystemValue, form_option, print_result
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
-from rerank.errors import UsageError
+from rerank.errors import InputError, UsageError
 from rerank.files.terminal import say, show, width
 from rerank.formats.unsegmented import UnsegmentedText
 from rerank.options import Command, argument, option, part, record
@@ -218,7 +218,14 @@ def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
     least = options.files.min_gain
     metric = options.measures.names[0]
     name = display(options.files.systems[0])
-    if least is None or (gain := result.gain(metric, name)) >= least:
+    if least is None:
+        return 0
+    if metric not in result.systems[0].metrics:
+        raise InputError(
+            f"--min-gain: the references have nothing that {metric} counts; give another --metric "
+            "first"
+        )
+    if (gain := result.gain(metric, name)) >= least:
         return 0
     say(f"rerank: {metric}: expected a gain of {least:g} or more (--min-gain), found {gain:+.4f}")
     return 1

@@ -20,10 +20,12 @@ from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import read_objects
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
+from rerank.text import LARGEST
 
 PROTOCOL = "cESA"  # error spans and scores of translations side by side
 _MARKUP = re.compile(r"<(?=/?(?:br|strong|b|i|p|em|h[123])>)|^<(?=(?:audio|video|img|iframe) )")
 _RESET = "__RESET__"  # in place of annotations: those of the user before do not count
+_SHOWN = 20  # names in a message
 _OUTSIDE = ("welcome_", "random_", "goodbye_")  # items that a campaign adds, by their ids
 
 
@@ -90,8 +92,9 @@ def read_annotations(
             by_user.pop(user, None)
         elif not str(entry.get("item_i")).startswith(_OUTSIDE):
             for item, own in _annotated(entry, place):
-                models.update(own)
-                if (score := _score(own.get(model))) is None:
+                scores = {name: _score(one, place) for name, one in own.items()}
+                models.update(name for name, one in scores.items() if one is not None)
+                if (score := scores.get(model)) is None:
                     continue
                 if (line := lines.get(str(item.get("item_id")))) is None:
                     raise place.fault(
@@ -100,11 +103,11 @@ def read_annotations(
                     )
                 by_user.setdefault(user, {})[line] = score
     if not any(by_user.values()):
-        there = ", ".join(sorted(models)) or "none"
+        there = ", ".join(sorted(models)[:_SHOWN]) or "none"
         raise place.fault(f"expected scores of {model!r}, found those of {there}; give FILE#NAME")
     total, count = np.zeros(documents.n_sentences), np.zeros(documents.n_sentences)
-    for scores in by_user.values():
-        for line, score in scores.items():
+    for by_line in by_user.values():
+        for line, score in by_line.items():
             total[line] += score
             count[line] += 1
     total[count == 0] = np.nan
@@ -132,13 +135,17 @@ def _annotated(entry: Mapping[str, Any], place: Place) -> Iterator[tuple[Any, di
             yield item, own
 
 
-def _score(annotation: Any) -> float | None:
+def _score(annotation: Any, place: Place) -> float | None:
     """The score of an annotation, or the mean of its sliders; None without one."""
     if not isinstance(annotation, dict):
         return None
     sliders = annotation.get("sliders")
-    values = [annotation.get("score"), *(sliders.values() if isinstance(sliders, dict) else ())]
-    numbers = [float(x) for x in values if isinstance(x, int | float)]
-    if isinstance(annotation.get("score"), int | float):
-        numbers = numbers[:1]
-    return sum(numbers) / len(numbers) if numbers else None
+    given = [annotation.get("score")]
+    if given == [None] and isinstance(sliders, dict):
+        given = [*sliders.values()]
+    numbers = [x for x in given if x is not None]
+    for number in numbers:
+        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        if not is_number or not abs(number) <= LARGEST:
+            raise place.fault(f"expected a finite number as score, found {str(number)[:60]!r}")
+    return sum(map(float, numbers)) / len(numbers) if numbers else None

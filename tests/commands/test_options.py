@@ -182,11 +182,13 @@ def test_a_run_file_that_is_dumped_gives_the_same_result(
 
 
 def test_names_in_a_run_file_are_those_that_were_given(world: World) -> None:
-    names = ['a b="x\\y"', "007=\x7f", "-1"]
+    names = ['a b="x\\y"', "007=\x7f", "-0", "-1"]
     words = [word for name in names for word in ("--systems", name)]
     world.write("c.toml", world.ok(["decode", *words, "--top", "7", "-q", "--dump-config"]).out)
     found = tomllib.loads(world.content("c.toml").decode())
-    assert found == {"systems": [*names[:2], -1], "top": 7, "quiet": True}
+    assert found == {"systems": [*names[:3], -1], "top": 7, "quiet": True}
+    dumped = world.ok(["evaluate", "a\nb = 1", "--seed", "5", "--dump-config"]).out
+    assert tomllib.loads(dumped) == {"seed": 5}  # a name is in the comment, whatever is in it
 
 
 def test_a_terminal_shows_tables_that_fit_and_marks_in_colour(world: World) -> None:

@@ -120,6 +120,7 @@ FAULTS = [
             ("model", "c", JUDGEMENT % "town:1", "expected scores of 'c', found those of b; give FILE#NAME"),
             ("item", "b", JUDGEMENT % "city:1", "expected a sentence of the documents, found the item 'city:1'; give the document ids of the campaign"),
             ("items", "b", (JUDGEMENT % "town:1").replace("[{", "[{}, {", 1), "expected as many annotations as items in each entry"),
+            *((f"score-{i}", "b", (JUDGEMENT % "town:1").replace("7", score), "expected a finite number as score") for i, score in enumerate(("NaN", "1e999", "true", '"50"'))),
             ("other", "b", '{"data": [1]}', "expected annotations that Pearmut has downloaded"),
         )
     ),

@@ -72,6 +72,7 @@ FAULTS = [
         Fault(f"--environment-{name}", EVALUATE, message, {}, 2, environment={f"RERANK_EVALUATE_{variable}": value})
         for name, variable, value, message in (
             ("unknown", "SEDE", "2", "RERANK_EVALUATE_SEDE in the environment: no such option; did you mean RERANK_EVALUATE_SEED"),
+            ("of-the-shell-alone", "CONFIG", "c.toml", "RERANK_EVALUATE_CONFIG in the environment: no such option; see rerank evaluate --help"),
             ("number", "SEED", "two", r"'--seed' \(RERANK_EVALUATE_SEED in the environment\): expected a whole number, found 'two'"),
             ("flag", "SCORE_ONLY", "perhaps", r"--score-only.*RERANK_EVALUATE_SCORE_ONLY in the environment\): 'perhaps' is not a valid boolean"),
             ("quote", "METRIC", "ter 'chrf", r"RERANK_EVALUATE_METRIC in the environment\): no closing quotation"),
