@@ -82,7 +82,7 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     lines = [f"{t} ||| {WORDS[n % 12]} x{n} ||| LM0= 0 ||| 0" for t in (0, 1) for n in range(k)]
     world.write("dev.kbest", lines)
     world.weights("w.json", {"LM0": 1, "lm": 1, "lmoov": 0})
-    command = "decode --kbest dev.kbest --no-docs one --weights w.json --out -"
+    command = "decode --kbest dev.kbest --no-docs one --weights w.json --out - -v"
     found = world.ok(f"{command} --lm lm={models['clstm-prevsent']}")
     assert found.err.startswith(f"search: {'viterbi' if k == 32 else 'beam'}")
     assert ("--search viterbi is exact, in 33 passes over the lists" in found.err) == (k == 33)
@@ -219,7 +219,7 @@ def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
         (1, "", "best known"),
         (1, "--gap 2", "optimum"),
     ):
-        found = here.ok(f"{own(order)} --search greedy {gap} --summary s.json").err
+        found = here.ok(f"{own(order)} --search greedy {gap} --summary s.json -v").err
         total = here.json("s.json")
         assert (
             f"3 documents, 6 sentences, {total['changed']} changed "

@@ -321,7 +321,7 @@ def test_features_of_systems_are_the_same_in_any_order_of_them(
         given = f"--no-docs one {' '.join(order)} --out"
         rows = [line.split(" ||| ") for line in world.ok(f"score {given} -").lines]
         features = [(row[1], *sorted(re.findall(r"\w+= \S+", row[2]))) for row in rows]
-        decoded = world.ok(f"decode {given} o --weights w.json --default-weight 0")
+        decoded = world.ok(f"decode {given} o --weights w.json --default-weight 0 -v")
         for said in ("consensusdocbleu: approximate", "viterbi, approximate", "exact:approximate"):
             assert said in decoded.err
         found.add((*sorted(features), *world.lines("o")))

@@ -41,7 +41,7 @@ def test_a_document_scores_the_sum_of_its_windows_and_viterbi_finds_the_best(
     world.write("qe.py", ESTIMATOR)
     world.write("dev.docs", "evening\n" * 4)
     world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nqe= 1\n")
-    found = world.ok(f"{ASKED} --scorer qe={QE},window={window} --search viterbi")
+    found = world.ok(f"{ASKED} --scorer qe={QE},window={window} --search viterbi -v")
     lists: dict[int, list[str]] = {}
     for line in world.lines("dev.kbest"):
         number, text, *_ = line.split(" ||| ")
@@ -91,7 +91,7 @@ def test_requests_have_what_stands_around_a_candidate_and_equal_ones_are_asked_o
 
 
 def test_answers_are_cached_by_the_name_and_the_version_of_the_program(world: World) -> None:
-    command = f"{ASKED} --scorer qe={QE}"
+    command = f"{ASKED} --scorer qe={QE} -v"
     digests = set()
     for version, n in (("1", 9), ("1", 0), ("2", 9), ("1", 0), ("", 9), ("", 9)):
         world.write("qe.py", LOGGED.replace('"version": "1"', f'"version": "{version}"'))
@@ -118,7 +118,7 @@ def test_weights_state_the_program_its_version_and_the_digest(world: World) -> N
     stated = json.loads(world.text("tuned.json"))["provenance"]["scorers"]["qe"]
     assert (stated["program"], stated["version"], stated["window"]) == ("toy", "1", 2)
     found = world.ok(
-        f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2"
+        f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2 -v"
     )
     assert f"scorers:qe={stated['digest'][:8]}|" in found.err
 
@@ -207,7 +207,7 @@ def test_a_utility_that_a_program_computes_is_that_of_the_same_numbers_in_a_file
     by_file = world.ok([*DECODE.split(), "--search", "mbr:spread=0.5,utility=file:given.npz"])
     for more, files in ((",source=no", []), ("", ["--source", "dev.src"])):
         search = f"mbr:spread=0.5,utility={program}{more},word-reward=0"
-        found = world.ok([*DECODE.split(), "--search", search, *files])
+        found = world.ok([*DECODE.split(), "-v", "--search", search, *files])
         requests = asked(world)
         assert (found.out, len(requests)) == (by_file.out, 4 + 9 + 4 + 4)
         assert ("source" in requests[0]) == bool(files)

@@ -108,7 +108,7 @@ VALUES: list[tuple[Callable[[], object], str]] = [
         (lambda w=w: WithDocumentCache(tiny_model(ZOO["rnnlm"]), w), "between 0 and 1")
         for w in (0.0, 1.0, np.nan)
     ),
-    (lambda: Backend(dtype="float16"), "expected float32 or bfloat16, found float16"),
+    (lambda: Backend(dtype="float16"), "expected float32, tf32 or bfloat16, found float16"),
     *((lambda w=w: Vocabulary(w), "a vocabulary holds") for w in ((b"a", b"a"), (b"<s>",), (b"",))),
     (
         lambda: SentenceBags(nn.Embedding(9, 3), HTanh(3, 4, 1)),

@@ -120,6 +120,7 @@ def test_documents_are_read_as_they_are_decoded(world: World) -> None:
         ("dclm-right-target", "", ""),
     ],
 )
+@pytest.mark.filterwarnings("ignore:source word unknown to lm")
 def test_documents_in_memory_have_the_choices_and_scores_of_files(
     model: str, keys: str, options: str, world: World
 ) -> None:

@@ -23,7 +23,7 @@ FAULTS = [
     Fault("64-ngram-text-too-small", "train-ngram --train small --out m.arpa",
         r"small: expected 1-grams that occur once, .* found none that occur .*; take more text, a lower --order, or --discount-fallback",
         {"small": "a b\nb a\n"}, cure="train-ngram --train small --out m.arpa --discount-fallback"),
-    Fault("69-seed-and-alpha-of-a-decoder-without", f"{DECODE} --alpha 0.5 --seed 7 --threads 1",
+    Fault("69-seed-and-alpha-of-a-decoder-without", f"{DECODE} --alpha 0.5 --seed 7 --threads 1 -v",
         ("!warning", r"search:viterbi\|alpha:0.5\|seed:7\|"), exit=0),
     Fault("69-viterbi-of-unbounded-order", f"{LM} --search viterbi",
         ("--search viterbi: ", "all earlier sentences", "decoders that fit: greedy, beam, survivors"),

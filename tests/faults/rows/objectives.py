@@ -31,7 +31,7 @@ FAULTS = [
     Fault("99-metric-without-a-file", TUNE + " --objective m --metric m=", "'--metric': expected NAME=FILE; found 'm='", exit=2,
         cure=TUNE + " --metric m=dev.qe --objective m"),
     Fault("99-objective-unknown", TUNE + " --objective comet",
-        "--objective comet: no metric 'comet'; there are bleu, chrf, ter; .* --metric comet=FILE", exit=2,
+        "--objective comet: no metric 'comet'; there are bleu, chrf, ter, .* --metric comet=FILE", exit=2,
         cure=TUNE + " --objective comet --metric comet=dev.qe"),
     Fault("99-objective-weight", TUNE + " --objective bleu --objective ter=-1", r"'--objective': -1\.0 is not in the range 1e-06<=x<=1000000\.",
         exit=2, cure=TUNE + " --objective bleu --objective ter=1"),
