@@ -80,7 +80,7 @@ def write_colours(world: World) -> None:
     [
         ("source", "dclm-bilingual-decoupled --encoder bag"),
         ("source", "attention --hidden 32 --learning-rate 0.02 --epochs 60"),
-        ("source", "attention --hidden 32 --learning-rate 0.02 --epochs 60 --source-characters"),
+        ("source", "attention --hidden 32 --learning-rate 0.01 --epochs 60 --source-characters"),
         ("topics", "clstm-given-topic"),
     ],
 )
