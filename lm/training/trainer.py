@@ -47,7 +47,7 @@ from lm.vocabulary import END
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Validation:
     """State of a run after a validation; nats are per token, `</s>` included.
 
     training_nats: of the objective, for NCE those of k + 1 decisions. log_z: on the validation
@@ -184,7 +184,7 @@ class Trainer:
         while group := tuple(islice(found, settings.accumulate)):
             yield group
 
-    def run(self, began: float | None = None) -> Iterator[Report | None]:
+    def run(self, began: float | None = None) -> Iterator[Validation | None]:
         """Train to the end of the budget: an item after every update, a report if it validated.
 
         Between two items the run may be saved or abandoned. began: when its time began, as
@@ -348,7 +348,7 @@ class Trainer:
                 group["lr"] = self.schedule.rate(factor * settings.learning_rate, place)
             optimiser.step()
 
-    def _after_update(self) -> Report | None:
+    def _after_update(self) -> Validation | None:
         """Validate if it is time to, and end the stage if its budget or its patience is spent."""
         progress, settings, n = self.progress, self.settings, self.updates_per_epoch
         spent = self.share_done() >= 1.0
@@ -372,7 +372,7 @@ class Trainer:
         progress.last_loss = loss
         progress.epoch_nats, progress.epoch_predictions = 0.0, 0
 
-    def _validate(self) -> Report:
+    def _validate(self) -> Validation:
         """What has been reached."""
         progress, log_z, ratio = self.progress, None, None
         speed = progress.predictions / (progress.seconds - progress.reported)
@@ -392,7 +392,7 @@ class Trainer:
             trained = {n for n, p in self.model.named_parameters() if p.requires_grad}
             found = self.validated.named_parameters()
             self.kept = {name: p.detach().clone() for name, p in found if name in trained}
-        report = Report(
+        report = Validation(
             update=progress.update,
             epoch=progress.update / self.updates_per_epoch,
             seconds=progress.seconds,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lm.checkpoint import SavedModel
-    from rerank.corpus.contrasts import Kind
+    from rerank.corpus.contrasts import WordTest
     from rerank.corpus.documents import Documents
     from rerank.formats.contrastive import ContrastiveItem
     from rerank.metrics.accuracy import Outcomes
@@ -474,12 +474,12 @@ class _Beside:
         }
 
 
-def _words_of(given: Items, notices: Notices) -> Callable[[Sequence[Sequence[bytes]]], Kind]:
+def _words_of(given: Items, notices: Notices) -> Callable[[Sequence[Sequence[bytes]]], WordTest]:
     """The words in which variants differ, by the earlier references of a document.
 
     UsageError for a class without a list.
     """
-    from rerank.corpus.contrasts import Kind
+    from rerank.corpus.contrasts import WordTest
     from rerank.formats.tokens import similar
     from rerank.metrics.word_classes import closed_classes, read_words
 
@@ -488,11 +488,11 @@ def _words_of(given: Items, notices: Notices) -> Callable[[Sequence[Sequence[byt
     listed = closed | own
     if given.word_class == REPEATED and REPEATED not in own:
         function = frozenset[str]().union(*closed.values())
-        return lambda earlier: Kind.repeated(earlier, function)
+        return lambda earlier: WordTest.repeated(earlier, function)
     if given.word_class not in listed:
         raise UsageError(
             f"--class {given.word_class}: {similar(given.word_class, (*listed, REPEATED))}; name "
             "one of these, or give --word-list NAME=FILE"
         )
-    kind = Kind(listed[given.word_class].__contains__)
+    kind = WordTest(listed[given.word_class].__contains__)
     return lambda earlier: kind

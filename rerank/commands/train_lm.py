@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from lm.model import DocumentLM
     from lm.training.processes import Processes
     from lm.training.settings import Settings
-    from lm.training.trainer import Report, Trainer
+    from lm.training.trainer import Trainer, Validation
     from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
@@ -57,7 +57,7 @@ EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what
 WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
 
 
-def train_lm(options: TrainLmOptions) -> Report | None:
+def train_lm(options: TrainLmOptions) -> Validation | None:
     """Train a document language model.
 
     Example:
@@ -77,7 +77,7 @@ def train_lm(options: TrainLmOptions) -> Report | None:
 COMMAND = Command("train-lm", TrainLmOptions, train_lm)
 
 
-def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, float]:
+def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | None, float]:
     """Train a model into the folder `out`, which holds that of the best validation.
 
     The last validation's report, and the best perplexity; None where the run to be resumed is
@@ -144,7 +144,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Report | None, 
         )
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
-        last: Report | None = None
+        last: Validation | None = None
         for last in _validations(trainer, out, texts, about, rows, began):
             announce(_row(last))
     if last is None:
@@ -212,7 +212,7 @@ def _describe(
     options.messages.detail(f"recipe {options.choice.recipe}: {settings}")
 
 
-def _perplexity(report: Report, value: float) -> str:
+def _perplexity(report: Validation, value: float) -> str:
     """A perplexity of the kind of a report; of pieces, with that a word."""
     kind = f"{'' if report.predicts_end else 'bag-of-words '}{'' if report.causal else 'pseudo-'}"
     of_words = ""
@@ -221,7 +221,7 @@ def _perplexity(report: Report, value: float) -> str:
     return f"{kind}perplexity {value:.2f}{of_words}"
 
 
-def _row(report: Report) -> str:
+def _row(report: Validation) -> str:
     """A validation in one line."""
     unit = "words" if report.tokens_per_word is None else "pieces"
     return (
@@ -470,7 +470,7 @@ def _validations(
     about: dict[str, object],
     rows: LearningCurve | None,
     began: float,
-) -> Iterator[Report]:
+) -> Iterator[Validation]:
     """Reports of a run, whose best model, learning curve and state the first process saves.
 
     began: when it began, as `perf_counter` has it.

@@ -17,14 +17,14 @@ Words: TypeAlias = Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WordTest:
     """Words in which variants differ, as tests of a word; right: of the word that is right."""
 
     any: Callable[[str], bool]
     right: Callable[[str], bool] = lambda word: True
 
     @classmethod
-    def repeated(cls, earlier: Sequence[Sequence[bytes]], function: frozenset[str]) -> Kind:
+    def repeated(cls, earlier: Sequence[Sequence[bytes]], function: frozenset[str]) -> WordTest:
         """Content words, the right one in an earlier reference; function: all other words."""
         had = {_plain(word) for own in earlier for line in own for word in line.split()}
         return cls(lambda word: word.isalpha() and word not in function, had.__contains__)
@@ -40,7 +40,7 @@ class Contrast:
 
 
 def replacement_of(
-    candidates: Sequence[Words], references: Sequence[Words], kind: Kind
+    candidates: Sequence[Words], references: Sequence[Words], kind: WordTest
 ) -> Contrast | None:
     """The first candidate of a list that others contrast with; None if there is none.
 
@@ -67,7 +67,7 @@ def replacement_of(
 
 
 def omission_of(
-    candidates: Sequence[Words], references: Sequence[Words], kind: Kind
+    candidates: Sequence[Words], references: Sequence[Words], kind: WordTest
 ) -> Contrast | None:
     """The first candidate that another equals but for a word that it lacks; None if there is none.
 
@@ -91,7 +91,7 @@ def omission_of(
     return None
 
 
-CONTRASTS: Mapping[str, Callable[[Sequence[Words], Sequence[Words], Kind], Contrast | None]] = {
+CONTRASTS: Mapping[str, Callable[[Sequence[Words], Sequence[Words], WordTest], Contrast | None]] = {
     "replaced": replacement_of,
     "omitted": omission_of,
 }

@@ -24,7 +24,7 @@ from rerank.formats.json_objects import read_json, writable
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
-    from lm.training.trainer import Report
+    from lm.training.trainer import Validation
 
 SCHEMA = 1  # of traces and summaries; records of the first versions of traces have none
 COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage")
@@ -197,7 +197,7 @@ class LearningCurve:
                 line=1,
             ) from None
 
-    def add(self, report: Report) -> None:
+    def add(self, report: Validation) -> None:
         """Write the file with one more line."""
         values = (getattr(report, name) for name in COLUMNS)
         columns = (f"{value:.7g}" if isinstance(value, float) else str(value) for value in values)

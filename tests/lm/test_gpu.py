@@ -20,7 +20,7 @@ from lm.sampling import sample
 from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.training.optimisers import OPTIMISERS
 from lm.training.settings import Settings
-from lm.training.trainer import Report, Trainer
+from lm.training.trainer import Trainer, Validation
 from lm.trie import Candidates
 from lm.zoo import ZOO
 
@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_cpu(name: str, head: str | None) -> None:
 
 def trained(
     name: str, head: str | None, device: str, **changes: Any
-) -> tuple[Report, dict[str, Tensor]]:
+) -> tuple[Validation, dict[str, Tensor]]:
     """One update, of a text as long as a segment."""
     settings = Settings(
         **{"epochs": 1, "streams": 8, "segment": 3, "validations": 1, **STILL, **changes}

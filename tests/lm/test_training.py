@@ -27,7 +27,7 @@ from lm.training.objectives import LEVELS
 from lm.training.processes import ALONE, Processes
 from lm.training.settings import FAMILIES, Settings
 from lm.training.state import load_training, save_training
-from lm.training.trainer import Report, Trainer
+from lm.training.trainer import Trainer, Validation
 from lm.vocabulary import Vocabulary
 
 WORDS = tuple(b"w%d" % i for i in range(21))
@@ -76,7 +76,7 @@ def trainer_of(
     return Trainer(model, train, valid, settings=settings, processes=processes)
 
 
-def finished(trainer: Trainer) -> list[Report]:
+def finished(trainer: Trainer) -> list[Validation]:
     return [report for report in trainer.run() if report]
 
 
@@ -84,7 +84,7 @@ def weights(trainer: Trainer) -> dict[str, Tensor]:
     return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
 
 
-def figures(report: Report | None) -> tuple[object, ...] | None:
+def figures(report: Validation | None) -> tuple[object, ...] | None:
     """A report without what the clock says."""
     return None if report is None else astuple(replace(report, seconds=0, words_per_second=0))
 
