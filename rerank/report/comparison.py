@@ -400,7 +400,8 @@ def _line_scores(
             word = content.strip(b" \t\r")
             values.append(np.nan if word == b"NA" else tokens.number(word, name))
         except InputError as fault:
-            cure = tokens.numbers_cure([content, *islice(reading, tokens.HEAD)], source)
+            head = [content, *islice(reading, tokens.HEAD)]  # behind numbers it is no other format
+            cure = tokens.numbers_cure(head, source) if line == 1 else ""
             cure = cure or f"; write one for each line of {text}, in their order, or NA"
             message = f"{fault}{cure}"
             raise InputError(message, source=source, line=line) from None

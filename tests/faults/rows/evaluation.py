@@ -49,7 +49,7 @@ OPTIONS = (
 )
 # lines of values for four lines, and what is said of them
 VALUES = (
-    ("nan", "1\nnan\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found 'nan'"),
+    ("nan", "1\nnan\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found 'nan'; write one for each line of hyp\.txt"),
     ("infinite", "1\n0\n0\ninf\n", r"hyp\.comet:4: expected a finite number for comet, found"),
     ("blank", "1\n\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found ''"),
     ("none", "NA\n" * 4, r"hyp\.comet: expected values of comet, found none but NA"),
