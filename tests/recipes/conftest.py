@@ -26,6 +26,8 @@ def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     def run(name: str, *arguments: object, text: str = "") -> Any:
         path = ROOT / "recipes" / name
         monkeypatch.syspath_prepend(path.parent)
+        for own in path.parent.glob("*.py"):  # not the module of that name of another recipe
+            monkeypatch.delitem(sys.modules, own.stem, raising=False)
         monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
         capsys.readouterr()
