@@ -76,7 +76,8 @@ def read_annotations(
 ) -> NDArray[np.float64]:
     """Scores (T,) of the sentences of a text, the mean of all annotators; NaN without any.
 
-    model: the name of the text in the campaign. Of several scores by one annotator the last counts.
+    model: the name of the text in the campaign. Of several scores by one annotator of a
+    campaign the last counts.
     """
     place = Place(display(path), notices, 0)
     lines = {
@@ -84,16 +85,16 @@ def read_annotations(
         for d, document in enumerate(documents.ids)
         for i, t in enumerate(range(*documents.span(d)))
     }
-    by_user: dict[str, dict[int, float]] = {}
+    by_user: dict[tuple[str, str], dict[int, float]] = {}
     models = set[str]()
-    for entry in _entries(path, place):
-        user = str(entry.get("user_id"))
+    for name, entry in _entries(path, place):
+        user = name, str(entry.get("user_id"))
         if entry.get("annotation") == _RESET:
             by_user.pop(user, None)
         elif not str(entry.get("item_i")).startswith(_OUTSIDE):
             for item, own in _annotated(entry, place):
-                scores = {name: _score(one, place) for name, one in own.items()}
-                models.update(name for name, one in scores.items() if one is not None)
+                scores = {text: _score(one, place) for text, one in own.items()}
+                models.update(text for text, one in scores.items() if one is not None)
                 if (score := scores.get(model)) is None:
                     continue
                 if (line := lines.get(str(item.get("item_id")))) is None:
@@ -114,15 +115,15 @@ def read_annotations(
     return total / np.maximum(count, 1)
 
 
-def _entries(path: FilePath, place: Place) -> Iterator[dict[str, Any]]:
-    """The logged annotations: objects, one a line, or lists of them by the name of the campaign."""
+def _entries(path: FilePath, place: Place) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names of campaigns, and logged annotations: one a line ('' as name), or lists by campaign."""
     for found in read_objects(read_lines(path, place.notices), place):
-        several = [found] if "annotation" in found else [*found.values()]
-        for own in several:
+        several = {"": found} if "annotation" in found else found
+        for name, own in several.items():
             for entry in own if isinstance(own, list) else [own]:
                 if not isinstance(entry, dict) or "annotation" not in entry:
                     raise place.fault("expected annotations that Pearmut has downloaded")
-                yield entry
+                yield name, entry
 
 
 def _annotated(entry: Mapping[str, Any], place: Place) -> Iterator[tuple[Any, dict[str, Any]]]:

@@ -84,7 +84,10 @@ def test_annotations_are_a_metric_with_its_tests(form: str, two: World) -> None:
         entry(data["d3:0"], "v", (99, 99), (99, 99), item_i="welcome_0"),
     ]
     log.append({"annotation": ["yes"], "item": [{"text": "?"}], "user_id": "v", "item_i": 9})
-    text = json.dumps({"c": log}) if form == "downloaded" else "\n".join(map(json.dumps, log))
+    text = "\n".join(map(json.dumps, log))
+    if form == "downloaded":  # of two campaigns, with the same name for two annotators
+        first, second = ([one for one in log if one["user_id"] == user] for user in "uv")
+        text = json.dumps({"c": first, "d": [{**one, "user_id": "u"} for one in second]})
     two.write("log", text)
     base, ours = two.ok(EVALUATE.format("log")).json["systems"]
     baseline, chosen = base["scores"]["esa"], ours["scores"]["esa"]
