@@ -38,6 +38,7 @@ RULES = {  # columns of the table of systems: a rule less another one
     "the mean system": ("mean system", "best system"),
     "tuned": ("tuned on the other half", "best system of the other half"),
 }
+PAIRS = {"de": "from German", "fr": "from French", "zh": "from Chinese"}  # of pronouns
 Rows = list[list[str]]
 
 
@@ -77,7 +78,7 @@ class Folders:
     def pronouns(self) -> str:
         """Pairs of sentences that differ in a pronoun."""
         model, files = self.there(self.models / "smollm2"), []
-        for name in ("de", "fr", "zh"):
+        for name in PAIRS:
             files.append(self.work / f"{name}.jsonl")
             with self.there(self.data / "pronouns-en" / files[-1].name).open() as lines:
                 files[-1].write_text("".join(islice(lines, 20 if self.quick else 250)))
@@ -177,8 +178,8 @@ def of_pronouns(text: str) -> str:
     for row in csv.DictReader(text.splitlines(), delimiter="\t"):
         cell = f"{100 * float(row['accuracy']):.1f}"
         cell += f" (p = {float(row['p']):.1g})" if row["p"] else ""
-        group = row["group"]
-        rows.setdefault(group, [group.replace("=", " "), row["items"]]).append(cell)
+        group = row["group"].removeprefix("file=")
+        rows.setdefault(group, [PAIRS.get(Path(group).stem, group), row["items"]]).append(cell)
     return table("number of pairs|two sentences before|none|another pair's", [*rows.values()])
 
 
