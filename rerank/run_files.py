@@ -111,36 +111,54 @@ def refuse_unknown(ctx: click.Context, options: Collection[str]) -> None:
 
 
 def run_file(ctx: click.Context, options: Mapping[str, click.Option]) -> str:
-    """The options that are given as TOML; what is no option stands in the comment above."""
+    """The options that are given as TOML; what is no option stands in the comment above.
+
+    UsageError for a value that is not UTF-8, as TOML is.
+    """
     arguments = [
         ctx.params[str(x.name)] for x in ctx.command.params if isinstance(x, click.Argument)
     ]
     given = [x for one in arguments for x in (one if isinstance(one, tuple) else [one])]
     words = printable(shlex.join(str(x) for x in given if x is not None))
-    lines = [f"# {ctx.command_path} {words}{' ' * bool(words)}--config THIS_FILE"]
+    trusted = ""
+    lines = list[str]()
     for flag, one in options.items():
         if (value := ctx.meta.get(_TEXTS, {}).get(one.name)) is not None:
             several = isinstance(value, list | tuple)
             if several and (one.callback is only_one or (one.callback and len(value) == 1)):
                 value, several = value[0], False
-            items = ", ".join(map(_toml, value)) if several else _toml(value)
+            texts = value if several else [value]
+            if any(_program_in(text) for text in texts):
+                trusted = " --trust-config"
+            items = ", ".join(_toml(text, flag) for text in texts)
             lines.append(f"{flag} = [{items}]" if several else f"{flag} = {items}")
-    return "\n".join(lines)
+    call = f"{ctx.command_path} {words}{' ' * bool(words)}"
+    return "\n".join([f"# {call}--config THIS_FILE{trusted}", *lines])
 
 
-def _toml(value: Any) -> str:
+def _toml(value: Any, flag: str) -> str:
     """A value of TOML that `_as_texts` reads as this one."""
     if isinstance(value, bool) or _NUMBER.fullmatch(str(value)):
         return str(value).lower()
+    name = os.fsencode(str(value)).decode(errors="backslashreplace")
+    if name != str(value):
+        raise UsageError(
+            f"--{flag}: expected UTF-8, as a file of options is, found {name}; rename it"
+        )
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _note_programs(ctx: click.Context, where: str, texts: Sequence[Any]) -> None:
     """Note a text that runs a program or asks a server, and where it stands."""
     for text in texts:
-        if isinstance(text, str) and (runs := _RUNS.search(text)):
+        if runs := _program_in(text):
             does = "runs a program" if runs[1] == PROGRAM else "asks a server"
             ctx.meta[PROGRAM_NAMED] = f"{where} = {text[: runs.end()]}… {does}"
+
+
+def _program_in(value: Any) -> re.Match[str] | None:
+    """Where a value names a program or a server."""
+    return _RUNS.search(value) if isinstance(value, str) else None
 
 
 def configure(ctx: click.Context, path: str) -> None:

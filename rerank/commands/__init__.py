@@ -5,6 +5,7 @@ Nothing heavy is imported before a command runs.
 
 from __future__ import annotations
 
+import difflib
 import io
 import os
 import re
@@ -98,6 +99,17 @@ class _Commands(click.Group):
         address = f"rerank.commands.{module}:COMMAND"
         found: click.Command = attribute(address)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; UsageError, with the nearest names."""
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], names)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+            raise click.UsageError(f"No command {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings."""

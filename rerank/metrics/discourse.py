@@ -63,17 +63,46 @@ CONNECTIVES = {
 TENSES = {
     "present": "am is are 'm 're has have 've do does ain",
     "past": "was were had did",
-    "future": "will shall 'll wo sha gonna",
+    "future": "will shall 'll wo sha",
     "modal": "can could may might must should would ought ca",
 }
+JOINED = {
+    "cannot": "can not",
+    "gonna": "going to",
+    "gotta": "got to",
+    "wanna": "want to",
+    "hafta": "have to",
+    "hasta": "has to",
+    "oughta": "ought to",
+    "useta": "used to",
+    "coulda": "could have",
+    "shoulda": "should have",
+    "woulda": "would have",
+    "mighta": "might have",
+    "musta": "must have",
+    "dunno": "do not know",
+    "gimme": "give me",
+    "lemme": "let me",
+    "kinda": "kind of",
+    "sorta": "sort of",
+    "outta": "out of",
+    "lotta": "lot of",
+    "'tis": "it is",
+    "'twas": "it was",
+    "'em": "them",
+    "'cause": "because",
+    "cuz": "because",
+}
+"""Words that are written as one, in full; `TENSES` has the parts of others, as of `don't`."""
 _NO_PAST = {"hundred", "sacred", "naked", "wicked", "kindred", "embed", "sled", "rugged", "aged"}
 _TOKENS = re.compile(r"[^\W_]+(?:[.\-][^\W_]+)*|['’][^\W\d_]+|[^\w\s]")
 _FEWEST_WORDS, _LEAST = 100, 0.25  # of words in texts that must be English, closed-class words
 
 
 def tokens_of(line: bytes) -> list[str]:
-    """Words, clitics such as 's, and marks of a line, whether it is tokenised or not."""
-    return _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
+    """Words, clitics such as 's, and marks of a line, tokenised or not; `JOINED` words in full."""
+    found = _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
+    return [word for one in found for word in (_JOINED.get(one.lower()) or [one])]
 
 
 @cache
@@ -93,6 +122,7 @@ def _labels(kinds: dict[str, str]) -> dict[str, str]:
     return {word: label for label, words in kinds.items() for word in words.split()}
 
 
+_JOINED = {word: full.split() for word, full in JOINED.items()}
 _PRONOUNS = _labels(PRONOUNS)
 _TENSES = _labels(TENSES)
 _TENSES |= {word + end: tense for word, tense in _TENSES.items() for end in ("n", "nt")}  # isn 't
