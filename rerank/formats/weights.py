@@ -118,8 +118,9 @@ def vector(
     for label in labels:
         if label.name not in dense:
             raise InputError(
-                f"expected a weight for every feature of the list, found none for "
-                f"{label.name!r}; {similar(label.name, dense)}, or --default-weight 0",
+                f"expected a weight for every feature of the list, found none for {label.name!r}; "
+                "tune with the same features, or give --default-weight 0; "
+                f"{similar(label.name, dense)}",
                 source=source,
             )
         if len(dense[label.name]) != label.width:

@@ -189,9 +189,7 @@ def test_names_in_a_run_file_are_those_that_were_given(world: World) -> None:
     assert found == {"systems": [*names[:3], -1], "top": 7, "quiet": True}
     dumped = world.ok(["evaluate", "a\nb = 1", "--seed", "5", "--dump-config"]).out
     assert tomllib.loads(dumped) == {"seed": 5}  # a name is in the comment, whatever is in it
-    dumped = world.ok(
-        ["score", "--scorer", "a=command:b", "--trace", "openai:", "--dump-config"]
-    ).out
+    dumped = world.ok("score --scorer a=command:b --docs openai: --dump-config").out
     assert dumped.startswith("# rerank score --config THIS_FILE --trust-config\n")
 
 
