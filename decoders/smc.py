@@ -23,6 +23,7 @@ from decoders.beam import backtrack
 from decoders.marginals import effective_size, log_sum_exp, softmax
 from decoders.problem import Array, DocumentProblem, Indices, checked
 from decoders.result import Posterior, SearchResult, check_scale, ranked
+from decoders.table import PARTICLES
 
 LAG = 5  # a few dozen particles still have many different ancestors that far back
 
@@ -131,7 +132,7 @@ class FilterOptions:
     of n; temper: α_t / α at the first sentence, from where it grows by equal steps to 1.
     """
 
-    n: int = 64
+    n: int = PARTICLES
     threshold: float = 0.5
     temper: float = 1.0
     resampling: Resampling = systematic
@@ -154,7 +155,7 @@ def smc(
     *,
     alpha: float,
     rng: np.random.Generator,
-    particles: int = 64,
+    particles: int = PARTICLES,
     resampling: str = "systematic",
     ess_threshold: float = 0.5,
     temper: float = 1.0,

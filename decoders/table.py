@@ -10,6 +10,7 @@ any other function searches one document after the other.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from decoders.problem import DocumentProblem
 
 AUTO_WIDTH = 8
+PARTICLES = 64
 ANY = float("inf")
 FINITE = 1e9
 NONE = -1
@@ -131,6 +133,11 @@ class Options:
         return {name: value for name, value in values.items() if value is not None}
 
 
+def _every(options: Options) -> float:
+    """As many histories as there are."""
+    return math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """A row of the table.
@@ -146,7 +153,8 @@ class Decoder:
     `start` is among its options; beyond: options that count only above order 1; uniform: whether
     all-zero weights make sense for it, because it works with probabilities, which are then uniform
     (other decoders would take the first candidates); own_scale: whether it has a scale of its own
-    where no `alpha` is given, and does not use one that was fitted by likelihood.
+    where no `alpha` is given, and does not use one that was fitted by likelihood; histories: most
+    histories of a sentence after which it asks for scores, up to order 1 not of all pairs anyway.
     """
 
     name: str
@@ -162,6 +170,7 @@ class Decoder:
     beyond: tuple[str, ...] = ()
     uniform: bool = False
     own_scale: bool = False
+    histories: Callable[[Options], float] = _every
 
     def serves(self, order: int | None, *, causal: bool = True) -> bool:
         """Whether it takes problems of this order, in which no sentence depends on later ones."""
@@ -210,6 +219,7 @@ DECODERS: Mapping[str, Decoder] = {
             exact_to=0,
             cost="O(T K)",
             source=f"{MEMO}, eq. (18) with one hypothesis",
+            histories=lambda options: 1,
         ),
         Decoder(
             name="viterbi",
@@ -228,6 +238,7 @@ DECODERS: Mapping[str, Decoder] = {
             source=f"{MEMO}, eq. (18) with the B best; Lowerre (1976)",
             options=("width", "threshold", "n_best"),
             width_proves=True,
+            histories=lambda options: options.beam_width,
         ),
         Decoder(
             name="survivors",
@@ -255,6 +266,7 @@ DECODERS: Mapping[str, Decoder] = {
                 *("alpha", "rng", "n_best"),
             ),
             uniform=True,
+            histories=lambda options: options.particles or PARTICLES,
         ),
         Decoder(
             name="ffbs",

@@ -371,7 +371,7 @@ def evaluate(
         texts,
         measures,
         Notices(),
-        metrics=measures.loaded_metrics(),
+        metrics=measures.loaded_metrics(Notices()),
         seed=seed,
     )
 

@@ -45,7 +45,7 @@ Record = TypeVar("Record")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
 _HELP_ALL = "rerank.help_all"  # keys of click's context
 _TRUSTED, _DUMP = "rerank.trusted", "rerank.dump"
-_RUNS_PROGRAMS = "scorer"  # a field of the commands that do
+_RUN_PROGRAMS = frozenset({"scorer", "metrics"})  # fields of the commands that do
 _LAST_HEADINGS = ("Search", "Machine", "Messages", "General")  # of the help, where there are any
 
 
@@ -309,7 +309,7 @@ class Command(click.Command):
         )
         help = "Print the options that are given as a file for --config, and exit."
         parameters.append(_eager("--dump-config", _dump, is_flag=True, help=help))
-        if _RUNS_PROGRAMS in names:
+        if _RUN_PROGRAMS & {*names}:
             help = (
                 "Run the programs that the file of --config or the environment names, as "
                 "command:PROGRAM, and ask their servers, as openai:URL."
@@ -343,7 +343,7 @@ class Command(click.Command):
         options = {flag_of(one): one for one in self.params if isinstance(one, ShellOption)}
         refuse_unknown(ctx, options)
         named = ctx.meta.get(PROGRAM_NAMED)
-        if named and not ctx.meta.get(_TRUSTED) and _RUNS_PROGRAMS in ctx.params:
+        if named and not ctx.meta.get(_TRUSTED) and _RUN_PROGRAMS & {*ctx.params}:
             raise UsageError(f"{named}; if it may, add --trust-config")
         filled: Any = _filled(self.options, ctx.params)
         if ctx.meta.get(_DUMP):

@@ -141,7 +141,7 @@ def ablate(options: AblateOptions) -> None:
             EvaluatedTexts(targets, [SystemText(row, lines[row]) for row in ROWS if row in lines]),
             MeasureOptions(),
             notices,
-            metrics=MeasureOptions().loaded_metrics(),
+            metrics=MeasureOptions().loaded_metrics(notices),
             seed=seed,
         )
     changed = {

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
-from decoders.table import automatic
+from decoders.table import Decoder, automatic
 from rerank.commands.search import Search, row_of, search_documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import UsageError
@@ -294,7 +294,7 @@ class Run:
                 priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
                 for scorer in self.scorers:
                     scorer.lazily()
-        elif row.name == "beam" and self._passes() > width:
+        elif self._visits_less(row, search):
             for scorer in self.scorers:
                 scorer.lazily()
         search.check_decoder(row, order, direction, causal=self.causal)
@@ -308,6 +308,16 @@ class Run:
             f"{_DIRECTIONS[direction]}"
         )
         return search
+
+    def _visits_less(self, row: Decoder, search: Search) -> bool:
+        """Whether a search asks for scores after fewer histories than each list has.
+
+        A gap is that to the best of all paths. What depends on later sentences is searched from the
+        other end if it is scored on the way, and may end in another path.
+        """
+        costly = {scorer.given_later for scorer in self.scorers if scorer.passes(2) > 1}
+        few = row.histories(search.options) < self._passes()
+        return few and costly == {False} and search.options.gap is None
 
     def _passes(self) -> float:
         """Passes over the lists that exact search takes, by the scorer that needs most."""

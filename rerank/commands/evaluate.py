@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rerank.notices import Notices
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.evaluation import Evaluation
+    from rerank.scorers.programs import ProgramMetric
 
 
 BEST = "best"  # the baseline that is the best system
@@ -42,7 +43,7 @@ class EvaluatedFiles:
     documents: DocumentOptions = part(DocumentOptions)
     references: ReferenceFiles = part(ReferenceFiles)
     source: str | None = option(
-        "Text in the source language, one sentence per line, for --metric terms.",
+        "Text in the source language, one sentence per line, for --metric terms and programs.",
         type=FILE,
         default=None,
         rare=True,
@@ -220,7 +221,7 @@ def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
     name = display(options.files.systems[0])
     if least is None:
         return 0
-    if metric not in result.systems[0].metrics:
+    if metric not in result.systems[0].all_scores:
         raise InputError(
             f"--min-gain: the references have nothing that {metric} counts; give another --metric "
             "first"
@@ -247,7 +248,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     from rerank.formats.document_files import PREFIX, cached_files
     from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.metrics.bleu import list_extremes
-    from rerank.report.comparison import EvaluatedTexts, SystemText
+    from rerank.report.comparison import EvaluatedTexts, SystemText, announce_programs
     from rerank.report.comparison import evaluate as evaluated
 
     files, measures = options.files, options.measures
@@ -273,10 +274,13 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     ]
     inputs = InputFiles(read)
     check_outputs([], read)
-    shown = (f"{PREFIX}{files.test_set}",) if files.test_set else references
-    tokenize = tokenizer_of(measures.tokenize, shown, options.messages.announce)
+    tokenize = tokenizer_of(
+        measures.tokenize,
+        (f"{PREFIX}{files.test_set}",) if files.test_set else references,
+        options.messages.announce,
+    )
     measures = replace(measures, tokenize=tokenize)
-    metrics = measures.loaded_metrics()
+    metrics = measures.loaded_metrics(notices)
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=files.references.drop_unreferenced
     )
@@ -311,6 +315,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         extremes=extremes,
         seed=options.printed.seed,
     )
+    announce_programs(metrics[1], options.messages.announce)
     inputs.check()
     return found
 
@@ -329,7 +334,7 @@ def _source(
 def _best_first(
     options: EvaluateOptions,
     texts: EvaluatedTexts,
-    metrics: tuple[Bleu, dict[str, TextMetric]],
+    metrics: tuple[Bleu, dict[str, TextMetric | ProgramMetric]],
     documents: Documents,
     score_files: dict[str, list[str]],
 ) -> tuple[EvaluatedTexts, dict[str, list[str]]]:
@@ -339,7 +344,7 @@ def _best_first(
     number = len(texts.systems)
     begin = len(options.files.systems) if options.files.rivals else 0
     first = options.measures.names[0]
-    metric = {"bleu": metrics[0], **metrics[1]}[first]
+    metric = {**metrics[1], "bleu": metrics[0]}[first]
     values = values_of(texts, metric, documents)
     best = max(range(begin, number), key=values.__getitem__)
     order = [best, *(i for i in range(number) if i != best)]

@@ -166,7 +166,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     tuned = given.decoding_weights
     weights = Weights({}) if tuned is None else read_weights(tuned, notices)
     measures = _measures(options, weights)
-    metrics = measures.loaded_metrics()
+    metrics = measures.loaded_metrics(notices)
     decoding, name, values = _decoding(
         given, documents, targets, metrics[0], notices, scored=bool(score_files)
     )

@@ -88,7 +88,6 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.commands.list_run import ListRun
     from rerank.commands.lists import read_targets
     from rerank.commands.tuning_set import (
-        ByProgram,
         PerHypothesis,
         tune_documents,
         tuning_search,
@@ -118,7 +117,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         search = tuning_search(options.searching.chosen(), plan)
         search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)
-        programs = {name: ByProgram(name, one) for name, one in plan.objective.programs.items()}
+        programs = plan.objective.started_programs()
         with ListRun.open(
             lists,
             notices,

@@ -1,7 +1,7 @@
 """A tuning set read in a run through documents: features and statistics; and its tuning.
 
 Statistics of a metric that cannot be called from Python come from a file (`PerHypothesis`), or
-from a program (`ByProgram`).
+from a program (`rerank.scorers.programs`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from rerank.formats import tokens
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
-from rerank.registry import PROGRAM
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
-from rerank.scorers.programs import WITHOUT_WINDOW, Estimator, request, shard_of
 from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.signature import LENGTH, signature
 from rerank.tuning.features import TunedFeatures, values_of_systems
@@ -229,33 +227,3 @@ class PerHypothesis(MeanScore, Metric):
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
         digest = self._lines.digest[:LENGTH]
         return signature({"metric": self.name, "file": f"{base_name(self._lines.path)}={digest}"})
-
-
-class ByProgram(MeanScore, Metric):
-    """A metric that a program computes (`rerank.scorers.programs`); rows as of `PerHypothesis`."""
-
-    width = 2
-
-    def __init__(self, name: str, argument: str) -> None:
-        self.name = name
-        self.estimator = Estimator(f"--metric {name}={PROGRAM}", argument, WITHOUT_WINDOW)
-
-    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
-        """Statistics of a document's candidates, for which the program has all references."""
-        wanted = []
-        for t in range(len(kbest)):
-            parts: dict[str, object] = {"references": [line.decode() for line in references[t]]}
-            if self.estimator.side_information:
-                parts["source"] = kbest.side["source"][t].decode()
-            texts = (kbest.text(row).decode() for row in kbest.rows(t))
-            wanted += [request(**parts, candidate=text) for text in texts]
-        answers = self.estimator.answers(shard_of(kbest))
-        values = answers.of(wanted, f"the document of source line {kbest.first + 1}")
-        answers.save()
-        listed = np.asarray(kbest.line_numbers) > 0
-        return Counted(np.stack([values * listed, listed], axis=1), np.zeros(self.width))
-
-    def signature(self, n_references: int) -> str:
-        """`rerank|metric:comet|program:Unbabel/wmt22-comet-da COMET 2.2.7=ab12cd34|…`."""
-        program = self.estimator.signature
-        return signature({"metric": self.name, "program": program, "nrefs": n_references})

@@ -8,6 +8,7 @@ documents (`rerank.metrics.significance`).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,7 +54,7 @@ from rerank.metrics.word_classes import (
     read_frequencies,
     read_words,
 )
-from rerank.notices import Notices
+from rerank.notices import Notices, Printer
 from rerank.report.evaluation import (
     IN_WORDS,
     DocumentCounts,
@@ -66,6 +67,7 @@ from rerank.report.evaluation import (
     WordClassScore,
 )
 from rerank.report.measures import MeasureOptions
+from rerank.scorers.programs import ProgramMetric
 from rerank.signature import short_digest, signature
 from rerank.tuning.objective import metrics_of
 
@@ -96,10 +98,22 @@ class EvaluatedTexts:
         return EvaluatedTexts([list(row) for row in columns], systems, self.sources)
 
 
-def values_of(texts: EvaluatedTexts, metric: TextMetric, documents: Documents) -> list[float]:
+def announce_programs(metrics: Mapping[str, CorpusScore], announce: Printer) -> None:
+    """Announce what programs among the metrics have answered."""
+    for one in metrics.values():
+        if isinstance(one, ProgramMetric):
+            announce(f"{one.estimator.option}: {one.estimator.report()}")
+
+
+def values_of(
+    texts: EvaluatedTexts, metric: TextMetric | ProgramMetric, documents: Documents
+) -> list[float]:
     """The value of each system by a metric, of which more is better."""
-    values = metric.scores(_of_documents(metric, documents, texts).sum(axis=0))
-    return [float(value) for value in values]
+    if isinstance(metric, ProgramMetric):
+        rows = _by_program(metric, documents, texts)
+    else:
+        rows = _of_documents(metric, documents, texts)
+    return [float(value) for value in metric.scores(rows.sum(axis=0))]
 
 
 def evaluate(
@@ -108,7 +122,7 @@ def evaluate(
     measures: MeasureOptions,
     notices: Notices,
     *,
-    metrics: tuple[Bleu, Mapping[str, TextMetric]],
+    metrics: tuple[Bleu, Mapping[str, TextMetric | ProgramMetric]],
     score_files: Mapping[str, Sequence[str]] | None = None,
     extremes: Extremes | None = None,
     seed: int = 1,
@@ -141,25 +155,26 @@ def evaluate(
         role = OPTIMISED if name in tuned else NOT_OPTIMISED if objectives else None
         return compared(metric, rows, n_references, seed, role)
 
-    named = {"bleu": bleu, **metrics[1]}
+    programs = {k: own for k, own in metrics[1].items() if isinstance(own, ProgramMetric)}
+    named = {"bleu": bleu} | {
+        k: own for k, own in metrics[1].items() if not isinstance(own, ProgramMetric)
+    }
     rows = {name: _of_documents(own, documents, texts) for name, own in named.items()}
     for name in [name for name, own in named.items() if _is_absent(own, rows[name])]:
         notices.add(f"metric {name} left out: the references have nothing that it counts")
         del named[name]
     scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
+    means = {
+        name: compare(name, own, _by_program(own, documents, texts))
+        for name, own in programs.items()
+    }
     readable = {}
     if plain is not None:
         for name, given in named.items():
             metric = given.of_tokens("13a") if isinstance(given, Bleu) else given
             readable[name] = compare(metric.name, metric, _of_documents(metric, documents, plain))
-    means = {}
     for name, files in line_scores.items():
-        values = np.stack([own for own, _ in files], axis=1)
-        judged = ~np.isnan(values).any(axis=1, keepdims=True)  # sentences with values of all
-        values = np.where(judged, values, 0)
-        sums = _sums(np.stack([values, values * 0 + judged], axis=-1), documents)
-        if not judged.all():  # documents without values are no samples of their tests
-            sums = sums[sums[:, 0, 1] > 0]
+        sums = _sums_of_lines([own for own, _ in files], documents)
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
         means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
     words = {}
@@ -283,12 +298,43 @@ def _of_documents(metric: TextMetric, documents: Documents, texts: EvaluatedText
     return _sums(rows.reshape(-1, len(texts.systems), metric.width), documents)
 
 
+def _by_program(metric: ProgramMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
+    """Statistics (D, systems, 2) of what a program answers, document by document."""
+    hypotheses = [*zip(*(own.lines for own in texts.systems), strict=True)]
+    sources = [None] * len(documents) if texts.sources is None else documents.split(texts.sources)
+    parts = zip(
+        documents.ids,
+        documents.split(hypotheses),
+        documents.split(texts.references),
+        sources,
+        strict=True,
+    )
+    found = []
+    for name, lines, references, source in parts:
+        shard = hashlib.sha256(b"\n".join(line for own in references for line in own)).hexdigest()
+        place = f"document {name!r}"
+        values = metric.values(lines, references, source, shard=shard, place=place)
+        sums = values.reshape(len(lines), len(texts.systems)).sum(axis=0)
+        found.append(np.stack([sums, np.full(len(sums), len(lines))], axis=1))
+    return np.array(found)
+
+
 def _with_source_first(name: str, texts: EvaluatedTexts) -> EvaluatedTexts:
     """The texts with the source before the references; UsageError if it was not given."""
     if texts.sources is None:
         raise UsageError(f"--metric {name}: it needs the source; give --source FILE")
     rows = zip(texts.sources, texts.references, strict=True)
     return replace(texts, references=[[source, *own] for source, own in rows])
+
+
+def _sums_of_lines(values: Sequence[NDArray[np.float64]], documents: Documents) -> Rows:
+    """Statistics (D, systems, 2) of the sentences for which all systems have values (T,)."""
+    rows = np.stack(values, axis=1)
+    judged = ~np.isnan(rows).any(axis=1, keepdims=True)
+    rows = np.where(judged, rows, 0)
+    sums = _sums(np.stack([rows, rows * 0 + judged], axis=-1), documents)
+    # documents without values are no samples of their tests
+    return sums if judged.all() else sums[sums[:, 0, 1] > 0]
 
 
 def _sums(rows: Rows, documents: Documents) -> Rows:

@@ -113,8 +113,9 @@ class System:
     bleu_without_brevity_penalty: 0 to 100. oracle_share: of the gain that the oracle of a k-best
     list has over the baseline, None without a list. sign_test_p_value: as in p_values, those of
     BLEU. detokenised: metrics of the detokenised text, BLEU with the tokenizer 13a; empty if that
-    was not asked for. scores: means of values from files, by the names of their metrics.
-    word_classes: by name; empty if none was asked for. verdict: the comparison in words.
+    was not asked for. scores: means of values from files and programs, by the names of
+    their metrics. word_classes: by name; empty if none was asked for. verdict: the comparison in
+    words.
     """
 
     name: str
@@ -138,7 +139,7 @@ class System:
 
     @property
     def all_scores(self) -> dict[str, MetricScore]:
-        """Metrics, then the means of values from files."""
+        """Metrics, then the means of values from files and programs."""
         return {**self.metrics, **self.scores}
 
 
@@ -286,7 +287,7 @@ class Evaluation:
         """What a system gains over the baseline by a metric; positive if it is better."""
         base, *others = self.systems
         system = next((one for one in others if one.name == name), base)
-        difference = system.metrics[metric].difference or 0.0
+        difference = system.all_scores[metric].difference or 0.0
         return 0.0 - difference if metric == "ter" else difference
 
     def score_lines(self, digits: int, *, first: int = 1) -> str:

@@ -8,17 +8,20 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from rerank.corpus.reading import tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath, display, file_of
 from rerank.notices import Notices, Printer
 from rerank.options import option, record
-from rerank.registry import METRICS, attribute
+from rerank.registry import METRICS, PROGRAM, attribute
 from rerank.values import FILE, TEXT, MemberName, Pair
 
 if TYPE_CHECKING:
     from rerank.metrics import TextMetric
     from rerank.metrics.bleu import Bleu
+    from rerank.scorers.programs import ProgramMetric
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
 KINDS_OF_BLEU = {
@@ -32,6 +35,27 @@ OF_DOCUMENTS = {
 DISCOURSE = "discourse"  # stands for the metrics of `rerank.metrics.discourse`
 _COUNTS = ("pronouns", "connectives", "tense", "names", "cohesion")
 _OTHERS = (*KINDS_OF_BLEU, *OF_DOCUMENTS, DISCOURSE)
+_BY_PROGRAM = f"={PROGRAM}:"  # between the name of a metric and a program
+
+
+class MetricName(MemberName):
+    """The name of a metric, or NAME=command:PROGRAM, whose values that program computes."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The value as it is given."""
+        name, mark, rest = value.partition("=")
+        if not mark:
+            return super().convert(value, param, ctx)
+        if not (name and rest.startswith(f"{PROGRAM}:")):
+            self.fail(
+                f"expected a name, or NAME=command:PROGRAM; found {value!r:.60}; values in a file "
+                "are given by --scores NAME=HYP:FILE",
+                param,
+                ctx,
+            )
+        if name in self.choices:
+            self.fail(f"{name}=…: {name} is a metric of rerank; take another name", param, ctx)
+        return value
 
 
 def check_word_lists(lists: Sequence[tuple[str, str]]) -> None:
@@ -51,10 +75,12 @@ class MeasureOptions:
         "hardly sees, of English alone: F1 of pronouns, by what they refer to, of connectives, by "
         "relation, of tense, of names, and of cohesion, words that a document repeats; each is a "
         "metric of this name, too. terms: what the source repeats and the reference renders alike, "
-        "how often HYP renders it alike, too, in any language; needs --source.",
+        "how often HYP renders it alike, too, in any language; needs --source. "
+        "NAME=command:PROGRAM: the mean of what a program answers of each line, as tune-mert asks "
+        "it, with --source unless source=no is behind it.",
         "--metric",
         "-m",
-        type=MemberName(METRICS, *_OTHERS),
+        type=MetricName(METRICS, *_OTHERS),
         default=(),
     )
     tokenize: str | None = tokenize_option()
@@ -110,8 +136,19 @@ class MeasureOptions:
     )
 
     def check(self) -> None:
-        """UsageError for two lists of words of one name."""
+        """UsageError for two lists of words, or two programs, of one name."""
         check_word_lists(self.word_lists)
+        named = [name for name, mark, _ in self._metrics if mark]
+        named += dict.fromkeys(name for name, _ in self.scores)
+        if twice := [name for name in named if named.count(name) > 1]:
+            raise UsageError(
+                f"--metric {twice[0]}=…: two kinds of values of one name; take another name"
+            )
+
+    @property
+    def _metrics(self) -> list[tuple[str, str, str]]:
+        """Names of the metrics as they are given, the mark of a program, and the program."""
+        return [one.partition(_BY_PROGRAM) for one in self.metrics or DEFAULT_METRICS]
 
     @property
     def files(self) -> list[str]:
@@ -122,18 +159,25 @@ class MeasureOptions:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the metrics, each once, in place of `discourse` those that it stands for."""
-        given = self.metrics or DEFAULT_METRICS
-        found = [_COUNTS if name == DISCOURSE else (name,) for name in given]
+        found = [_COUNTS if name == DISCOURSE else (name,) for name, *_ in self._metrics]
         return tuple(dict.fromkeys(chain(*found)))
 
-    def loaded_metrics(self) -> tuple[Bleu, dict[str, TextMetric]]:
-        """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones."""
+    def loaded_metrics(
+        self, notices: Notices
+    ) -> tuple[Bleu, dict[str, TextMetric | ProgramMetric]]:
+        """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones.
+
+        Programs are started, and their answers kept in the score cache.
+        """
         from rerank.metrics import bleu, metric
 
-        found: dict[str, TextMetric] = {}
+        found: dict[str, TextMetric | ProgramMetric] = {}
         tokenize = self.tokenize or "none"
+        programs = {name: program for name, mark, program in self._metrics if mark}
         for name in self.names:
-            if name in KINDS_OF_BLEU:
+            if name in programs:
+                found[name] = _program_metric(name, programs[name], notices)
+            elif name in KINDS_OF_BLEU:
                 found[name] = attribute(KINDS_OF_BLEU[name])(tokenize)
             elif name in OF_DOCUMENTS:
                 found[name] = attribute(OF_DOCUMENTS[name])()
@@ -170,6 +214,16 @@ class MeasureOptions:
                         f"{system}; add --scores {name}={system}:FILE"
                     )
         return {name: [files[system] for system in names] for name, files in found.items()}
+
+
+def _program_metric(name: str, program: str, notices: Notices) -> ProgramMetric:
+    """The metric of a program, whose answers go to the score cache."""
+    from rerank.files.cache import Cache, cache_folder, cache_limit
+    from rerank.scorers.programs import ProgramMetric
+
+    found = ProgramMetric(name, program)
+    found.estimator.keep_in(Cache(cache_folder(), notices, cache_limit()))
+    return found
 
 
 def tokenizer_of(given: str | None, references: Sequence[FilePath], announce: Printer) -> str:

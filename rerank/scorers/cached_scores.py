@@ -138,13 +138,18 @@ class ListScores:
 
     def problem(self, order: int) -> DocumentProblem:
         """The search problem of order 0 or 1 with the scores of the requested candidates."""
+        blocks = self.blocks(order)
+        return Pairwise(blocks) if order else Unary([block[0] for block in blocks])
+
+    def blocks(self, order: int) -> list[LogProbs]:
+        """Scores (K_{t-1}, K_t) of requested candidates at order 1, (1, K_t) at order 0."""
         scores, blocks, begin, before = self.arrays["scores"], [], 0, (1, 1)
         for counts in zip(self.scored.counts.tolist(), self.requested.counts.tolist(), strict=True):
             end = begin + before[0] * counts[0]
             block = scores[begin:end].reshape(before[0], counts[0])
             blocks.append(block[: before[1], : counts[1]])
             begin, before = end, counts if order else (1, 1)
-        return Pairwise(blocks) if order else Unary([block[0] for block in blocks])
+        return blocks
 
 
 @dataclass(slots=True, eq=False)

@@ -116,7 +116,7 @@ class FeatureSource:
         return 1.0
 
     def lazily(self) -> None:
-        """Score only after the histories that a search reaches, if that saves passes."""
+        """Score only after the histories that a search visits, if that saves passes."""
         return None
 
     def is_cached(self, kbest: KBest) -> bool:

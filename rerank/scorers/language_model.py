@@ -111,7 +111,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
         self.columns = (f"{name}null", *columns) if pmi else tuple(columns)
         self.label, self.pmi, self.given_later = name, pmi, given_later
         self._engine, self._cache = engine, cache
-        self._lazy = False
+        self._lazy, self._all_pairs = False, ScorerCache()  # of searches that score all pairs
         self.cached = 0
         self.error = errors[engine.backend.dtype] * (2 if pmi else 1)
         self.runs_on = engine.backend.device.type
@@ -164,14 +164,15 @@ class ModelSource(FeatureSource, Generic[Engine]):
         return 1.0 if self.order is None else k ** max(0, self.order - int(self.additive))
 
     def lazily(self) -> None:
-        """Score only after the histories that a search reaches, if each pair would take a pass."""
+        """Score only after the histories that a search visits, if each pair would take a pass."""
         if self.order == 1 and self.passes(2) > 1:
+            self._all_pairs = self._score_cache
             self._lazy, self.order = True, None
             self._score_cache = self._scorer_cache()
 
     def _work_uncached(self, engine: Engine) -> None:
         """Neither use the cache nor count: work on another engine."""
-        self._score_cache, self._null_cache = ScorerCache(), ScorerCache()
+        self._score_cache = self._null_cache = self._all_pairs = ScorerCache()
         self._engine, self.cached = engine, 0
 
     def _texts(self, kbest: KBest) -> ListTexts:

@@ -25,11 +25,12 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError, UsageError
 from rerank.files.cache import Cache
 from rerank.files.program import Program, ProgramError
+from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.registry import PROGRAM
 from rerank.scorers.cached_scores import KEY_BYTES, digest
 from rerank.scorers.features import FeatureSource, ScoredDocument
-from rerank.signature import LENGTH
+from rerank.signature import LENGTH, signature
 from rerank.values import Key, Real, Whole, settings, split
 
 KEYS = {
@@ -409,3 +410,57 @@ class ProgramUtility(ExpectedUtility):
         if t == len(self._present) - 1:
             self._answers.save()
         return np.asarray(marginals[..., possible] @ utilities.T)
+
+
+class ProgramMetric(MeanScore, Metric):
+    """The mean of what a program says of hypotheses; a row of statistics is `[value, 1]`."""
+
+    width = 2
+
+    def __init__(self, name: str, argument: str) -> None:
+        self.name = name
+        self.estimator = Estimator(f"--metric {name}={PROGRAM}", argument, WITHOUT_WINDOW)
+
+    def values(
+        self,
+        hypotheses: Sequence[Sequence[bytes]],
+        references: Sequence[Sequence[bytes]],
+        sources: Sequence[bytes] | None,
+        *,
+        shard: str,
+        place: str,
+    ) -> Array:
+        """Values (n,) of the hypotheses of each sentence of a document.
+
+        The program has all references, and the sources unless options say not. shard: of the
+        document in the cache; place: its name in messages.
+        """
+        wanted = []
+        for t, texts in enumerate(hypotheses):
+            parts: dict[str, object] = {"references": [line.decode() for line in references[t]]}
+            if self.estimator.side_information:
+                if sources is None:
+                    raise UsageError(
+                        f"{self.estimator.option}: it needs the source; give --source FILE, or add "
+                        ",source=no behind it"
+                    )
+                parts["source"] = sources[t].decode()
+            wanted += [request(**parts, candidate=text.decode()) for text in texts]
+        answers = self.estimator.answers(shard)
+        found = answers.of(wanted, place)
+        answers.save()
+        return found
+
+    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
+        """Statistics of a document's candidates."""
+        texts = [[kbest.text(row) for row in kbest.rows(t)] for t in range(len(kbest))]
+        place = f"the document of source line {kbest.first + 1}"
+        sources = kbest.side.get("source")
+        values = self.values(texts, references, sources, shard=shard_of(kbest), place=place)
+        listed = np.asarray(kbest.line_numbers) > 0
+        return Counted(np.stack([values * listed, listed], axis=1), np.zeros(self.width))
+
+    def signature(self, n_references: int) -> str:
+        """`rerank|metric:comet|program:Unbabel/wmt22-comet-da COMET 2.2.7=ab12cd34|…`."""
+        program = self.estimator.signature
+        return signature({"metric": self.name, "program": program, "nrefs": n_references})

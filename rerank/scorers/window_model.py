@@ -190,6 +190,12 @@ class WindowProblem(HistoryProblem, Generic[Context]):
         """Every history of sentence t in a window of at most one sentence."""
         return [(k,) for k in range(self.lengths[t - 1])] if t and self._sentences else [()]
 
+    def add_pairs(self, known: ListScores) -> None:
+        """Add the scores of all pairs of neighbours, in a window of a sentence."""
+        for t, block in enumerate(known.blocks(1)):
+            keys = ((t, self.score_key(t, history)) for history in self.all_histories(t))
+            self._scores.update(zip(keys, block, strict=True))
+
     def recent(self, choices: Choices) -> Choices:
         """The choices that contexts depend on."""
         window = self._sentences
@@ -282,6 +288,16 @@ class WindowSource(ModelSource[Engine]):
         """Features of each document (name, lists)."""
         self.lists = dict(documents)
         return super().score(documents)
+
+    def _scored(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """As of all models; pairs that another search had scored are not scored again."""
+        scored = super()._scored(documents)
+        for (_, kbest), one in zip(documents, scored, strict=True):
+            known = self._all_pairs.look_up(self._texts(kbest)) if self._lazy else None
+            if known is not None:
+                cast("WindowProblem[Any]", one.problem).add_pairs(known)
+                self.cached += 1
+        return scored
 
     def uncached_copy(self) -> WindowSource[Engine]:
         """A copy for measuring time, which neither uses the cache nor counts."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rerank.metrics import Metric
     from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
+    from rerank.scorers.programs import ProgramMetric
 
 CV, NONE = SELECTIONS = ("cv", "none")
 POOLS = ("auto", "sentences", "conditional", "exact")
@@ -192,6 +193,12 @@ class ObjectiveOptions:
             for name, value in named
             if value.startswith(f"{PROGRAM}:")
         }
+
+    def started_programs(self) -> dict[str, ProgramMetric]:
+        """The metrics that programs compute, by name."""
+        from rerank.scorers.programs import ProgramMetric
+
+        return {name: ProgramMetric(name, program) for name, program in self.programs.items()}
 
     def load_metrics(
         self,

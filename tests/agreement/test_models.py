@@ -521,6 +521,36 @@ def test_weights_are_tuned_with_models_that_the_weights_file_names(
     world.ok(f"decode {lists} --weights tuned.json --out out")
 
 
+@pytest.mark.parametrize("search", ["greedy", "beam --beam 1", "smc:particles=1 --alpha 0.5"])
+def test_a_search_scores_after_what_it_visits_and_the_first_candidates_alone(
+    search: str, world: World
+) -> None:
+    options, _ = written(world, DEEP, [Hf(",sentences=1", 1)])
+    command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json --deterministic"
+    command += " --summary out.json --out out"
+
+    def decoded(search: str) -> tuple[int, dict[str, Any]]:
+        said = world.ok(f"{command} --search {search}").err
+        (tokens,) = re.findall(r"lm: (?:.*, )?([\d,]+) tokens scored in", said) or ["0"]
+        return int(tokens.replace(",", "")), world.json("out.json")
+
+    tokens, found = decoded(search)
+    model = open_causal_model(world.folder / "gpt")
+    expected = {"visited": 0, "all": 0}
+    for one in found["documents"]:
+        lists = [own for own in DEEP[one["id"]] if own]
+        for t, texts in enumerate(lists):
+            visited = {lists[t - 1][k] for k in (0, one["choices"][t - 1])} if t else {""}
+            size = sum(map(len, model.encode([f"{text}\n" for text in texts])))
+            expected["visited"] += size * len(visited)
+            expected["all"] += size * (len({*lists[t - 1]}) if t else 1)
+    assert tokens == expected["visited"] < expected["all"]
+    assert decoded("viterbi")[0] == expected["all"] - expected["visited"]
+    world.ok("cache clear")
+    assert decoded("viterbi")[0] == expected["all"]
+    assert decoded(search) == (0, found)
+
+
 def test_commands_on_texts_score_with_causal_models_as_those_on_lists(world: World) -> None:
     log_p = causal.definition(causal.save(world.folder / "gpt"), Hf())
     documents = [["the lamp is lit", "it reads"], ["she", "no sea", "it"]]

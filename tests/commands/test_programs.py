@@ -190,6 +190,43 @@ def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> 
     assert "source" not in asked(world)[0]
 
 
+def test_evaluate_has_the_values_of_a_program_with_the_tests_of_those_of_a_file(
+    world: World,
+) -> None:
+    texts = [f"{word} {n}" for n in range(12) for word in ("lamp", "bridge")]
+    names = {
+        "ref": texts,
+        "src": texts,
+        "base": ["a lamp"] * 24,
+        "ours": ["the lamp"] * 9 + texts[9:],
+    }
+    for name, lines in {**names, "docs": [f"d{n // 2}" for n in range(24)]}.items():
+        world.write(name, lines)
+    log = "        print(line, end='', file=open('asked', 'a'))\n        item ="
+    world.write("m.py", METRIC.replace("        item =", log).replace("/ 100", "/ 64"))
+    files = "evaluate --docs docs --ref ref --source src --format json"
+    both = f"{files} --baseline base ours"
+    m = QE.replace("qe.py", "m.py")
+    found = world.ok(f"{both} --metric m={m} --metric bleu --min-gain 0.1")
+    assert "--metric m=command: 48 answers of toy 1 in" in found.err
+    assert {"references": ["lamp 0"], "source": "lamp 0", "candidate": "a lamp"} in asked(world)
+    for name in ("base", "ours"):
+        values = [
+            len(source) / 64 - sum(word not in source.split() for word in text.split())
+            for source, text in zip(texts, names[name], strict=True)
+        ]
+        world.write(f"{name}.m", [f"{value!r}" for value in values])
+    given = "--scores m=base:base.m --scores m=ours:ours.m --metric bleu"
+    expected = world.ok(f"{both} {given}").json["systems"]
+    for own, other in zip(found.json["systems"], expected, strict=True):
+        assert re.match(r"rerank\|metric:m\|program:toy 1=\w{8}\|", own["scores"]["m"]["signature"])
+        other["scores"]["m"]["signature"] = own["scores"]["m"]["signature"]
+        assert own["scores"] == other["scores"]
+    again = world.ok(f"{files} --systems A=base --systems B=ours --metric m={m} base")
+    assert "baseline: B, the best of 2 systems by m" in again.err
+    assert asked(world) == []
+
+
 def test_a_utility_that_a_program_computes_is_that_of_the_same_numbers_in_a_file(
     world: World,
 ) -> None:

@@ -66,6 +66,28 @@ def test_rows_say_where_they_serve_where_they_are_exact_and_what_needs_a_scale(n
     assert {*row.options} <= keywords <= {*row.options, "start"}
 
 
+class Visits(Chain):
+    """A problem of order 1, which notes the most histories after which scores are asked for."""
+
+    order, most = 1, 0
+    lengths = tuple(PAIRS.lengths)
+
+    def pairwise(self, t: int) -> Any:
+        return PAIRS.pairwise(t)
+
+    def extend(self, states: Any, t: int) -> Any:
+        self.most = max(self.most, len(states))
+        return super().extend(states, t)
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam", "smc"])
+def test_a_search_of_few_histories_visits_no_more_than_the_row_says(name: str) -> None:
+    problem, row = Visits(), DECODERS[name]
+    options = Options(alpha=1.0, **{k: 2 for k in ("width", "particles") if row.takes(k)})  # type: ignore[arg-type]
+    decode(problem, name, options)
+    assert 1 <= problem.most <= row.histories(options) < min(problem.lengths)
+
+
 # The choice of a decoder
 
 

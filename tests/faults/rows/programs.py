@@ -4,7 +4,7 @@ import sys
 
 from support.faults import Fault
 from support.programs import ESTIMATOR, NAMED
-from support.world import DECODE, TUNE
+from support.world import DECODE, EVALUATE, TUNE
 
 WITH = DECODE + " --source dev.src --default-weight 1 --scorer qe=command:"
 RUN = f"'{sys.executable} -IS qe.py'"
@@ -42,12 +42,24 @@ FAULTS = [
     )
 ]  # fmt: skip
 METRIC = f"{TUNE} --objective m --select none --metric m=command:{RUN}"
+JUDGE = f"{EVALUATE} --metric m=command:{RUN}"
 UTILITY = f"{DECODE} --search mbr:utility=command:{RUN}"
 FAULTS += [
     Fault("76-program-of-a-metric-dies", f"{METRIC} --source dev.src", "--metric m=command, the document of source line 1: toy: ended with exit code 0",
           {"qe.py": toy("")}, 1, ({"qe.py": ESTIMATOR}, f"{METRIC} --source dev.src")),
     Fault("50-program-of-a-metric-without-source", METRIC, "--source: --metric m=command needs the source sentences; give --source FILE",
           {"qe.py": ESTIMATOR}, 2, f"{METRIC},source=no"),
+    Fault("76-program-of-an-evaluation-logs", f"{JUDGE},source=no", "--metric m=command, document 'evening': toy: expected a number as answer 1 of 1, found 'Batch 1:'; its messages belong on standard error",
+          {"qe.py": toy(LOOP.replace("print(1)", "print('Batch 1:'); print(1)"))}, 1, ({"qe.py": ESTIMATOR}, f"{JUDGE},source=no")),
+    Fault("50-program-of-an-evaluation-without-source", JUDGE, "--metric m=command: it needs the source; give --source FILE, or add ,source=no behind it",
+          {"qe.py": ESTIMATOR}, 2, f"{JUDGE} --source dev.src"),
+    Fault("02-program-of-an-evaluation-of-a-file", f"{EVALUATE} --metric m=dev.qe", "expected a name, or NAME=command:PROGRAM; found 'm=dev.qe'; values in a file are given by --scores NAME=HYP:FILE",
+          {"qe.py": ESTIMATOR}, 2, f"{JUDGE},source=no"),
+    Fault("02-program-of-an-evaluation-named-as-ours", f"{EVALUATE} --metric ter=command:{RUN}", "ter=…: ter is a metric of rerank; take another name", {"qe.py": ESTIMATOR}, 2, f"{JUDGE},source=no"),
+    Fault("02-program-of-an-evaluation-twice", f"{JUDGE} --metric m=command:{RUN}", "--metric m=…: two kinds of values of one name; take another name", {"qe.py": ESTIMATOR}, 2,
+          f"{JUDGE},source=no --metric n=command:{RUN},source=no"),
+    Fault("--config-program-of-an-evaluation", f"{EVALUATE} --config c.toml", r"c\.toml: metric = m=command:… runs a program; if it may, add",
+          {"c.toml": f"metric = [\"m=command:{RUN[1:-1]},source=no\"]", "qe.py": ESTIMATOR}, 2, f"{EVALUATE} --config c.toml --trust-config"),
     Fault("76-program-of-a-utility-dies", f"{UTILITY},source=no", "--search mbr:utility=command, source line 1: toy: ended with exit code 0",
           {"qe.py": toy("")}, 1, ({"qe.py": ESTIMATOR}, f"{UTILITY},source=no")),
     Fault("50-program-of-a-utility-without-source", UTILITY, "--source: --search mbr:utility=command needs the source sentences; give --source FILE",
