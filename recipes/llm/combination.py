@@ -165,19 +165,19 @@ class Combination:
         kind: str,
         choosing: Sequence[Sequence[str]],
         model: Model,
-        outs: Sequence[Sequence[str]] | None = None,
+        outs: Sequence[Sequence[str]],
     ) -> list[list[str]]:
-        """The choices of each half after what was chosen in another document, or after nothing.
+        """The choices of each half after what was chosen in another document: outs.
 
         Each sentence is a document of its own, after the sentence before it in the next document,
-        whose only candidate is the one that was chosen; outs: the choices, or none for no context.
+        whose only candidate is the one that was chosen.
         """
         found = []
         for h, (part, own) in enumerate(zip(self.parts, choosing, strict=True)):
             lists, stem = self.listed(part), f"{part.name}.{kind}"
             rows, docs, source, last = [], [], [], []
             for t, s in enumerate(others(part.ids)):
-                if s is not None and outs is not None:
+                if s is not None:
                     rows.append([next(x for x in lists[s] if x[1] == outs[h][s])])
                     source.append(part.source[s])
                 rows.append(lists[t])
@@ -262,32 +262,33 @@ class Combination:
         return self.run.once(f"{self.name}.discourse", "evaluate", *given)
 
     def outputs(self, way: str) -> Mapping[str, tuple[list[list[str]], float]]:
-        """What is chosen with a model that is asked in some way, and the minutes of its scores."""
-        null, own = (way, 0), (way, 1)
-        of_null, of_own = self.scored(null), self.scored(own)
-        without = self.decoded(f"{way}.null", self.tuned(f"{way}.null", null), null)
-        tuned, greedy = self.tuned(f"{way}.own", own), ["--search", "beam", "--beam", "1"]
-        exact = self.decoded(f"{way}.own", tuned, own)
+        """What is chosen with a model that is asked in some way, and the minutes of its scores.
+
+        Greedy search is first, which asks for few scores; exact search finds these in the cache.
+        """
+        null, own, greedy = (way, 0), (way, 1), ["--search", "greedy"]
         alone, kept = [self.weights(llm=1)] * 2, self.weights(llm=1, kept=1e6)
         half = [[*given, *kept] for given in self.kept()]
-
-        def timed(kind: str, choosing: Sequence[Sequence[str]]) -> tuple[list[list[str]], float]:
-            found = self.decoded(kind, [[*one, *greedy] for one in choosing], own)
-            return found, self.minutes(f"{kind}.decoded")
-
-        def in_context(kind: str, *outs: list[list[str]]) -> tuple[list[list[str]], float]:
-            found = self.after(kind, tuned, own, *outs)
-            return found, self.minutes(f"{kind}.decoded")
-
+        in_steps = self.decoded(f"{way}.half.greedy", [[*one, *greedy] for one in half], own)
+        of_steps = self.minutes(f"{way}.half.greedy.decoded")
+        of_null, of_own = self.scored(null), of_steps + self.scored(own)
+        without = self.decoded(f"{way}.null", self.tuned(f"{way}.null", null), null)
+        tuned = self.tuned(f"{way}.own", own)
+        exact = self.decoded(f"{way}.own", tuned, own)
+        steps = self.decoded(f"{way}.greedy", [[*one, *greedy] for one in tuned], own)
+        other = self.after(f"{way}.other", tuned, own, exact)
         return {
             "tuned, no context": (without, of_null),
             "tuned, own context, exact": (exact, of_own),
-            "tuned, own context, greedy": timed(f"{way}.greedy", tuned),
-            "these weights, no context": in_context(f"{way}.emptied"),
-            "these weights, another's context": in_context(f"{way}.other", exact),
+            "tuned, own context, greedy": (steps, of_steps),
+            "these weights, no context": (
+                self.decoded(f"{way}.emptied", tuned, null),
+                of_null,
+            ),
+            "these weights, another's context": (other, self.minutes(f"{way}.other.decoded")),
             "alone, exact": (self.decoded(f"{way}.alone", alone, own), of_own),
             "alone, exact, half of the list": (self.decoded(f"{way}.half", half, own), of_own),
-            "alone, greedy, half of the list": timed(f"{way}.half.greedy", half),
+            "alone, greedy, half of the list": (in_steps, of_steps),
         }
 
     def whole(self, outs: Sequence[Sequence[str]]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.world import ROOT
+from support import causal
+from support.world import ROOT, World
 
 from lm.model import Config, DocumentLM
 from lm.scoring import ScoringEngine
@@ -80,3 +81,14 @@ def test_attention_in_plain_pytorch_scores_what_the_engine_does(
     data.sources.reverse()
     for own, other in zip(found, task.ours(ScoringEngine.of(model), data), strict=True):
         assert np.abs(own - other).max() > 0.01
+
+
+def test_causal_models_are_compared_with_float64(world: World, script: Any) -> None:
+    causal.save(world.folder / "gpt", positions=128)
+    lists = [["the lamp is lit", "the lamp", "it gives"], ["she is old", "no sea", "he reads"]]
+    world.write("l", [f"{t} ||| {x} ||| A= 0 ||| 0" for t, own in enumerate(lists) for x in own])
+    found = script("bench/causal.py", "--lm", "gpt", "--kbest", "l", "--sentences", 2, "--runs", 1)
+    rows = {line.split()[0]: line.split()[-2:] for line in found.out.splitlines()[2:]}
+    assert rows.keys() == {"ours", "loop", "padded", "cached"}
+    assert float(rows["ours"][0]) == 0
+    assert all(0 < float(exact) < 1e-4 for _, exact in rows.values())

@@ -294,6 +294,20 @@ COMMANDS.append(
         exit=0, cure=f"{TUNED} --lm lm=lm", setup=tuned_with_a_model)
 )
 
+
+
+def checkpoints(world: World) -> None:
+    """A model, and its folder with the checkpoint of another one."""
+    causal.save(world.folder / "gpt")
+    other = causal.save(world.folder / "mixed")
+    (causal.save(world.folder / "llama", "llama") / CHECKPOINT).replace(other / CHECKPOINT)
+
+
+CHECKPOINT = "model.safetensors"
+COMMANDS.append(
+    Fault("62-hf-checkpoint-of-another-model", f"{HF}mixed", "mixed: .* found them without transformer.*; give", exit=3, cure=f"{HF}gpt", setup=checkpoints)
+)
+
 # Files beside lists and texts
 
 SOURCE = f"{S} --source dev.src"
