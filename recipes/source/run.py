@@ -5,9 +5,10 @@
 DATA holds `tvsub-zh-en/` and `ted-zh-en/`. Every model scores the lists of all sets once; for each
 number of candidates (`--top`) weights are tuned on the tuning set, by its default cross-validation,
 and the test sets are decoded with them once. The systems are the models alone, and each with the
-features of a reversed one. What is in WORK is not done again: scores are in its cache, which a run
-that was killed goes on from; a model that was trained anew needs another NAME. `--documents N` is
-for a trial on the first documents of each set.
+features of a reversed one; models that differ in their seed alone have a row of their mean. What is
+in WORK is not done again: scores are in its cache, which a run that was killed goes on from; a
+model that was trained anew needs another NAME. `--documents N` is for a trial on the first
+documents of each set.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice, takewhile
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -32,6 +34,7 @@ from rerank.notices import Notices
 HERE = Path(__file__).parent
 REVERSED = ",reverse=yes"
 SETS = {"tvsub-zh-en": ("tune", "test", "test3ref"), "ted-zh-en": ("dev2010", "tst2010")}
+OTHERS = "chrf", "ter"  # metrics beside BLEU
 NO_LM = "lists alone"
 
 
@@ -163,8 +166,30 @@ class Recipe:
             tuned = json.loads((out.parent / "weights.json").read_text())["provenance"]
             held_out = tuned.get("selection", {}).get("held_out_bleu")  # not of a few lines
             rows_of.append([system, str(top), *cells(found), f"{held_out or math.nan:.2f}"])
+        rows_of += self.of_seeds(dict(zip(rows, others, strict=True)))
         heads = "system|K|BLEU|gain, 95 %|chrF|TER|length ratio|b/e/w|p|BLEU tuned, held out"
         return f"\n{test.stem.name}, {own['signature']}\n\n{table(heads, rows_of)}"
+
+    def of_seeds(self, found: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[list[str]]:
+        """Mean of the models that differ in their seed, and range of their gains.
+
+        found: what `evaluate` says, by system and number of candidates.
+        """
+        groups: dict[tuple[str, str, int], list[str]] = {}
+        for system, top in found:
+            if system in self.models:
+                about = self.about(system)
+                groups.setdefault((about["model"], about["words seen"], top), []).append(system)
+        for (*_, top), names in groups.items():
+            own = [found[name, top] for name in names]
+            gains = [one["difference"] for one in own]
+            mean = {key: fmean(one[key] for one in own) for key in ("bleu", "length_ratio")}
+            mean |= {key: fmean(one["metrics"][key]["score"] for one in own) for key in OTHERS}
+            row = [f"mean of {', '.join(names)}", str(top), f"{mean['bleu']:.2f}"]
+            row.append(f"{fmean(gains):+.2f}, from {min(gains):+.2f} to {max(gains):+.2f}")
+            row += [f"{mean[key]:.2f}" for key in OTHERS]
+            if len(names) > 1:
+                yield [*row, f"{mean['length_ratio']:.3f}", "", "", ""]
 
 
 def cells(found: Mapping[str, Any]) -> list[str]:
@@ -174,7 +199,7 @@ def cells(found: Mapping[str, Any]) -> list[str]:
     if found["difference_interval"] is not None:
         low, high = found["difference_interval"]
         row[1] = f"{found['difference']:+.2f} [{low:+.2f}, {high:+.2f}]"
-    row += [f"{scores[name]['score']:.2f}" for name in ("chrf", "ter")]
+    row += [f"{scores[name]['score']:.2f}" for name in OTHERS]
     row.append(f"{found['length_ratio']:.3f}")
     if documents["better"] is None:
         return [*row, "", ""]

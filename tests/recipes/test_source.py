@@ -14,15 +14,17 @@ def test_every_system_has_a_row_in_the_table_of_each_test_set(world: World, scri
         for suffix, file in PARTS.items():
             world.write(f"tvsub-zh-en/{name}{suffix}", SOUND[file])
     models = []
-    for name, text, source in (("fwd", "dev.ref", "dev.src"), ("chan", "dev.src", "dev.ref")):
+    sides = ("dev.ref", "dev.src")
+    for name, (text, source) in {"fwd": sides, "two": sides, "chan": sides[::-1]}.items():
         files = f"--train {text} --source {source} --valid {text} --valid-source {source}"
-        world.ok(f"train-lm --model attention {files} --out {name} {SMALL}")
+        seed = 2 if name == "two" else 1
+        world.ok(f"train-lm --model attention {files} --out {name} {SMALL} --seed {seed}")
         models += ["--model", f"{name}={name}{',reverse=yes' * (name == 'chan')}"]
     options = ["--set", "tvsub-zh-en", "--top", "2", "--documents", "1"]
     done = script("source/run.py", "--data", ".", "--work", "work", *models, *options)
     rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in done.out.splitlines()]
-    systems = ("lists alone", "fwd", "chan", "fwd+chan")
-    assert [rows.count([system, "2"]) for system in systems] == [2] * 4  # test and test3ref
+    systems = ("lists alone", "fwd", "two", "chan", "fwd+chan", "two+chan", "mean of fwd, two")
+    assert [rows.count([system, "2"]) for system in systems] == [2] * 7  # test and test3ref
     again = script("source/run.py", "--data", ".", "--work", "work", *models, *options)
     assert again.out == done.out
     assert "tune-mert" not in again.err  # what is done is not done again
