@@ -7,9 +7,20 @@ A message is one line: what was expected, what was found, and the cure.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 from rerank.text import printable
+
+MADE_OF: dict[str, Callable[[int], str]] = {}
+"""Where the lines of a file that a run has made come from, by the name of the file in messages."""
+
+
+def place(source: str, line: int | None) -> str:
+    """The place of a message: `file:line`, or where a line that a run has made comes from."""
+    if line is None:
+        return source
+    return MADE_OF[source](line) if source in MADE_OF else f"{source}:{line}"
 
 
 class RerankError(Exception):
@@ -45,7 +56,7 @@ class InputError(RerankError):
         self.source = source
         self.line = line
         self.what = printable(message)
-        where = source if line is None else f"{source}:{line}"
+        where = place(source, line)
         super().__init__(f"{where}: {message}" if where else message)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
-from rerank.errors import InputError
+from rerank.errors import InputError, place
 from rerank.text import printable
 
 NAMED = 5  # names in a warning
@@ -105,7 +105,7 @@ class Notices:
                 source=source,
                 line=line,
             )
-        where = source if line is None else f"{source}:{line}"
+        where = place(source, line)
         notice = self._by_kind.setdefault(kind, Notice(kind, where, asked=asked))
         new = [name for name in names if name not in notice.names]
         notice.count += len(new) if names else count

@@ -106,6 +106,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 numbers: range = self.builtin.numbers  # type: ignore[attr-defined]
                 hint = f"did you mean {near[0]} with N from {numbers[0]} to {numbers[-1]}? "
             known = f"there are {', '.join(names)}" if names else "none is installed"
+            known += "" if near else f"; others are entry points {self.group} of installed packages"
             raise UsageError(f"no {self.kind} {name!r}; {hint}{known}")
         return self[name]
 

@@ -123,21 +123,22 @@ _HELP = """Choose translations that fit their documents, among k-best lists, sam
 
 \b
 To begin:
-  rerank demo                      an embedded example, from training to the report
-  rerank check --kbest FILE ...    what is in your files, and what is wrong with them
-  rerank decode --systems A=a.txt --systems B=b.txt --systems C=c.txt --out chosen.txt
+  rerank demo                     an embedded example, from training to report
+  rerank check --kbest FILE ...   what is in your files, and what is wrong
+  rerank decode --systems A=a.txt --systems B=b.txt --systems C=c.txt
 
 \b
 Environment:
-  RERANK_<COMMAND>_<OPTION>    an option, as RERANK_DECODE_SEED=7 RERANK_TUNE_MERT_METRIC="bleu ter"
+  RERANK_<COMMAND>_<OPTION>   an option, as RERANK_DECODE_SEED=7;
+                              of a repeatable one its words, as "bleu ter"
   RERANK_CACHE, RERANK_CACHE_GB, RERANK_TRACEBACK, NO_COLOR
 
 \b
 Exit codes:
   0    success
-  1    the run failed: files, memory, a scorer; evaluate --min-gain is not reached
+  1    the run failed: files, memory, a scorer; --min-gain is not reached
   2    options or configuration, or a file that is not there
-  3    bad input data; warnings under --strict; check: the files have faults
+  3    bad input data; warnings under --strict; check found faults
   75   stopped early, with the state saved: run the same command again
   130  interrupted, nothing saved (143: terminated)
 """

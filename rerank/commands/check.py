@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from rerank.commands.run import (
 )
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
 from rerank.errors import InputError, UsageError
+from rerank.files.paths import file_and_name
 from rerank.files.terminal import progress_shown
 from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record, settings_of
@@ -111,17 +113,20 @@ class CheckOptions:
         """Where the clean copy of each file goes; UsageError where it cannot."""
         if self.fix is None:
             return {}
-        if lists.made:
-            raise UsageError(
-                f"--fix {self.fix}: there is no list of --systems to copy; leave it out"
-            )
         if self.fix == "-":
             raise UsageError("--fix -: the report is on standard output; name a file or a folder")
         if not Path(self.fix).is_dir():
+            if lists.made:
+                raise UsageError(
+                    f"--fix {self.fix}: expected a folder, for copies of all files of --systems; "
+                    f"mkdir {shlex.quote(self.fix)}"
+                )
             return {lists.kbest: self.fix}
         docs = [] if lists.docs is None else [lists.docs]
         side = lists.side.values()
-        files = [lists.kbest, *docs, *side, *self.others.references.references]
+        made = [path for _, path in lists.segmented if file_and_name(path)[1] is None]
+        files = [*(made if lists.made else [lists.kbest]), *docs, *side]
+        files += self.others.references.references
         return {path: Path(self.fix, Path(path).name) for path in files}
 
 
@@ -369,7 +374,8 @@ def _clean(
         if isinstance(read.docs, DocumentFile) and docs is not None:
             docs = replace(read.docs, path=docs)
         side = {kind: copies.get(path, path) for kind, path in read.side.items()}
-        again = replace(read, kbest=copies[lists.kbest], docs=docs, side=side)
+        kbest = copies.get(lists.kbest, read.kbest)
+        again = replace(read, kbest=kbest, docs=docs, side=side)
         findings, _ = examine(again, [copies.get(path, path) for path in references])
         names = set(map(display, copies.values()))
         findings = findings.where(lambda fault, source, kind: source in names)

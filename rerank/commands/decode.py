@@ -233,6 +233,7 @@ def _opened(
     announce, weighted = options.messages.announce, options.weights.weights is not None
     given = options.run.as_tuned(model.weights)
     lists = given.inputs()
+    lists.check()
     if not weighted:
         given, lists = _without_weights(given, lists, search, announce)
     with ListRun.open(lists, notices, given, announce=announce, asked=search.programs()) as run:

@@ -19,7 +19,7 @@ import numpy as np
 
 from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.spelling import nfc
-from rerank.errors import InputError
+from rerank.errors import InputError, place
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.decoder_lists import NamedFeatures
@@ -88,7 +88,7 @@ class Finding:
 
     fault: whether other commands refuse the file for it; message: what was found at the first
     place, and the cure; lines: the first places, where they are known; count: of all places; kind:
-    of a warning, for --allow; asked: whether it is about what an option asks for.
+    of a warning, for --allow; asked: whether it is about what an option asks for; place: the first.
     """
 
     fault: bool
@@ -98,17 +98,18 @@ class Finding:
     count: int = 0
     kind: str = ""
     asked: bool = False
+    place: str = ""
 
     def to_text(self) -> str:
         """`file:line: what; cure (3 times, next on lines 7, 9) [kind]`."""
-        where = self.source + (f":{self.lines[0]}" if self.lines else "")
-        text = f"{where}: {self.message}" if where else self.message
+        text = f"{self.place}: {self.message}" if self.place else self.message
         kind = f" [{kind_name(self.kind)}]" if self.kind else ""
         if self.count == 1:
             return text + kind
-        next_lines = ", ".join(map(str, self.lines[1:]))
         more = ", …" if self.count > len(self.lines) else ""
         plural = "s" if len(self.lines) > 2 or more else ""
+        in_file = self.place.startswith(f"{self.source}:")
+        next_lines = ", ".join(map(str, self.lines[1:])) if in_file else ""
         next_places = f", next on line{plural} {next_lines}{more}" if next_lines else ""
         return f"{text} ({self.count:,} times{next_places}){kind}"
 
@@ -197,6 +198,7 @@ class Findings(Notices):
             if self._kinds[fault, source] > _KINDS:
                 kind = message = _OTHERS.format("faults" if fault else "warnings")
         found = self._found.setdefault((fault, source, kind), Finding(fault, source, message))
+        found.place = found.place or place(source, line)
         found.count += count
         if line is not None and len(found.lines) < PLACES and line not in found.lines:
             found.lines.append(line)

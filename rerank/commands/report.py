@@ -129,6 +129,9 @@ def report(options: ReportOptions) -> None:
             if page.figures is not None:
                 for path in write_figures(page.figures, result, curves):
                     options.messages.announce(f"figure written to {path}")
+    if page.out != "-":
+        verdicts = result.evaluation.verdicts if result.evaluation else []
+        options.messages.announce("\n".join([*verdicts, f"report written to {page.out}"]))
 
 
 COMMAND = Command("report", ReportOptions, report)

@@ -47,7 +47,7 @@ from rerank.corpus.preparation import note_preparation
 from rerank.corpus.reading import AS_EMPTY
 from rerank.corpus.spelling import nfc
 from rerank.corpus.text_profile import TextProfile
-from rerank.errors import InputError, UsageError
+from rerank.errors import MADE_OF, InputError, UsageError
 from rerank.files.lines import scratch_file, spool
 from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.formats.document_files import chosen_documents, text_lines
@@ -136,21 +136,51 @@ def made_lists(
         for text in each
     )
     known = "jsonl" if merged or any(b"|||" in text for text in every) else "moses"
-    form = FORMATS[known]()
+    form, origins = FORMATS[known](), _Origins(outputs, len(labels))
     with path.open("wb") as file:
         for kbest in _merged(outputs, merged, labels, documents, notices, in_nfc=lists.in_nfc):
             if counted is not None:
                 counted.add(kbest)
+            origins.add(kbest)
             written = lines_of(
                 form, kbest, documents, (), np.zeros((kbest.n, 0)), None, first_id=lists.first_id
             )
             file.writelines(line + b"\n" for _, line in written)
+    if known == "moses":  # a candidate a line
+        copies.callback(MADE_OF.pop, display(path))
+        MADE_OF[display(path)] = origins.place
     if docs is None and no_docs is None:
         docs = _docids(documents, copies)
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)
     if merged:  # what else the options say of a list was done
         made = replace(made, top=None, diverse=False, encoding="utf-8", encoding_errors="strict")
     return made, documents, dict(zip(labels, [*outputs, *merged], strict=True)), counted
+
+
+class _Origins:
+    """Where the candidates of made lists come from: of each line a system and a sentence."""
+
+    def __init__(self, outputs: Mapping[str, OutputText], n_labels: int) -> None:
+        self._outputs, self._n_labels = [*outputs.items()], n_labels
+        self._pairs: list[NDArray[np.int64]] = []
+
+    def add(self, kbest: KBest) -> None:
+        """Add the lists of the next document."""
+        first = (kbest.dense[:, : self._n_labels] > 0).argmax(axis=1)
+        sentences = kbest.first + np.repeat(np.arange(len(kbest.counts)), kbest.counts)
+        self._pairs.append(np.column_stack([first, sentences]))
+
+    def place(self, line: int) -> str:
+        """The line of the first system that has the candidate of a line, counted from 1."""
+        for pairs in self._pairs:
+            if line <= len(pairs):
+                system, sentence = pairs[line - 1].tolist()
+                name, text = self._outputs[system]
+                if isinstance(text, Translation):
+                    return f"outputs of {name}, sentence {sentence + 1}"
+                return f"{display(text)}:{sentence + 1}"
+            line -= len(pairs)
+        return f"line {line} behind all candidates"
 
 
 def _merged(
@@ -432,7 +462,10 @@ def _texts(
     if documents.lines is None and is_plain and number_of_lines(path) == documents.n_file_lines:
         yield given, path
         return
-    cure = f"for a text of whole documents give --systems {given}={display(path)},align=yes"
+    cure = (
+        "if it lacks lines, or has whole documents, align it with the other systems: --systems "
+        f"{given}={display(path)},align=yes"
+    )
     found = read_texts_of(path, documents, notices, model=model, role="system", cure=cure)
     if len(found) > 1:
         names = ", ".join(text.name for text in found[:30])

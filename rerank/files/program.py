@@ -22,11 +22,13 @@ from contextlib import suppress
 from typing import IO
 
 from rerank.errors import RerankError, UsageError
+from rerank.notices import log
 from rerank.text import LARGEST, NUMBER, shown
 
 _MOST = 1 << 16  # bytes of a line that the program prints
 _GRACE = 1.0  # seconds that the program has to end by itself once its input has ended
 _READ = 1 << 16
+_PATIENCE = 10.0  # seconds until a run says that it waits for the first line
 _CURE = "its messages belong on standard error"
 
 
@@ -122,6 +124,11 @@ class Program:
     def _introduced(self) -> tuple[str, str]:
         """Name and version of the first line."""
         expected = 'expected a first line as {"name": "qe", "version": "1"}'
+        if (printed := self._process.stdout) is not None and self.seconds > _PATIENCE:
+            with selectors.DefaultSelector() as selector:
+                selector.register(printed, selectors.EVENT_READ)
+                if not selector.select(_PATIENCE):
+                    log.warning("%s: waiting: %s", self.command, expected)
         try:
             line = next(self._lines())
         except ProgramError as fault:

@@ -63,7 +63,7 @@ def _reduced(document: Document, kept: Sequence[int]) -> Document:
         candidates if t in kept else candidates[:1]
         for t, candidates in enumerate(document.sentences)
     ]
-    return Document(document.id, sentences)
+    return Document(document.id, sentences, side=document.side, systems=document.systems)
 
 
 def _compare(

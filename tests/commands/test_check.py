@@ -399,7 +399,17 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
     assert "sysA" in found
     assert "two:3: " in found  # its line end
     refused = lists.run(f"{command} --fix new")
-    assert (refused.exit, "--fix new: there is no list of --systems" in refused.err) == (2, True)
+    assert (refused.exit, refused.err.endswith("; mkdir new\n")) == (2, True)
+    (lists.folder / "new").mkdir()
+    assert "clean copy new/two: 1 x CRLF line end" in lists.ok(f"{command} --fix new").out
+    cured = lists.ok(command.replace("one", "new/one").replace("two", "new/two")).out
+    assert "line ends" not in cured
+    lists.write("two", "the cat\n \nhe sleeps\n")
+    assert "two:2: empty hypothesis" in lists.ok(command).out
+    assert (
+        "first at two:2 ["
+        in lists.ok(command.replace("check", "decode").replace("--ref dev.ref", "")).err
+    )
     lists.write("two", "the cat\n")
     assert "two: expected 3 lines" in lists.run(command).out
 

@@ -34,6 +34,16 @@ def score(before: list[str], candidate: str, source: str) -> int:
     return len(source) - len({*" ".join([*before, candidate]).split()}) ** 2
 
 
+def test_a_run_says_what_it_waits_for(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program that reads its input before it says who it is would wait for the run."""
+    monkeypatch.setattr("rerank.files.program._PATIENCE", 0.01)
+    world.write("qe.py", "import time; time.sleep(1)\n" + ESTIMATOR)
+    world.ok(f"{ASKED} --scorer qe={QE}")
+    assert 'waiting: expected a first line as {"name": "qe", "version": "1"}' in caplog.text
+
+
 @pytest.mark.parametrize("window", [1, 2, 3])
 def test_a_document_scores_the_sum_of_its_windows_and_viterbi_finds_the_best(
     window: int, world: World
