@@ -8,7 +8,6 @@ documents (`rerank.metrics.significance`).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -91,6 +90,11 @@ class EvaluatedTexts:
     systems: Sequence[SystemText]
     sources: Sequence[bytes] | None = None
 
+    @property
+    def hypotheses(self) -> list[tuple[bytes, ...]]:
+        """Those of each sentence, [sentence][system]."""
+        return [*zip(*(own.lines for own in self.systems), strict=True)]
+
     def changed(self, change: Callable[[Sequence[bytes]], list[bytes]]) -> EvaluatedTexts:
         """The texts, changed one whole reference or system after the other."""
         columns = zip(*map(change, zip(*self.references, strict=True)), strict=True)
@@ -110,7 +114,7 @@ def values_of(
 ) -> list[float]:
     """The value of each system by a metric, of which more is better."""
     if isinstance(metric, ProgramMetric):
-        rows = _by_program(metric, documents, texts)
+        rows = metric.of_texts(documents, texts.hypotheses, texts.references, texts.sources)
     else:
         rows = _of_documents(metric, documents, texts)
     return [float(value) for value in metric.scores(rows.sum(axis=0))]
@@ -165,7 +169,11 @@ def evaluate(
         del named[name]
     scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
     means = {
-        name: compare(name, own, _by_program(own, documents, texts))
+        name: compare(
+            name,
+            own,
+            own.of_texts(documents, texts.hypotheses, texts.references, texts.sources),
+        )
         for name, own in programs.items()
     }
     readable = {}
@@ -293,30 +301,8 @@ def _of_documents(metric: TextMetric, documents: Documents, texts: EvaluatedText
             texts = _with_source_first(metric.name, texts)
         texts = texts.changed(lambda lines: [*map(metric.between.join, documents.split(lines))])
         documents = Documents(documents.ids, tuple(range(len(documents) + 1)))
-    hypotheses = zip(*(own.lines for own in texts.systems), strict=True)
-    rows = metric.statistics(hypotheses, texts.references)
+    rows = metric.statistics(texts.hypotheses, texts.references)
     return _sums(rows.reshape(-1, len(texts.systems), metric.width), documents)
-
-
-def _by_program(metric: ProgramMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
-    """Statistics (D, systems, 2) of what a program answers, document by document."""
-    hypotheses = [*zip(*(own.lines for own in texts.systems), strict=True)]
-    sources = [None] * len(documents) if texts.sources is None else documents.split(texts.sources)
-    parts = zip(
-        documents.ids,
-        documents.split(hypotheses),
-        documents.split(texts.references),
-        sources,
-        strict=True,
-    )
-    found = []
-    for name, lines, references, source in parts:
-        shard = hashlib.sha256(b"\n".join(line for own in references for line in own)).hexdigest()
-        place = f"document {name!r}"
-        values = metric.values(lines, references, source, shard=shard, place=place)
-        sums = values.reshape(len(lines), len(texts.systems)).sum(axis=0)
-        found.append(np.stack([sums, np.full(len(sums), len(lines))], axis=1))
-    return np.array(found)
 
 
 def _with_source_first(name: str, texts: EvaluatedTexts) -> EvaluatedTexts:
@@ -353,8 +339,7 @@ def _rows_of_classes(
     """Statistics (D, systems, 3) of documents, of classes with a word in the references."""
     if not classes:
         return {}
-    hypotheses = zip(*(own.lines for own in texts.systems), strict=True)
-    rows = class_statistics(classes, hypotheses, texts.references, split)
+    rows = class_statistics(classes, texts.hypotheses, texts.references, split)
     rows = _sums(rows.reshape(-1, len(texts.systems), len(classes), 3), documents)
     by_name = {one.name: rows[:, :, c] for c, one in enumerate(classes)}
     return {name: own for name, own in by_name.items() if own[..., 2].any()}

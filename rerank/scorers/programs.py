@@ -14,18 +14,19 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TypeAlias
 
 import click
 import numpy as np
 
 from decoders.problem import Answer, Array, DocumentProblem, Indices
+from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError, UsageError
 from rerank.files.cache import Cache
 from rerank.files.program import Program, ProgramError
-from rerank.metrics import Counted, MeanScore, Metric
+from rerank.metrics import Counted, MeanScore, Metric, Rows
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.registry import PROGRAM
 from rerank.scorers.cached_scores import KEY_BYTES, digest
@@ -421,7 +422,7 @@ class ProgramMetric(MeanScore, Metric):
         self.name = name
         self.estimator = Estimator(f"--metric {name}={PROGRAM}", argument, WITHOUT_WINDOW)
 
-    def values(
+    def _values(
         self,
         hypotheses: Sequence[Sequence[bytes]],
         references: Sequence[Sequence[bytes]],
@@ -456,9 +457,31 @@ class ProgramMetric(MeanScore, Metric):
         texts = [[kbest.text(row) for row in kbest.rows(t)] for t in range(len(kbest))]
         place = f"the document of source line {kbest.first + 1}"
         sources = kbest.side.get("source")
-        values = self.values(texts, references, sources, shard=shard_of(kbest), place=place)
+        values = self._values(texts, references, sources, shard=shard_of(kbest), place=place)
         listed = np.asarray(kbest.line_numbers) > 0
         return Counted(np.stack([values * listed, listed], axis=1), np.zeros(self.width))
+
+    def of_texts(
+        self,
+        documents: Documents,
+        hypotheses: Sequence[Sequence[bytes]],
+        references: Sequence[Sequence[bytes]],
+        sources: Sequence[bytes] | None,
+    ) -> Rows:
+        """Sums (D, n, 2) of the statistics of documents, whose sentences have n hypotheses each."""
+        found, n = [], max(map(len, hypotheses), default=0)
+        for name, (a, b) in zip(documents.ids, pairwise(documents.starts), strict=True):
+            lines = b"\n".join(line for own in references[a:b] for line in own)
+            values = self._values(
+                hypotheses[a:b],
+                references[a:b],
+                None if sources is None else sources[a:b],
+                shard=hashlib.sha256(lines).hexdigest(),
+                place=f"document {name!r}",
+            )
+            sums = values.reshape(b - a, n).sum(axis=0)
+            found.append(np.stack([sums, np.full(n, b - a)], axis=1))
+        return np.array(found).reshape(-1, n, self.width)
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|program:Unbabel/wmt22-comet-da COMET 2.2.7=ab12cd34|…`."""

@@ -295,8 +295,9 @@ class WindowSource(ModelSource[Engine]):
         for (_, kbest), one in zip(documents, scored, strict=True):
             known = self._all_pairs.look_up(self._texts(kbest)) if self._lazy else None
             if known is not None:
-                cast("WindowProblem[Any]", one.problem).add_pairs(known)
-                self.cached += 1
+                problem = cast("WindowProblem[Any]", one.problem)
+                self.cached += "history" not in problem.known.arrays  # else it was counted
+                problem.add_pairs(known)
         return scored
 
     def uncached_copy(self) -> WindowSource[Engine]:
