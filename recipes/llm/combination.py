@@ -38,7 +38,7 @@ SETS = {  # source language, source, documents that are taken
     "nmt": ("Chinese", "ted-zh-en/tst2010.zh", None),
 }
 FEATURE, KEPT = "llm", "kept"
-PLAIN, PROMPTED = "plain", "prompt"
+PLAIN, PROMPTED = WAYS = "plain", "prompt"
 NO_MODEL = "tuned without it"
 Model = tuple[str, int] | None  # how it is asked, and how many sentences before it is shown
 HEADS = ["set", "model", "chosen by", *METRICS, "p", "CPU minutes"]
@@ -228,8 +228,11 @@ class Combination:
 
     # Rows
 
-    def rows(self) -> tuple[list[list[str]], str]:
-        """The rows of the set, and what `evaluate` says of documents where there is a reference."""
+    def rows(self, ways: Sequence[str]) -> tuple[list[list[str]], str]:
+        """The rows of the set, and what `evaluate` says of documents where there is a reference.
+
+        ways: in which the model is asked, of `WAYS`.
+        """
         judge, one = "MQM" if self.found.mqm else "BLEU", np.random.default_rng(1)
         agreed = self.decoded("agreement", [[], []])
         baseline = self.decoded("lists", self.tuned("lists"))
@@ -248,18 +251,18 @@ class Combination:
             return [self.name, way, kind, *cells, p_cell, minutes]
 
         rows = [row("", "agreement", agreed, 0), row("", NO_MODEL, baseline, 0)]
-        for way in (PLAIN, PROMPTED):
+        for way in ways:
             rows += [row(way, kind, *found) for kind, found in self.outputs(way).items()]
-        return rows, self.discourse(files) if self.found.reference else ""
+        return rows, self.discourse(files, ways) if self.found.reference else ""
 
-    def discourse(self, files: Sequence[str]) -> str:
+    def discourse(self, files: Sequence[str], ways: Sequence[str]) -> str:
         """Pronouns, connectives, tense, names and cohesion of all outputs but the second, to it."""
         docs = self.write(f"{self.name}.docids", self.found.docids)
         reference = self.write(f"{self.name}.ref", self.found.reference)
         given = ["--docs", str(docs), "--ref", str(reference), "--metric", "discourse"]
         given += ["--tokenize", self.found.tokenize, "--format", "markdown"]
         given += ["--baseline", files[1], files[0], *files[2:]]
-        return self.run.once(f"{self.name}.discourse", "evaluate", *given)
+        return self.run.once(".".join([self.name, *ways, "discourse"]), "evaluate", *given)
 
     def outputs(self, way: str) -> Mapping[str, tuple[list[list[str]], float]]:
         """What is chosen with a model that is asked in some way, and the minutes of its scores.

@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from combination import HEADS, SETS, combination
+from combination import HEADS, SETS, WAYS, combination
 from tabulate import tabulate
 
 from rerank.files.outputs import atomic
@@ -118,6 +118,9 @@ def main() -> None:
     parts = ["pronouns", *SETS]
     parser.add_argument("--only", nargs="*", choices=parts, default=parts)
     parser.add_argument("--documents", type=int, help="of each set, the first ones alone")
+    parser.add_argument(
+        "--ways", nargs="*", choices=WAYS, default=WAYS, help="without a prompt, with"
+    )
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     work = given.work / "quick" if given.quick else given.work
@@ -128,7 +131,7 @@ def main() -> None:
         if name == "pronouns":
             pronouns(run)
         else:
-            rows, discourse = combination(run, name, run.data, run.lm, documents).rows()
+            rows, discourse = combination(run, name, run.data, run.lm, documents).rows(given.ways)
             print_table(rows, HEADS)
             print(discourse, flush=True)
 
