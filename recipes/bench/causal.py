@@ -37,14 +37,15 @@ BATCH = 25  # candidates of a padded batch
 
 
 def loop(model: Any, tasks: Sequence[Task]) -> Scores:
-    """A forward pass for each candidate."""
+    """A forward pass for each candidate; `log_softmax` of many words loses digits in float32."""
     found = []
     for context, candidates in tasks:
         own = []
         for candidate in candidates:
             ids = torch.tensor([[*context, *candidate]])
-            log_probs = model(input_ids=ids).logits.log_softmax(-1)[0, len(context) - 1 : -1]
-            own.append(float(log_probs.gather(1, ids[0, len(context) :, None]).double().sum()))
+            logits = model(input_ids=ids).logits[0, len(context) - 1 : -1]
+            log_probs = logits.double().log_softmax(-1)
+            own.append(float(log_probs.gather(1, ids[0, len(context) :, None]).sum()))
         found.append(np.array(own))
     return found
 
