@@ -364,8 +364,8 @@ def evaluate(
         lines = [line for document in read for (line,) in document]
     texts = EvaluatedTexts([*chain(*targets)], judged, lines)
     flat = [line for sentence in texts.references for line in sentence]
-    for text in texts.systems:
-        note_differences(text.lines, flat, PythonWarnings(), source=text.name, tokenize=tokenize)
+    outputs = {text.name: text.lines for text in texts.systems}
+    note_differences(outputs, flat, PythonWarnings(), tokenize=tokenize)
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
         texts,

@@ -341,8 +341,8 @@ def _clean(
     read: the lists as they can be read twice.
     """
     from rerank.commands.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
-    from rerank.commands.lists import KBestFile
-    from rerank.commands.survey import documents_of_run, examine
+    from rerank.commands.lists import KBestFile, documents_of_run
+    from rerank.commands.survey import examine
     from rerank.corpus.documents import DocumentFile
     from rerank.files.lines import scratch_file
     from rerank.files.outputs import atomic_all

@@ -415,8 +415,9 @@ def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> No
     from rerank.corpus.preparation import note_differences, note_identity
 
     flat = [line for sentence in texts.references for line in sentence]
+    outputs = {text.name: text.lines for text in texts.systems}
+    note_differences(outputs, flat, notices, tokenize=tokenize)
     for text in texts.systems:
-        note_differences(text.lines, flat, notices, source=text.name, tokenize=tokenize)
         note_identity(text.lines, texts.references, notices, source=text.name)
 
 

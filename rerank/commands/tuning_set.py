@@ -82,10 +82,9 @@ def read_set(
         raise InputError("expected candidates to tune on, found none", source=run.name)
     texts, numbers, targets = zip(*firsts, strict=True)
     note_differences(
-        texts,
+        {run.name: texts},
         [line for group in targets for line in group],
         run.notices,
-        source=run.name,
         numbers=numbers,
         form=run.form,
         tokenize=next((one.tokenize for one in metrics if isinstance(one, Bleu)), None),

@@ -244,14 +244,16 @@ def note_preparation(
     form: str = "",
     explained: bool = False,
     least: float = 0.0,
+    of_second: list[Difference] | None = None,
 ) -> None:
     """Add a notice for everything that one of two texts has in many lines and the other never.
 
     texts: what messages call the two texts, such as hypotheses and references; tokenize: tokenizer
     of the BLEU in which they are compared, if they are; form: format of the k-best lists whose
     candidates the first text has, if it has; explained: whether a difference is already known;
-    least: share of the lines of the second text that have what is named as its own. Words and
-    characters of most lines are named where nothing else is.
+    least: share of the lines of the second text that have what is named as its own; of_second: if
+    given, takes what that text has, which is then in no notice. Words and characters of most lines
+    are named where nothing else is.
     """
     (name, own), (other_name, other) = texts.items()
     if min(own.lines, other.lines) < 2:
@@ -261,14 +263,12 @@ def note_preparation(
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
     before = to_moses if form not in ("", "moses") or source.endswith(_PACKED) else ""
     others = [one for one in others if one.lines >= least * other.lines]
-    said = [(name, other_name, before, one) for one in found]
-    for ours, theirs, command, one in [*said, *((other_name, name, "", one) for one in others)]:
-        is_said = one.what == _BETWEEN or (one.what == _BEFORE_MARKS and tokenize == "none")
-        if tokenize is None or not is_said:  # of BLEU below
-            filter_ = f"filter the {ours} with: {command}{one.filter}" if one.filter else ""
-            cures = ", or ".join(filter(None, [one.cure.replace("{other}", theirs), filter_]))
-            kind = f"{ours} have {one.what}, {theirs} do not; {cures}"
-            notices.add(kind, source=source, count=one.lines)
+    for one in found:
+        _note(one, (name, other_name), notices, source, tokenize, before)
+    if of_second is not None:
+        of_second += others
+    for one in others if of_second is None else ():
+        _note(one, (other_name, name), notices, source, tokenize)
     for place, end in enumerate(("begins", "ends")):
         short, long = sorted((own.ids(place), other.ids(place)), key=len)
         if short and set(short) <= set(long):  # the same ids in both texts
@@ -279,6 +279,29 @@ def note_preparation(
             notices.add(kind, source=source, count=own.lines)
     if tokenize is not None and not any(one.marked for one in (*found, *others)):
         _note_words(texts, notices, source, tokenize)
+
+
+def _note(
+    one: Difference,
+    names: tuple[str, str],
+    notices: Notices,
+    source: str,
+    tokenize: str | None,
+    command: str = "",
+) -> None:
+    """Add a notice of a difference, unless `_note_words` is about it; names: of the two texts.
+
+    command: goes before the filter.
+    """
+    if tokenize is not None and (
+        one.what == _BETWEEN or (one.what == _BEFORE_MARKS and tokenize == "none")
+    ):
+        return
+    ours, theirs = names
+    filter_ = f"filter the {ours} with: {command}{one.filter}" if one.filter else ""
+    cures = ", or ".join(filter(None, [one.cure.replace("{other}", theirs), filter_]))
+    kind = f"{ours} have {one.what}, {theirs} do not; {cures}"
+    notices.add(kind, source=source, count=one.lines)
 
 
 def _differences(
@@ -333,11 +356,10 @@ def _note_words(
 
 
 def note_differences(
-    hypotheses: Sequence[bytes],
+    systems: Mapping[str, Sequence[bytes]],
     references: Sequence[bytes],
     notices: Notices,
     *,
-    source: str = "",
     numbers: Sequence[int | None] | None = None,
     form: str = "",
     tokenize: str | None,
@@ -345,21 +367,40 @@ def note_differences(
 ) -> None:
     """Add a notice where hypotheses and references are spelled or prepared otherwise.
 
-    references: all of the first sentence, all of the second one, …; numbers: line numbers of the
-    hypotheses of k-best lists in their file `source` [default: 1, 2, …, of a plain text]; form:
-    format of the lists; tokenize: tokenizer of BLEU; spelling: that of all candidates, if these are
-    not all [default: of the hypotheses].
+    What the references have is named once, for the hypotheses that lack most of it.
+
+    systems: hypotheses by the name of their file; references: all of the first sentence, all of the
+    second one, …; numbers: line numbers of the hypotheses of k-best lists in their file [default:
+    1, 2, …, of a plain text]; form: format of the lists; tokenize: tokenizer of BLEU; spelling:
+    that of all candidates, if these are not all [default: of the hypotheses].
     """
-    own, others = spelling or Spelling(), Spelling()
-    if spelling is None:
-        own.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
+    others, profile = Spelling(), profile_of(references)
     others.add(references)
-    found = note_spelling(own, others, notices, source=source, of_lists=bool(form))
-    first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
-    lines = {"hypotheses": hypotheses, "references": first_references}
-    note_alignment(lines, notices, source=source, of_list=bool(form))
-    texts = {"hypotheses": profile_of(hypotheses), "references": profile_of(references)}
-    note_preparation(texts, notices, source=source, tokenize=tokenize, form=form, explained=found)
+    theirs: list[tuple[Difference, str]] = []
+    for source, hypotheses in systems.items():
+        own, found = spelling or Spelling(), list[Difference]()
+        if spelling is None:
+            own.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
+        known = note_spelling(own, others, notices, source=source, of_lists=bool(form))
+        first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
+        lines = {"hypotheses": hypotheses, "references": first_references}
+        note_alignment(lines, notices, source=source, of_list=bool(form))
+        note_preparation(
+            {"hypotheses": profile_of(hypotheses), "references": profile},
+            notices,
+            source=source,
+            tokenize=tokenize,
+            form=form,
+            explained=known,
+            of_second=found,
+        )
+        theirs += [(one, source) for one in found]
+    said = set[str]()
+    for one, source in sorted(theirs, key=lambda pair: -len(pair[0].filter)):
+        parts = {*re.findall("s/[^;]+/g", one.filter)} or {one.what}
+        if not parts <= said:
+            _note(one, ("references", "hypotheses"), notices, source, tokenize)
+        said |= parts
 
 
 def note_identity(

@@ -37,34 +37,27 @@ class Gain:
         return self.p is not None and self.p < SIGNIFICANT
 
 
-def verdict(gains: Sequence[Gain], longer: float = 0.0, others: Sequence[Gain] = ()) -> str:
+def verdict(
+    gains: Sequence[Gain],
+    rest: Sequence[Gain] = (),
+    longer: float = 0.0,
+    others: Sequence[Gain] = (),
+) -> str:
     """Whether a system is better than another, by the tests of its gains.
 
-    longer: difference of the length ratios; others: gains in scores of which nobody knows whether
-    more is better.
+    gains: in the metrics that decide: those that were optimised, or BLEU; rest: in other metrics,
+    which may disagree; longer: difference of the length ratios; others: gains in scores of which
+    nobody knows whether more is better.
     """
-    tested = any(gain.p is not None for gain in gains)
-    counted = [gain for gain in gains if gain.significant or not tested]
-    better = [gain.metric for gain in counted if gain.difference > 0]
-    worse = [gain.metric for gain in counted if gain.difference < 0]
-    if not any(gain.difference for gain in gains):
+    both = [*gains, *rest]
+    tested = any(gain.p is not None for gain in both)
+    if not any(gain.difference for gain in both):
         line = "no difference"
-    elif not (better or worse):
-        line = "no significant difference"
-    elif better and worse:
-        line = f"{_listed(better)} better, {_listed(worse)} worse{_length(longer)}"
     elif tested:
-        word, other = ("better", "worse") if better else ("worse", "better")
-        sign = 1 if better else -1
-        rest = [gain for gain in gains if not gain.significant]
-        against = [gain.metric for gain in rest if gain.difference * sign < 0]
-        alike = [gain.metric for gain in rest if gain.metric not in against]
-        line = f"{word}, significant in {_listed(better or worse)}"
-        line += f", not in {_listed(alike)}" if alike else ""
-        if against:
-            line += f"; {_listed(against)} {other}, not significant{_length(longer)}"
+        line = _tested(gains, both, longer)
     else:
-        line = f"{_listed(better or worse)} {'better' if better else 'worse'}"
+        parts = [_in_direction(both, sign) for sign in (1, -1)]
+        line = ", ".join(filter(None, parts)) + (_length(longer) if all(parts) else "")
     for gain in others:
         if gain.significant:
             line += f"; {gain.metric} {'higher' if gain.difference > 0 else 'lower'}, significant"
@@ -73,12 +66,44 @@ def verdict(gains: Sequence[Gain], longer: float = 0.0, others: Sequence[Gain] =
     return f"{line}; not tested: fewer than {FEWEST_DOCUMENTS} documents"
 
 
+def _tested(gains: Sequence[Gain], both: Sequence[Gain], longer: float) -> str:
+    """The direction of the gains that decide, if they agree; then all metrics that differ."""
+    found = {1 if gain.difference > 0 else -1 for gain in gains if gain.significant}
+    sign = found.pop() if len(found) == 1 else 0
+    certain = [gain for gain in both if gain.significant]
+    unsure = [gain for gain in both if not gain.significant]
+    if sign:
+        alike = [gain.metric for gain in certain if gain.difference * sign > 0]
+        rest = [gain.metric for gain in unsure if gain.difference * sign >= 0]
+        head = f"{'better' if sign > 0 else 'worse'}, significant in {_listed(alike)}"
+        head += f", not in {_listed(rest)}" if rest else ""
+        certain = [gain for gain in certain if gain.difference * sign < 0]
+    else:
+        names = _listed([gain.metric for gain in unsure])
+        head = f"no significant difference in {names}" if names else ""
+    differing = [_in_direction(certain, way, ", significant") for way in (1, -1)]
+    differing.append(_in_direction(unsure, -sign, ", not significant"))
+    length = _length(longer) if any(differing) else ""
+    return "; ".join(filter(None, [head, *differing])) + length
+
+
+def _in_direction(gains: Sequence[Gain], sign: int, test: str = "") -> str:
+    """`BLEU and TER better` and what the test says, of the gains of a sign; '' without any."""
+    names = [gain.metric for gain in gains if gain.difference * sign > 0]
+    return f"{_listed(names)} {'better' if sign > 0 else 'worse'}{test}" if names else ""
+
+
 def answer(verdict: str) -> tuple[str, str]:
-    """What a verdict answers to "is it better?", and its direction: `up`, `down` or `same`."""
-    if verdict.startswith("better"):
-        return "Yes", "up"
-    if verdict.startswith("worse"):
-        return "No", "down"
+    """What a verdict answers to "is it better?", and its direction: `up`, `down` or `same`.
+
+    "but": another metric differs significantly in the other direction.
+    """
+    for word, other, short, direction in (
+        ("better", "worse", "Yes", "up"),
+        ("worse", "better", "No", "down"),
+    ):
+        if verdict.startswith(word):
+            return f"{short}{', but' * (f'{other}, significant' in verdict)}", direction
     return "No" if verdict == "no difference" else "Not certain", "same"
 
 

@@ -208,10 +208,8 @@ def evaluate(
         }
         system = _system(text.name, rows["bleu"][:, [0, i]], oracle, of_system)
         longer = system.length_ratio - systems[0].length_ratio if systems else 0.0
-        judges = [name for name, own in named.items() if not isinstance(own, WordF1 | Terms)]
-        gains = [_gain(name, scores[name][i], named[name]) for name in judges]
-        others = [_gain(k, own[i]) for k, own in {**scores, **means}.items() if k not in judges]
-        systems.append(replace(system, verdict=verdict(gains, longer, others) if i else None))
+        said = _verdict({k: v[i] for k, v in {**scores, **means}.items()}, named, longer)
+        systems.append(replace(system, verdict=said if i else None))
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
     _note_length(systems[len(systems) > 1 :], ratio, notices)
@@ -265,6 +263,24 @@ def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[s
         sign_test_p_value=None if bleu.p_values is None else bleu.p_values.sign_test,
         oracle_share=share,
         **scores,
+    )
+
+
+def _verdict(
+    scores: Mapping[str, MetricScore], named: Mapping[str, CorpusScore], longer: float
+) -> str:
+    """The comparison of a system in words, which the metrics decide that were optimised, or BLEU.
+
+    named: metrics by name; longer: as of `verdict`.
+    """
+    judges = [name for name, own in named.items() if not isinstance(own, WordF1 | Terms)]
+    main = [name for name in judges if scores[name].role == OPTIMISED] or ["bleu"]
+    gains = {name: _gain(name, own, named.get(name)) for name, own in scores.items()}
+    return verdict(
+        [gains[name] for name in main],
+        [gains[name] for name in judges if name not in main],
+        longer,
+        [gain for name, gain in gains.items() if name not in judges],
     )
 
 

@@ -269,7 +269,12 @@ OURS_OF = {  # texts of 12 documents of the baseline, and of ours, some of them 
     "the same": (NEAR, NEAR, [], "no difference"),
     "all": (NEAR, LONG, [], f"better, {ALL_OF_THEM}"),
     "all, worse": (LONG, NEAR, [], f"worse, {ALL_OF_THEM}"),
-    "shorter": (NEAR, SHORT, [], "BLEU and TER better, chrF worse: shorter output"),
+    "shorter": (
+        NEAR,
+        SHORT,
+        [],
+        "better, significant in BLEU and TER; chrF worse, significant: shorter output",
+    ),
     "not all": (NEAR, SHORT, [LONG] * 4, "better, significant in BLEU and TER, not in chrF"),
     "unsure": (
         *(NEAR, SHORT, [LONG]),
@@ -292,13 +297,30 @@ def test_a_verdict_says_in_words_what_the_tests_say(case: str, world: World) -> 
     if case == "all":
         one = world.ok("evaluate --no-docs one --ref ref --baseline base ours")
         assert one.lines[-1] == f"verdict: ours against base: {FEW}"
+    if case == "shorter":
+        world.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus chrF2"})
+        other = "worse, significant in chrF; BLEU and TER better, significant: shorter output"
+        one = world.ok(f"{command} --weights w.json")
+        assert one.lines[-1] == f"verdict: ours against base: {other}"
+
+
+def test_what_the_references_have_is_named_once_for_all_systems(world: World) -> None:
+    """For the system that lacks most of it, whichever comes first, with the count of one text."""
+    world.write("ref", ["\u201cit\u201d is the cat\u2019s ."] * 12)
+    world.write("a", ['" it " is the cat s .'] * 12)
+    world.write("b", ['" it " is the cat \'s .'] * 12)
+    found = world.run("evaluate --no-docs each --ref ref -m bleu --baseline a b a").err
+    named = [line for line in found.splitlines() if "references have" in line]
+    assert len(named) == 1
+    assert "12 x references have \u201c \u2019 \u201d in place of" in named[0]
+    assert "first at b " in named[0]
 
 
 def test_a_small_gain_is_no_significant_difference(world: World) -> None:
     files = write(world, 12, "base", "ours")
     ours = systems(world, f"{files} --baseline base ours")[1]
     low = [name for name, one in ours["metrics"].items() if one["p_value"] < 0.05]
-    assert ours["verdict"] == "no significant difference"
+    assert ours["verdict"] == "no significant difference in BLEU, chrF and TER"
     assert not low
 
 
