@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,13 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
     from rerank.notices import Notices
-    from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
+    from rerank.report.comparison import (
+        EvaluatedTexts,
+        SystemText,
+        by_domain,
+        evaluate,
+        values_of,
+    )
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import (
         RunReport,
@@ -175,7 +182,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     )
     explanation = Explanation.of(decoding.choices(Notices()))
     evaluation, losses = None, dict.fromkeys(documents.ids, 0.0)
-    sources = None
+    sources, domains, without_context = None, {}, None
     if described.source is not None:
         sources = read_translation(
             *(described.source, documents, notices),
@@ -183,10 +190,15 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             role="source",
         )
     if targets:
-        texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+        lines = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+        texts = EvaluatedTexts(targets, list(starmap(SystemText, lines)), sources)
+        domains = by_domain(documents, texts, metrics[0], page.seed)
+        if explanation.by_context is not None:
+            alone = replace(texts, systems=[SystemText("alone", decoding.alone)])
+            (without_context,) = values_of(alone, metrics[0], documents)
         evaluation = evaluate(
             documents,
-            EvaluatedTexts(targets, [SystemText(name, lines) for name, lines in texts], sources),
+            texts,
             measures,
             notices,
             metrics=metrics,
@@ -214,6 +226,8 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         ],
         name,
         values,
+        domains,
+        without_context,
     )
     inputs.check()
     return result

@@ -31,9 +31,9 @@ class Documents:
 
     lines: (T,) line of the files, from 0, of each sentence, if that is not its own number, since
     lines of documents alternate or some are left out; file_length: number of lines of the files
-    then. segments: (T,) ids of the sentences within their documents, if their file has any. cure:
-    how their file may be read otherwise, for messages about files of another number of lines; may
-    be empty.
+    then. segments: (T,) ids of the sentences within their documents, if their file has any.
+    domains: of documents by id, such as `news`, if their file tells them. cure: how their file may
+    be read otherwise, for messages about files of another number of lines; may be empty.
     """
 
     ids: tuple[str, ...]  # (D,), all different; never used as file names
@@ -41,6 +41,7 @@ class Documents:
     lines: tuple[int, ...] | None = None
     file_length: int | None = None
     segments: tuple[str, ...] | None = None
+    domains: Mapping[str, str] = field(default_factory=dict, compare=False)
     cure: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +94,9 @@ class Documents:
         order = tuple(chain.from_iterable(found.values()))
         if len(found) == len(order) and (parts := _paragraphs(found)):
             whole = cls.of_sizes({name: len(own) for name, own in parts.items()})
-            return replace(whole, segments=tuple(chain.from_iterable(parts.values())))
+            domains = {name: name.split("_#_")[1] for name in parts}
+            segments = tuple(chain.from_iterable(parts.values()))
+            return replace(whole, segments=segments, domains=domains)
         whole = cls.of_sizes({name: len(own) for name, own in found.items()})
         if order == tuple(range(len(order))):
             return replace(whole, cure=cure)
@@ -155,6 +158,7 @@ class Documents:
             lines=tuple(places[t] for t in sentences),
             file_length=self.n_file_lines,
             segments=None if ids is None else tuple(ids[t] for t in sentences),
+            domains=self.domains,
         )
 
     def split(self, lines: Sequence[Item]) -> list[Sequence[Item]]:
@@ -326,6 +330,7 @@ class EvaluationSetBuilder:
         self._source, self._sort_key = source, sort_key
         self._texts: dict[Role, dict[str, dict[Segment, bytes]]] = {}
         self._documents: dict[str, dict[str, None]] = {}  # ids of the segments, in order
+        self.domains: dict[str, str] = {}  # of documents
 
     def add(
         self, role: Role, name: str, segment: Segment, text: bytes, *, line: int | None = None
@@ -362,7 +367,9 @@ class EvaluationSetBuilder:
             fault = "expected segments of documents, found none; is this the right file?"
             raise InputError(fault, source=self._source)
         documents = replace(
-            Documents.of_sizes(sizes), segments=tuple(number for _, number in segments)
+            Documents.of_sizes(sizes),
+            segments=tuple(number for _, number in segments),
+            domains=self.domains,
         )
         texts = {
             role: {name: [text.get(s) for s in segments] for name, text in own.items()}

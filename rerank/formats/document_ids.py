@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
@@ -85,6 +86,9 @@ class Docids(DocumentIds):
         ids = choices.limited(_short(lines, place), place.source)
         head = list(islice(ids, _HEAD_LINES)) if choices.field is None else []
         ids, field = chain(head, ids), choices.field or _field_of_ids(head)
+        domains = dict[str, str]()
+        if field == "2" and choices.field is None:
+            ids = _with_domains(ids, domains)
         if field is not None:
             ids = _fields(ids, field, place)
         unchosen, apart = choices.field is None, choices.interleaved
@@ -114,7 +118,7 @@ class Docids(DocumentIds):
                 line=1,
                 count=len(documents),
             )
-        return documents
+        return replace(documents, domains=domains) if domains else documents
 
 
 class NumberedDocids(DocumentIds):
@@ -157,6 +161,14 @@ def _fields(lines: Iterable[bytes], field: str, place: Place) -> Iterator[bytes]
                 f"in {shown(line)}; choose another field"
             )
         yield fields[int(field) - 1]
+
+
+def _with_domains(lines: Iterable[bytes], domains: dict[str, str]) -> Iterator[bytes]:
+    """Lines DOMAIN TAB DOCID of mt-metrics-eval, while the domains of documents are noted."""
+    for line in lines:
+        domain, _, name = line.decode(errors="replace").partition("\t")
+        domains.setdefault(name.strip(), domain.strip())
+        yield line
 
 
 def _without_numbers(lines: Iterable[bytes], place: Place) -> Iterator[bytes]:

@@ -120,6 +120,20 @@ def values_of(
     return [float(value) for value in metric.scores(rows.sum(axis=0))]
 
 
+def by_domain(
+    documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int
+) -> dict[str, list[MetricScore]]:
+    """BLEU of the systems in the documents of each domain; nothing where all are of one."""
+    named = [documents.domains.get(name) for name in documents.ids]
+    if len({*named}) < 2:
+        return {}
+    rows, n_references = _of_documents(bleu, documents, texts), len(texts.references[0])
+    return {
+        domain: compared(bleu, rows[[one == domain for one in named]], n_references, seed, None)
+        for domain in dict.fromkeys(filter(None, named))
+    }
+
+
 def evaluate(
     documents: Documents,
     texts: EvaluatedTexts,

@@ -21,7 +21,7 @@ from rerank.formats.run_records import Choice, read_trace
 from rerank.formats.weights import FIRST
 from rerank.metrics.chrf import Chrf
 from rerank.notices import Notices
-from rerank.report.evaluation import Evaluation
+from rerank.report.evaluation import Evaluation, MetricScore
 from rerank.report.explanation import Explanation, with_previous
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
@@ -59,7 +59,7 @@ class ReportedDocument:
     BLEU is None without references. by_context: sentences whose text would be another without
     context, None where no score depends on other sentences; exact, gap, score_gain: of a summary,
     gap and gain in model score; shown: its changed sentences, or the first of them, None for a
-    document that is only counted.
+    document that is only counted; domain: None where no file tells it.
     """
 
     id: str
@@ -72,6 +72,7 @@ class ReportedDocument:
     gap: float | None
     score_gain: float | None
     shown: Sequence[ChangedSentence] | None
+    domain: str | None = None
 
     @property
     def gain(self) -> float | None:
@@ -88,6 +89,8 @@ class RunReport:
     evaluation: of two systems, the baseline first, None without references; baseline: what it is;
     rivals: BLEU of the texts of which it is the best; search: figures of the summary; weights: by
     feature; tuning: the provenance of the weights; inputs: (what it is, file name, SHA-256).
+    domains: BLEU of both systems in the documents of each domain, if there are several;
+    without_context: BLEU of what would be chosen without context, None where that is not known.
     """
 
     title: str
@@ -101,6 +104,8 @@ class RunReport:
     inputs: Sequence[tuple[str, str, str]]
     baseline: str = FIRST
     rivals: Mapping[str, float] = field(default_factory=dict)
+    domains: Mapping[str, Sequence[MetricScore]] = field(default_factory=dict)
+    without_context: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the page as JSON values, unrounded, and the texts that it shows."""
@@ -110,13 +115,15 @@ class RunReport:
             "evaluation": self.evaluation and self.evaluation.to_dict(),
             "explanation": self.explanation.to_dict(),
             "documents": [{**asdict(one), "gain": one.gain} for one in self.documents],
+            "domains": {name: [asdict(one) for one in own] for name, own in self.domains.items()},
         }
 
 
 class Decoding:
     """The choices of a trace; before, after: lines of the baseline and of the decoding.
 
-    outputs: lines of each system of whose outputs the lists are made.
+    alone: what would be chosen without context; outputs: lines of each system of whose outputs the
+    lists are made.
     """
 
     def __init__(
@@ -127,7 +134,7 @@ class Decoding:
         self.outputs: dict[str, list[bytes]] = {}
         self.documents = documents
         self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
-        self.before, self.after = [b""] * documents.n_sentences, [b""] * documents.n_sentences
+        self.before, self.after, self.alone = ([b""] * documents.n_sentences for _ in range(3))
 
     def noted(self) -> Iterator[Choice]:
         """All choices, while their lines are noted."""
@@ -144,7 +151,9 @@ class Decoding:
                 )
             seen.add(line)
             self.before[line] = (choice.texts["first"] or "").encode()
-            self.after[line] = (choice.texts["chosen"] or "").encode()
+            self.after[line] = self.alone[line] = (choice.texts["chosen"] or "").encode()
+            if choice.alone is not None:
+                self.alone[line] = str(choice.alone["text"]).encode()
             for name, text in (choice.outputs or {}).items():
                 empty = [b""] * self.documents.n_sentences
                 self.outputs.setdefault(name, empty)[line] = text.encode()
@@ -275,6 +284,7 @@ def reported_documents(
                 search.get("gap"),
                 None if score is None or first is None else score - first,
                 with_gains(shown, targets[start:stop]) if shown and targets else shown,
+                decoding.documents.domains.get(name),
             )
         )
     return found

@@ -312,7 +312,7 @@ def test_what_the_references_have_is_named_once_for_all_systems(world: World) ->
     found = world.run("evaluate --no-docs each --ref ref -m bleu --baseline a b a").err
     named = [line for line in found.splitlines() if "references have" in line]
     assert len(named) == 1
-    assert "12 x references have \u201c \u2019 \u201d in place of" in named[0]
+    assert "12 x references have \u2019 \u201c \u201d in place of" in named[0]
     assert "first at b " in named[0]
 
 

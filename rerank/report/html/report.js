@@ -59,6 +59,11 @@ const unfold = () => {  // the document that a link leads to, and what it is fol
 };
 window.addEventListener("hashchange", unfold);
 unfold();
+let folded = [];  // on the screen, but not on paper
 window.addEventListener("beforeprint", () => {
-  for (const one of document.querySelectorAll("details")) one.open = true;
+  folded = [...document.querySelectorAll("details:not([open])")];
+  for (const one of folded) one.open = true;
+});
+window.addEventListener("afterprint", () => {
+  for (const one of folded) one.open = false;
 });
