@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from textwrap import wrap
 from time import monotonic
 from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeVar
@@ -30,12 +31,15 @@ _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]"
 )
 _COLOURS = {  # of what is marked by characters, too: SGR codes by pattern
-    re.compile(r"\[-.+?-\]"): "31",  # of marked changes, what is left out: red
-    re.compile(r"\{\+.+?\+\}"): "1;34",  # and what is new: bright blue
+    # of marked changes, also on several lines, what is left out: red
+    re.compile(r"\[-(?:.|\n +)+?-\]"): "31",
+    re.compile(r"\{\+(?:.|\n +)+?\+\}"): "1;34",  # and what is new: bright blue
     re.compile("^warning:", re.MULTILINE): "33",
     re.compile("^rerank:", re.MULTILINE): "1;31",
-    re.compile(r"^.*\S.*$(?=\n--[- ]*$)", re.MULTILINE): "1",  # heading of a table
+    # heading of a table, of up to three lines
+    re.compile(r"^(?:(?:(?<=\n\n)|\A)(?:.+\n){1,2}?)?.+$(?=\n--[- ]*$)", re.MULTILINE): "1",
 }
+_NAME = re.compile(r" *\S+ {2,}(?=\S)")  # of what stands behind it, in a list
 T = TypeVar("T")
 _LOG_SECONDS = 60  # between two lines about the progress of work
 _LONGEST = 4000  # characters of a line of a message
@@ -74,7 +78,7 @@ def say(lines: str) -> None:
 def show(result: str, *, for_people: bool = False) -> None:
     """Print a result on standard output; on a terminal as `harmless` makes it.
 
-    for_people: whether it has colours there. OSError if it cannot be written.
+    for_people: whether it has colours there, and lines that fit. OSError if it cannot be written.
     """
     import click
 
@@ -82,7 +86,31 @@ def show(result: str, *, for_people: bool = False) -> None:
     on_terminal = stream is not None and stream.isatty()
     text = harmless(result) if on_terminal else result
     # `color`: click would remove some escape sequences
-    click.echo(_coloured(text, stream) if for_people else text, stream, color=True)
+    if for_people:
+        text = _coloured(_wrapped(text, width()), stream)
+    click.echo(text, stream, color=True)
+
+
+def _wrapped(text: str, most: int | None) -> str:
+    """A text whose long lines go on below, where the words behind their first ones begin.
+
+    That is behind a name with two spaces after it. Lines of tables have room already.
+    """
+    lines = text.split("\n")
+    for n, line in enumerate(lines):
+        if most is not None and len(line) > most:
+            begin = _NAME.match(line)
+            indent = " " * (begin.end() if begin else 2)
+            parts = wrap(
+                line[len(indent) :] if begin else line,
+                most - len(indent),
+                break_long_words=False,
+                break_on_hyphens=False,
+                replace_whitespace=False,
+            )
+            first = line[: len(indent)] if begin else ""
+            lines[n] = first + f"\n{indent}".join(parts)
+    return "\n".join(lines)
 
 
 def _coloured(text: str, stream: TextIO | None) -> str:

@@ -20,7 +20,7 @@ from rerank.report.run_report import ChangedSentence, ReportedDocument, RunRepor
 from rerank.text import visible
 
 ENDS = 5  # documents that gained most, and that lost most, which stand before all others
-FEATURES, CHANGES = 8, 12  # of features and of changes of words those that stand before others
+FEATURES, CHANGES = 8, 8  # of features and of changes of words those that stand before others
 
 
 def render(report: RunReport) -> str:

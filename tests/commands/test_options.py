@@ -216,7 +216,14 @@ def test_a_terminal_shows_tables_that_fit_and_marks_in_colour(world: World) -> N
     assert "\x1b[1m" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert on_terminal(command, NO_COLOR="1") == plain
-    assert max(map(len, plain.split("\n\nBLEU: sacrebleu")[0].splitlines())) <= 60
+    assert all(len(line) <= 60 or " " not in line.strip() for line in plain.splitlines())
+    head = plain.partition("\n---")[0]  # of two lines
+    assert f"\x1b[1m{head}\x1b[0m\n---" in shown
+    assert head.count("\n") == 1
     assert json.loads(on_terminal(f"{command} --format json"))
     world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.ini --trace t --out o -q")
     assert "\x1b[1;34m{+burns+}\x1b[0m" in on_terminal("explain t evening")
+    narrow = on_terminal("explain t evening", COLUMNS="24", NO_COLOR="1")
+    rows = re.findall(r"^  (?:first|chosen) .*\n( {14}\S.*\n)+", narrow, re.MULTILINE)
+    assert rows
+    assert all(len(row) <= 25 for row in rows)

@@ -235,6 +235,44 @@ def test_what_a_verdict_answers(verdict: str, found: tuple[str, str]) -> None:
     assert answer(verdict) == found
 
 
+@pytest.mark.parametrize("kind", ["WMT XML", "mt-metrics-eval", "WMT25"])
+def test_gains_are_told_by_domain(kind: str, world: World) -> None:
+    domains = {"a": "news", "b": "talk", "c": "news", "d": "talk"}
+    names = {d: f"en-de_#_{own}_#_{d}" if kind == "WMT25" else d for d, own in domains.items()}
+    lines = {
+        "WMT25": [f"{name}_#_{n}" for name in names.values() for n in "12"],
+        "mt-metrics-eval": [f"{own}\t{d}" for d, own in domains.items() for _ in "12"],
+        "WMT XML": [
+            f'<doc id="{d}" domain="{own}"><src><seg id="1">x</seg><seg id="2">y</seg></src></doc>'
+            for d, own in domains.items()
+        ],
+    }
+    docs = lines[kind]
+    world.write("docs", ["<dataset>", *docs, "</dataset>"] if kind == "WMT XML" else docs)
+    world.write("ref", ["it is lit now"] * 8)
+    texts = {"news": "it is lit now", "talk": "it was lit"}
+    world.write(
+        "t",
+        [
+            choice(names[d], n, "it is lit", texts[own])
+            for d, own in domains.items()
+            for n in range(2)
+        ],
+    )
+    command = "report --trace t --docs docs --ref ref -m bleu"
+    found = world.ok(f"{command} --format json").json
+    assert [*found["domains"]] == ["news", "talk"]
+    assert found["domains"]["news"][1]["score"] == pytest.approx(100)
+    base = found["evaluation"]["systems"][0]["bleu"]
+    assert {own[0]["score"] for own in found["domains"].values()} == {pytest.approx(base)}
+    assert found["domains"]["talk"][1]["difference"] < 0 < found["domains"]["news"][1]["difference"]
+    assert [one["domain"] for one in found["documents"]] == [*domains.values()]
+    shown = Page(world.ok(command).out).text
+    assert "BLEU in each domain" in shown
+    assert found["without_context"] == pytest.approx(base)  # alone, the first are chosen
+    assert f"BLEU would be {base:.2f} in place of" in shown
+
+
 def test_without_references_the_page_says_what_changed(traced: World) -> None:
     command = "report --trace t"
     found, truth = (traced.ok(f"{x} --format json").json for x in (command, REPORT))
