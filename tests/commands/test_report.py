@@ -202,7 +202,7 @@ def test_short_before_it_is_unfolded(traced: World) -> None:
     found = page(traced)
     assert [tag for tag, _ in found.unfolded].count("article") == 3
     assert len(found.of("article")) == 15
-    assert [tag for tag, _ in found.unfolded].count("td") < 60
+    assert [tag for tag, _ in found.unfolded].count("td") < 65
 
 
 def test_a_gain_that_chance_may_explain_is_grey(traced: World) -> None:
@@ -264,7 +264,7 @@ def test_gains_are_told_by_domain(kind: str, world: World) -> None:
     assert [*found["domains"]] == ["news", "talk"]
     assert found["domains"]["news"][1]["score"] == pytest.approx(100)
     base = found["evaluation"]["systems"][0]["bleu"]
-    assert {own[0]["score"] for own in found["domains"].values()} == {pytest.approx(base)}
+    assert all(own[0]["score"] == pytest.approx(base) for own in found["domains"].values())
     assert found["domains"]["talk"][1]["difference"] < 0 < found["domains"]["news"][1]["difference"]
     assert [one["domain"] for one in found["documents"]] == [*domains.values()]
     shown = Page(world.ok(command).out).text
