@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,10 +19,8 @@ from numpy.typing import NDArray
 from rerank.corpus.documents import Documents
 from rerank.corpus.spelling import detokenised, detruecased
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import SURPLUS, read_lines
-from rerank.files.paths import display, file_and_name
-from rerank.formats import tokens
-from rerank.formats.pearmut import read_annotations
+from rerank.files.paths import display
+from rerank.formats.line_scores import read_line_scores
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
@@ -67,7 +63,6 @@ from rerank.report.evaluation import (
 )
 from rerank.report.measures import MeasureOptions
 from rerank.scorers.programs import ProgramMetric
-from rerank.signature import short_digest, signature
 from rerank.tuning.objective import metrics_of
 
 OPTIMISED, NOT_OPTIMISED = "optimised", "not optimised"
@@ -157,7 +152,7 @@ def evaluate(
     classes, tuning = _word_classes(measures, notices), _tuning(measures.weights, notices)
     objectives = _objectives(tuning, measures.weights)
     line_scores = {
-        name: _read_line_scores(name, paths, documents, texts, notices)
+        name: _scores_of_files(name, paths, documents, texts, notices)
         for name, paths in (score_files or {}).items()
     }
     plain = None
@@ -422,67 +417,19 @@ def compared(
 # What the measures need
 
 
-def _read_line_scores(
+def _scores_of_files(
     name: str,
     paths: Sequence[str],
     documents: Documents,
     texts: EvaluatedTexts,
     notices: Notices,
 ) -> list[tuple[NDArray[np.float64], str]]:
-    """Values (T,) of a metric that another tool has written, of each system, and signatures.
-
-    Those name metric and file. A file has a number for each line of the text, or NA; blank lines at
-    its end are ignored. InputError with file and line for what is not a finite decimal number, and
-    for another number of lines.
-    """
+    """Values (T,) of a metric that another tool has written, of each system, and signatures."""
     named = dict(zip(paths, (text.name for text in texts.systems), strict=True))
-    found = {path: _line_scores(path, name, documents, notices, text=named[path]) for path in named}
+    found = {
+        path: read_line_scores(path, name, documents, notices, text=named[path]) for path in named
+    }
     return [found[path] for path in paths]
-
-
-def _line_scores(
-    path: str, name: str, documents: Documents, notices: Notices, *, text: str
-) -> tuple[NDArray[np.float64], str]:
-    """The values of a file for the sentences of documents; text: its name in messages.
-
-    Those of FILE#NAME are annotations of Pearmut. NaN for a sentence that nobody has judged.
-    """
-    file, model = file_and_name(path)
-    if model is not None:
-        judged = read_annotations(file, model, documents, notices)
-        origin = {"metric": name, "file": f"{Path(file).name}={short_digest(file)}"}
-        return judged, signature({**origin, "sentences": int((~np.isnan(judged)).sum())})
-    source = display(path)
-    reading = read_lines(path, notices)
-    n_lines = documents.n_file_lines
-    values = list[float]()
-    for line, content in enumerate(islice(reading, n_lines), 1):
-        try:
-            word = content.strip(b" \t\r")
-            values.append(np.nan if word == b"NA" else tokens.number(word, name))
-        except InputError as fault:
-            head = [content, *islice(reading, tokens.HEAD)]  # behind numbers it is no other format
-            cure = tokens.numbers_cure(head, source) if line == 1 else ""
-            cure = cure or f"; write one for each line of {text}, in their order, or NA"
-            message = f"{fault}{cure}"
-            raise InputError(message, source=source, line=line) from None
-    filled = (n for n, line in enumerate(islice(reading, SURPLUS), 1) if line.strip())
-    surplus = max(filled, default=0)
-    if surplus or len(values) < n_lines:
-        more = " or more" if surplus == SURPLUS else ""
-        raise InputError(
-            f"expected {n_lines:,} lines as {text} has, found {len(values) + surplus:,}{more}; "
-            "write one number for each of its lines, in their order",
-            source=source,
-            line=len(values) + 1,
-        )
-    if not (known := int((~np.isnan(values)).sum())):
-        raise InputError(f"expected values of {name}, found none but NA", source=source)
-    digest = short_digest(path)
-    file = Path(path).name if digest is None else f"{Path(path).name}={digest}"
-    some = {"sentences": known} if known < len(values) else {}
-    found = np.array(documents.in_order(values))
-    return found, signature({"metric": name, "file": file, **some})
 
 
 def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]:
