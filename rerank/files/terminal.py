@@ -100,16 +100,16 @@ def _wrapped(text: str, most: int | None) -> str:
     for n, line in enumerate(lines):
         if most is not None and len(line) > most:
             begin = _NAME.match(line)
-            indent = " " * (begin.end() if begin else 2)
+            named = line[: begin.end()] if begin and begin.end() <= most / 2 else ""
+            indent = " " * (len(named) or 2)
             parts = wrap(
-                line[len(indent) :] if begin else line,
-                most - len(indent),
+                line.removeprefix(named),
+                max(1, most - len(indent)),
                 break_long_words=False,
                 break_on_hyphens=False,
                 replace_whitespace=False,
             )
-            first = line[: len(indent)] if begin else ""
-            lines[n] = first + f"\n{indent}".join(parts)
+            lines[n] = named + f"\n{indent}".join(parts)
     return "\n".join(lines)
 
 

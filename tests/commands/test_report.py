@@ -249,12 +249,12 @@ def test_gains_are_told_by_domain(kind: str, world: World) -> None:
     }
     docs = lines[kind]
     world.write("docs", ["<dataset>", *docs, "</dataset>"] if kind == "WMT XML" else docs)
-    world.write("ref", ["it is lit now"] * 8)
-    texts = {"news": "it is lit now", "talk": "it was lit"}
+    world.write("ref", ["it is lit now here"] * 8)
+    texts = {"news": "it is lit now here", "talk": "it was lit"}
     world.write(
         "t",
         [
-            choice(names[d], n, "it is lit", texts[own])
+            choice(names[d], n, "it is lit now", texts[own])
             for d, own in domains.items()
             for n in range(2)
         ],
