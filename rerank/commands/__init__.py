@@ -108,7 +108,7 @@ class _Commands(click.Group):
         if args[0] not in names and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], names)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
-            raise click.UsageError(f"No command {args[0]!r}; {hint}", ctx)
+            raise click.UsageError(f"No such command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rerank.report.evaluation import Evaluation
 
 _TRAINING = (
-    "--embed 64 --dropout 0 --context-dropout 0 --learning-rate 0.02 --negatives 0 --streams 16 "
-    "--epochs 3 --device cpu --precision float32"
+    "--embed 64 --dropout 0 --context-dropout 0 --learning-rate 0.02 --negatives 0 --streams 32 "
+    "--validations 1 --epochs 4 --device cpu --precision float32"
 )
 DOCUMENT_LM = f"--model codclm --hidden 64 {_TRAINING}"
 # Of the same size: wider by what the other spends on its context.

@@ -19,7 +19,9 @@ SIZES = {
 }
 FAMILY = "rlm-bow-lf-N with N from 1 to 100"
 MISUSED = (
-    ("command-unknown", "decide", "No such command 'decide'", "list decoders"),
+    ("command-unknown", "decide", "No such command 'decide'; did you mean decode", "list decoders"),
+    ("command-of-a-family", "tune", "No such command 'tune'; did you mean .*tune-mert", "list decoders"),
+    ("command-of-no-other", "x", "No such command 'x'; there are candidates, check, first,", "list decoders"),
     ("option-unknown", "decode --kbset x", "No such option", DECODE),
     ("option-missing", "tune-mert --kbest x --ref y", "Missing option '--out'", None),
     ("weights-missing", DECODE.replace(" --weights w.ini", ""), "Missing option '--weights': dev.kbest has scores, which only --s", f"{DECODE.replace(' --weights w.ini', '')} --search mbr"),

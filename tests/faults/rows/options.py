@@ -22,8 +22,6 @@ FAULTS = [
           {}, 2, "score --no-docs each --kbest dev.kbest --kbest b=dev.kbest"),
     Fault("00-dumped-name-that-is-not-utf-8", "first --kbest caf\udce9 --dump-config", r"--kbest: expected UTF-8, .* found caf\\xe9; rename the file",
           {"caf\udce9": "0 ||| a\n", "cafe": "0 ||| a\n"}, 2, "first --kbest cafe --dump-config"),
-    *(Fault(f"00-unknown-command-{name}", f"{name} --kbest dev.kbest --docs dev.docs", f"No command '{name}'; {meant}", {}, 2, "first --kbest dev.kbest --docs dev.docs")
-      for name, meant in (("frist", r"did you mean first\?"), ("tune", "did you mean .*tune-mert"), ("x", "there are candidates, check, first"))),
     Fault("00-unknown-option", DECODE + " --wieghts w.ini", ("(?i)no such option.*--wieghts", "--weights"), {}, 2, DECODE),
     Fault("91-gzip-cut-short", DECODE,
           r"dev\.kbest:\d+: expected the end of the gzip data, found the end of the file: it is truncated; copy the file "
