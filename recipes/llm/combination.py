@@ -262,7 +262,8 @@ class Combination:
         given = ["--docs", str(docs), "--ref", str(reference), "--metric", "discourse"]
         given += ["--tokenize", self.found.tokenize, "--format", "markdown"]
         given += ["--baseline", files[1], files[0], *files[2:]]
-        return self.run.once(".".join([self.name, *ways, "discourse"]), "evaluate", *given)
+        found = self.run.once(".".join([self.name, *ways, "discourse"]), "evaluate", *given)
+        return found.replace(f"{self.run.work}/", "")
 
     def outputs(self, way: str) -> Mapping[str, tuple[list[list[str]], float]]:
         """What is chosen with a model that is asked in some way, and the minutes of its scores.
