@@ -170,7 +170,8 @@ def measured(case: Case, seed: int, held: bool) -> tuple[HeldOut, Tests]:
     if found is None:
         raise click.ClickException("too few lists")
     shares = np.array([one.share for one in found.candidates])
-    several = [replace(found, chosen=one).weights(found.tuned) for one in found.candidates]
+    chosen = [replace(found, chosen=one) for one in found.candidates]
+    several = [one.weights(one.tuned) for one in chosen]
     tests = [(kind, np.array([bleu_of(own.decode(one)) for one in several])) for kind, own in pools]
     own = HeldOut.of(shares, found.held_out, goal.objective)
     return own, [(domain, values - values[0]) for domain, values in tests]

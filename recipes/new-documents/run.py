@@ -187,8 +187,9 @@ def result(pair: Pair, select: str, seed: int) -> Result:
     if own is None:
         return Result(weights)
     gain = bleu_of(own.statistics) - bleu_of(own.held_out[0])
-    several = [replace(own, chosen=one).weights(own.tuned) for one in own.candidates]
-    return Result(weights, gain, tuple(map(found.task.full, several)))
+    chosen = [replace(own, chosen=one) for one in own.candidates]
+    several = (found.task.full(one.weights(one.tuned)) for one in chosen)
+    return Result(weights, gain, tuple(several))
 
 
 def tuned_before(pair: Pair, checkout: Path, out: Path, seed: int) -> Floats:

@@ -291,7 +291,8 @@ def tune(
     if own and selection and _below_first(selection, features):
         weights = np.zeros_like(task.start)
     elif selection and (
-        not selection.chosen.share or (not task.contextual and plan.replicates == 1)
+        not selection.chosen.share
+        or (plan.replicates == 1 and (selection.without_new or not task.contextual))
     ):
         task.search.report(task.pool(task.corpus.first), notices)
         weights = selection.tuned

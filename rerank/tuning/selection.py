@@ -10,7 +10,7 @@ them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
 
 Features that begin at 0, such as those of a scorer that is new beside a decoder's, are tuned alone
 first: one or two weights fit what they are tuned on no better than other text. The way begins
-there, unless it gains nothing on held-out text: then they keep 0, and the others are tuned alone.
+there. Where that gains nothing on held-out text, the way on which they keep 0 is tried, too.
 
 A share is good enough if its gain on held-out text is above share · standard error: the further
 from the start, the surer it has to be. Of these the smallest within one standard error of the best
@@ -212,9 +212,9 @@ class Selection:
 
     held_out: (C, U, W) statistics of each held-out unit for each candidate, of all rounds of folds
     beside_first: the chosen one, with its difference to the first candidates of the same units
-    anchor: the start weights; way: where the way to the tuned weights begins
-    tuned: (F,) mean of the weights tuned in the folds; of_folds: those of each fold at the chosen
-    share, and their BLEU on the whole pool
+    anchor: the start weights; ways: where each way to tuned weights begins, and where it ends, the
+    mean of the weights (F,) tuned in the folds, by whether new features have weights on it
+    of_folds: weights of each fold at the chosen share, and their BLEU on the whole pool
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
     objective: name of the objective that all values are of
     length: what the documents say about it, and what another length would be worth here
@@ -226,8 +226,7 @@ class Selection:
     beside_first: Candidate
     objective: str
     anchor: Anchor
-    way: Anchor
-    tuned: NDArray[np.float64]
+    ways: Mapping[bool, tuple[Anchor, NDArray[np.float64]]]
     of_folds: tuple[tuple[NDArray[np.float64], float], ...]
     unit: str
     n_folds: int
@@ -247,12 +246,27 @@ class Selection:
     def start_name(self) -> str:
         """What the way begins at, for people."""
         new = f", {NEW}: with features that begin at 0 tuned alone"
-        kept = "" if self.candidates[-1].new else ", which is no gain: their weights stay 0"
-        return self.anchor.name + (new + kept if self.candidates[1].new else "")
+        both = ", which is no gain: shares are tried with and without them"
+        return self.anchor.name + (new + both * (len(self.ways) > 1) if True in self.ways else "")
+
+    @property
+    def tuned(self) -> NDArray[np.float64]:
+        """(F,) Mean of the weights tuned in the folds, on the way of the chosen candidate."""
+        return self.ways.get(self.chosen.new, next(iter(self.ways.values())))[1]
+
+    @property
+    def without_new(self) -> bool:
+        """Whether features that begin at 0 are better left out."""
+        return len(self.ways) > 1 and not self.chosen.new
 
     def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
-        return self.anchor.weights if self.kept else self.way.towards(tuned, self.chosen.share)
+        if self.kept:
+            return self.anchor.weights
+        begin = self.ways[self.chosen.new][0]
+        if self.without_new:
+            tuned = np.where(begin.weights == 0, 0.0, tuned)
+        return begin.towards(tuned, self.chosen.share)
 
     def to_dict(self) -> Mapping[str, object]:
         """Entry of a weights file."""
@@ -273,11 +287,13 @@ class Selection:
     def table(self) -> list[str]:
         """The value at each share, for people."""
         lines = [f"held-out {self.objective} at shares of the way from {self.start_name}:"]
+        width = len(f"{NEW} 0.05" if len(self.ways) > 1 else "0.05")
         for one in self.candidates:
             mark = "  ← chosen" if one is self.chosen else ""
             difference = "" if one is self.candidates[0] else f"  {_difference(one)}"
-            share = NEW if one.new and not one.share else f"{one.share:g}"
-            lines.append(f"  {share:<4} {_with_error(one)}{difference}{mark}")
+            share = f"{one.share:g}" if one.share or not one.new else NEW
+            share = f"{NEW} {share}" if one.new and one.share and len(self.ways) > 1 else share
+            lines.append(f"  {share:<{width}} {_with_error(one)}{difference}{mark}")
         return [*lines, f"rule: {RULE}", self.length.to_text(self.unit)]
 
     def to_text(self) -> str:
@@ -308,6 +324,29 @@ def _difference(one: Candidate) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """The way from where it begins to tuned weights (F,), in each fold.
+
+    starts: the start weights (F,) of each fold; new: whether features that begin at 0 have others
+    """
+
+    starts: Sequence[NDArray[np.float64]]
+    begins: Sequence[Anchor]
+    ends: Sequence[NDArray[np.float64]]
+    new: bool = False
+
+    def at(self, share: float) -> list[NDArray[np.float64]]:
+        """The weights (F,) of each fold at a share of the way."""
+        several = zip(self.begins, self.ends, strict=True)
+        return [begin.towards(end, share) for begin, end in several]
+
+    def mean(self, anchor: Anchor) -> tuple[Anchor, NDArray[np.float64]]:
+        """Where the way of the whole pool begins, `anchor` without new features, and its end."""
+        begin = anchor.mean([own.weights for own in self.begins]) if self.new else anchor.weights
+        return replace(anchor, weights=begin), anchor.mean(self.ends)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Folds:
     """Units of a pool that are held out in turn, and the search for weights on the others.
 
@@ -328,23 +367,30 @@ class _Folds:
         columns[features] = 0.0
         return replace(self, units=replace(self.units, features=columns.T))
 
-    def alone(self, new: NDArray[np.int64]) -> list[tuple[Anchor, Anchor]]:
-        """The start weights of each fold, and these with the features `new` tuned alone."""
+    def ways(self, new: NDArray[np.int64], objective: Objective) -> list[_Way]:
+        """The ways that are compared, with and without weights of the features `new`."""
+        if not 0 < 2 * len(new) <= len(self.start):
+            return [self.way()]
+        begun = self._each(lambda part: self._alone(part, new), self.parts)
+        sums = self.held_out([[one.weights for one in both] for both in begun])
+        own = replace(self.way(), begins=[begin for _, begin in begun], new=True)
+        gains = _compared([(0.0, False), (0.0, True)], sums, objective)[0][1].difference > 0
+        return [own] if gains else [self.without(new).way(), own]
 
-        def search(part: NDArray[np.int64]) -> tuple[Anchor, Anchor]:
-            rest, begin, own = self._others(part)
-            return begin, replace(begin, weights=own.alone(rest, self.start, new))
-
-        return self._each(search, self.parts)
-
-    def tuned(self) -> list[tuple[Anchor, NDArray[np.float64]]]:
-        """The start weights of each fold, and the tuned weights (F,)."""
+    def way(self) -> _Way:
+        """The way from the start weights."""
 
         def search(part: NDArray[np.int64]) -> tuple[Anchor, NDArray[np.float64]]:
             rest, begin, own = self._others(part)
             return begin, own.best(rest, self.start, Notices()).weights
 
-        return self._each(search, self.parts)
+        begins, ends = zip(*self._each(search, self.parts), strict=True)
+        return _Way([begin.weights for begin in begins], begins, ends)
+
+    def _alone(self, part: NDArray[np.int64], new: NDArray[np.int64]) -> tuple[Anchor, Anchor]:
+        """The start weights of a fold, and these with the features `new` tuned alone."""
+        rest, begin, own = self._others(part)
+        return begin, replace(begin, weights=own.alone(rest, self.start, new))
 
     def held_out(self, several: Sequence[Sequence[NDArray[np.float64]]]) -> Sums:
         """Statistics (C, U, W) of all units, each decoded by the C weights (F,) of its fold."""
@@ -407,39 +453,22 @@ def cross_validate(
     anchor, objective = Anchor.of(pool, start, search, start_name), search.goal.objective
     folds = _Folds(units, parts, start, start_name, search.quick(), settings.threads or 1)
     first = rounds * units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
-    points, sums, ways = list[tuple[float, bool]](), np.zeros((0, *first.shape), first.dtype), None
     new = np.flatnonzero((start == 0) & (anchor.spreads > 0))
-    if 0 < 2 * len(new) <= len(start):
-        begun = folds.alone(new)
-        points = [(0.0, False), (0.0, True)]
-        sums = folds.held_out([[one.weights for one in both] for both in begun])
-        if _compared(points, sums, objective)[0][1].difference > 0:
-            ways = [way for _, way in begun]
-        else:
-            folds = folds.without(new)
-    found, gains = folds.tuned(), ways is not None
-    ways, directions = ways or [begin for begin, _ in found], [tuned for _, tuned in found]
-    shares = SHARES if points else (0.0, *SHARES)
-    several = zip(ways, directions, strict=True)
-    held_out = folds.held_out([[way.towards(to, x) for x in shares] for way, to in several])
-    points += [(share, gains) for share in shares]
-    sums = np.concatenate([sums, held_out])
-    candidates, chosen = _compared(points, sums, objective)
-    way = anchor
-    if gains:
-        way = replace(anchor, weights=anchor.mean([own.weights for own in ways]))
-    chosen_share = candidates[chosen].share
-    several = zip(ways, directions, strict=True)
-    of_folds = [anchor.mean([own.towards(to, chosen_share)]) for own, to in several]
+    ways = folds.ways(new, objective)
+    points = [(share, way) for share in (0.0, *SHARES) for way in ways if share or way.new]
+    several = [ways[0].starts, *(way.at(share) for share, way in points)]
+    sums = folds.held_out([*zip(*several, strict=True)])
+    shares = [(0.0, False), *((share, way.new) for share, way in points)]
+    candidates, chosen = _compared(shares, sums, objective)
+    of_folds = [anchor.mean([one]) for one in several[chosen]]
     selection = Selection(
         candidates,
         candidates[chosen],
         sums,
-        beside(first, sums[chosen], objective, points[chosen]),
+        beside(first, sums[chosen], objective, shares[chosen]),
         objective.name,
         anchor,
-        way,
-        anchor.mean(directions),
+        {way.new: way.mean(anchor) for way in ways},
         tuple((one, bleu_of(pool.decode(one))) for one in of_folds),
         unit,
         n_folds,

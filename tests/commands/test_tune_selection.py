@@ -308,8 +308,11 @@ def test_with_context_the_rule_is_that_of_lists_without_context(world: World, se
     world.draw(seed, DOCUMENTS, ())
     found = world.ok(FROM_START, *PAIRS.split())
     selection = made(world)["selection"]
-    assert ("\nround 1: " in found.err) == (selection["chosen"]["share"] > 0)
-    assert selection["chosen"] in good_enough(selection["candidates"])
+    chosen = selection["chosen"]
+    left_out = not chosen["new"] and len({one["new"] for one in selection["candidates"][2:]}) > 1
+    assert ("\nround 1: " in found.err) == (chosen["share"] > 0 and not left_out)
+    assert (dense(world)["pairs"] == (0.0,)) == (left_out or not chosen["share"])
+    assert chosen in good_enough(selection["candidates"])
     assert made(world)["bleu"] == bleu(decoded(world, *PAIRS.split()), world.lines("dev.ref")).score
 
 
@@ -326,13 +329,18 @@ def test_where_the_scale_is_settled_the_way_is_a_straight_line(world: World) -> 
     assert (np.abs(tuned) <= 1 + 1e-9).all()
 
 
-def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
-    """One new feature knows the references: alone it is as good as any tuned weights."""
-    world.draw(2, DOCUMENTS, ())
+def quality(world: World) -> Floats:
+    """Sentence BLEU of each candidate."""
     references = world.lines("dev.ref")
     rows = [line.split(" ||| ") for line in world.lines("dev.kbest")]
     scores = [sacrebleu.sentence_bleu(text, [references[int(t)]]).score for t, text, *_ in rows]
-    world.write("new.scores", scores)
+    return np.array(scores)
+
+
+def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
+    """One new feature knows the references: alone it is as good as any tuned weights."""
+    world.draw(2, DOCUMENTS, ())
+    world.write("new.scores", quality(world).tolist())
     found = world.ok(f"{FROM_START} --scores new=new.scores")
     selection = made(world)["selection"]
     start, new, *others = selection["candidates"]
@@ -344,8 +352,10 @@ def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
     assert selection["chosen"] in good_enough(selection["candidates"])
 
 
-def test_new_features_that_gain_nothing_leave_the_tuning_of_the_others(world: World) -> None:
-    """Random numbers: the shares are those of the lists without them."""
+def test_new_features_that_gain_nothing_alone_are_tuned_with_others_and_left_out(
+    world: World,
+) -> None:
+    """Random numbers: shares without them are those of the lists that have none."""
     world.draw(2, DOCUMENTS, ())
     world.ok(FROM_START)
     without = made(world)["selection"]["candidates"]
@@ -355,8 +365,33 @@ def test_new_features_that_gain_nothing_leave_the_tuning_of_the_others(world: Wo
     found = world.ok(f"{FROM_START} --scores new=new.scores")
     start, new, *others = made(world)["selection"]["candidates"]
     assert new["difference"] <= 0
-    assert [start, *others] == without
-    assert "tuned alone, which is no gain: their weights stay 0:" in found.err
+    assert [start, *(one for one in others if not one["new"])] == without
+    assert [(one["share"], one["new"]) for one in others] == [
+        (share, new) for share in SHARES[1:] for new in (False, True)
+    ]
+    assert "tuned alone, which is no gain: shares are tried with and without them:" in found.err
+    assert re.search(r"\n  0.05     \d.*\n  new 0.05 \d", found.err)
+
+
+def test_a_new_feature_that_helps_only_when_others_change_has_a_weight(world: World) -> None:
+    """What it knows of the references is behind ten times another feature, which knows little."""
+    world.draw(2, DOCUMENTS, ())
+    lines, rng = world.lines("dev.kbest"), np.random.default_rng(2)
+    noise = rng.standard_normal((len(lines), 3))
+    noise[:, 0] += quality(world) / 40
+    noise = noise.round(3)
+    rows = [
+        f"{' ||| '.join(line.split(' ||| ')[:2])} ||| LM0= {lm} TM0= {tm} {other} ||| 0"
+        for line, (lm, tm, other) in zip(lines, noise.tolist(), strict=True)
+    ]
+    world.write("dev.kbest", rows)
+    world.write("new.scores", (quality(world) / 20 - 10 * noise[:, 0]).tolist())
+    world.ok(f"{FROM_START} --scores new=new.scores")
+    selection = made(world)["selection"]
+    assert selection["candidates"][1]["difference"] <= 0
+    assert selection["chosen"]["new"]
+    assert selection["chosen"] in good_enough(selection["candidates"])
+    assert dense(world)["new"] != (0.0,)
 
 
 # Several systems
