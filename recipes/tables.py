@@ -236,7 +236,7 @@ def main() -> None:
                 raise
             print(f"{name}: no {missing}; left out", file=sys.stderr)
             continue
-        printed = f"commit {commit}\n{text}"
+        printed = f"commit {commit}\n{text.replace(str(folders.models), 'models')}"
         (results / f"{name}.txt").write_text(printed, "utf-8")
         print(block(name, printed), flush=True)
     if not given.quick:
