@@ -9,6 +9,7 @@ from statistics import NormalDist
 from rerank.metrics.significance import FEWEST_DOCUMENTS
 
 SIGNIFICANT = 0.05  # p of a difference that is called significant
+MIXED = "mixed: "  # a verdict of metrics that differ significantly in both directions
 _OTHER_LENGTH = 0.01  # difference of length ratios that is worth a word
 _IDLE = 0.005  # share of choices that depend on a feature which contributes nothing
 
@@ -67,7 +68,10 @@ def verdict(
 
 
 def _tested(gains: Sequence[Gain], both: Sequence[Gain], longer: float) -> str:
-    """The direction of the gains that decide, if they agree; then all metrics that differ."""
+    """The direction of the gains that decide, if they agree; then all metrics that differ.
+
+    Where none decides and significant gains differ in direction, these come first, as `mixed`.
+    """
     found = {1 if gain.difference > 0 else -1 for gain in gains if gain.significant}
     sign = found.pop() if len(found) == 1 else 0
     certain = [gain for gain in both if gain.significant]
@@ -81,10 +85,17 @@ def _tested(gains: Sequence[Gain], both: Sequence[Gain], longer: float) -> str:
     else:
         names = _listed([gain.metric for gain in unsure])
         head = f"no significant difference in {names}" if names else ""
+    mixed = ""
+    if not sign and len({gain.difference > 0 for gain in certain}) > 1:
+        certain.sort(key=lambda gain: gain.difference < 0)
+        told = [
+            f"{_in_direction([x], 1) or _in_direction([x], -1)} ({p_text(x.p)})" for x in certain
+        ]
+        mixed, certain = f"{MIXED}{', '.join(told)}", []
     differing = [_in_direction(certain, way, ", significant") for way in (1, -1)]
     differing.append(_in_direction(unsure, -sign, ", not significant"))
-    length = _length(longer) if any(differing) else ""
-    return "; ".join(filter(None, [head, *differing])) + length
+    length = _length(longer) if mixed or any(differing) else ""
+    return "; ".join(filter(None, [mixed, head, *differing])) + length
 
 
 def _in_direction(gains: Sequence[Gain], sign: int, test: str = "") -> str:
@@ -98,6 +109,8 @@ def answer(verdict: str) -> tuple[str, str]:
 
     "but": another metric differs significantly in the other direction.
     """
+    if verdict.startswith(MIXED):
+        return "Mixed", "same"
     for word, other, short, direction in (
         ("better", "worse", "Yes", "up"),
         ("worse", "better", "No", "down"),
@@ -121,11 +134,16 @@ def idle(models: Sequence[tuple[str, float, int]], sentences: int) -> str:
     return "; ".join(found)
 
 
+def p_text(p: float | None) -> str:
+    """`p 0.042` or `p < 0.001`; '' for None."""
+    return "" if p is None else f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
 def _length(longer: float) -> str:
     """What may explain that metrics differ: another length of the output."""
     if abs(longer) < _OTHER_LENGTH:
         return ""
-    return f": {'longer' if longer > 0 else 'shorter'} output"
+    return f"; the output is {'longer' if longer > 0 else 'shorter'}"
 
 
 def _listed(names: Sequence[str]) -> str:

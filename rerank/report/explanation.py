@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -39,7 +40,8 @@ class Explanation:
     engines: of lists of systems, how many choices in each document are the output of each; terms:
     of a glossary, how many of those of each document are kept and missed; missed: which terms;
     shown: choices to print one by one, each with the one before it; explained: changed sentences of
-    which it is known what the features added.
+    which it is known what the features added; alone: of each engine, choices that are the output of
+    no other.
     """
 
     documents: int = 0
@@ -56,6 +58,7 @@ class Explanation:
     terms: dict[str, Counter[bool]] = field(default_factory=dict)
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
+    alone: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(
@@ -85,6 +88,7 @@ class Explanation:
             self.by_context = (self.by_context or 0) + choice.by_context
         if choice.systems:
             self.engines.setdefault(choice.document, Counter()).update(choice.systems)
+            self.alone.update(choice.systems if len(choice.systems) == 1 else ())
         if choice.terms:
             self.terms.setdefault(choice.document, Counter()).update(k for *_, k in choice.terms)
             self.missed.update(choice.missed)
@@ -141,7 +145,10 @@ class Explanation:
                 name: {"added_most": most, "mean": mean} for name, most, mean in self.ranked()
             },
             **(
-                {"engines": {d: dict(own) for d, own in self.engines.items()}}
+                {
+                    "engines": {d: dict(own) for d, own in self.engines.items()},
+                    "alone": dict(self.alone),
+                }
                 if self.engines
                 else {}
             ),
@@ -160,10 +167,11 @@ class Explanation:
         }
 
     def engines_table(self) -> Table:
-        """Documents, and how many of their choices are the output of each engine."""
+        """Documents, 2 before 10, and how many of their choices are the output of each engine."""
         whole = dict(self.engine_shares())
         names = [*whole]
-        rows = [[d, *map(own.__getitem__, names)] for d, own in self.engines.items()]
+        ordered = sorted(self.engines.items(), key=lambda one: _natural(one[0]))
+        rows = [[d, *map(own.__getitem__, names)] for d, own in ordered]
         if len(rows) > 1:
             rows.append(["all documents", *map(whole.__getitem__, names)])
         return Table([Column("document"), *(Column(one_line(name), "d") for name in names)], rows)
@@ -216,6 +224,14 @@ class Explanation:
         if words:
             parts.append(Table(_WORDS, words).to_text())
         return "\n\n".join([*parts, *shown]) + "\n"
+
+
+def _natural(name: str) -> list[str | tuple[int, str]]:
+    """A key by which numbers in names are ordered as numbers."""
+    return [
+        (len(part.lstrip("0")), part.lstrip("0")) if i % 2 else part
+        for i, part in enumerate(re.split("([0-9]+)", name))
+    ]
 
 
 def _by_document(table: Table, told: str) -> list[str]:

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import partial
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from rerank.metrics.verdict import SIGNIFICANT, answer
+from rerank.metrics.verdict import MIXED, SIGNIFICANT, answer, p_text
 from rerank.report.evaluation import NAMES, MetricScore
 from rerank.report.explanation import word_runs
-from rerank.report.run_report import ChangedSentence, ReportedDocument, RunReport
+from rerank.report.run_report import LEAST, ChangedSentence, ReportedDocument, RunReport
 from rerank.text import visible
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 ENDS = 5  # documents that gained most, and that lost most, which stand before all others
 FEATURES, CHANGES = 8, 8  # of features and of changes of words those that stand before others
@@ -35,9 +40,9 @@ def render(report: RunReport) -> str:
         lstrip_blocks=True,
     )
     signed = partial(_figure, form="+")
-    environment.filters.update(visible=visible, signed=signed, figure=_figure, p=_p)
+    environment.filters.update(visible=visible, signed=signed, figure=_figure, p=p_text, name=_name)
     environment.globals.update(runs=_runs, names=NAMES, sign=sign, direction=direction)
-    environment.globals.update(significant=SIGNIFICANT)
+    environment.globals.update(significant=SIGNIFICANT, least=LEAST, mixed=MIXED)
     folder = files("rerank.report") / "html"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     hashes = [
@@ -118,17 +123,20 @@ def _runs(before: str, after: str) -> list[tuple[str, str]]:
     ]
 
 
+def _name(text: str) -> Markup:
+    """A name that lines may break after `_`, `.` and `-` alone, or in a part of 24 characters."""
+    from markupsafe import Markup
+
+    parts = re.findall(r"[^_.-]{1,24}[_.-]?|[_.-]", visible(text), re.DOTALL)
+    return Markup("<wbr>").join(parts)
+
+
 def _figure(value: float | None, digits: int = 2, *, form: str = ",") -> str:
     """`1,234.50`, or `+0.25` of the form +, with a true minus; nothing for None, 0 without sign."""
     if value is None:
         return ""
     text = f"{value:{form}.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return text if text.strip("+\N{MINUS SIGN}0.") else text.strip("+\N{MINUS SIGN}")
-
-
-def _p(p: float) -> str:
-    """`p 0.042` or `p < 0.001`."""
-    return f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def sign(value: float | None, digits: int = 2) -> str:

@@ -25,6 +25,7 @@ from rerank.report.evaluation import Evaluation, MetricScore
 from rerank.report.explanation import Explanation, with_previous
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
+LEAST = 0.05  # gain of a sentence in chrF that is not 0.0 with one digit
 SENTENCES = 5000  # that are shown at most: a page of some 5 MB
 
 
@@ -59,7 +60,8 @@ class ReportedDocument:
     BLEU is None without references. by_context: sentences whose text would be another without
     context, None where no score depends on other sentences; exact, gap, score_gain: of a summary,
     gap and gain in model score; shown: its changed sentences, or the first of them, None for a
-    document that is only counted; domain: None where no file tells it.
+    document that is only counted; domain: None where no file tells it; better, worse: changed
+    sentences that are so by chrF, None without references.
     """
 
     id: str
@@ -73,6 +75,8 @@ class ReportedDocument:
     score_gain: float | None
     shown: Sequence[ChangedSentence] | None
     domain: str | None = None
+    better: int | None = None
+    worse: int | None = None
 
     @property
     def gain(self) -> float | None:
@@ -270,6 +274,9 @@ def reported_documents(
     found = []
     for name, (start, stop) in decoding.places.items():
         search, shown = searches.get(name, {}), changes.get(name)
+        gains = sentence_gains(decoding, start, stop, targets) if targets else None
+        if gains is not None and shown:
+            shown = [replace(one, chrf=gains.get(one.number, 0.0)) for one in shown]
         before_bleu, after_bleu = bleu.get(name, (None, None))
         score, first = search.get("score"), search.get("baseline_score")
         found.append(
@@ -283,19 +290,24 @@ def reported_documents(
                 search.get("exact"),
                 search.get("gap"),
                 None if score is None or first is None else score - first,
-                with_gains(shown, targets[start:stop]) if shown and targets else shown,
+                shown,
                 decoding.documents.domains.get(name),
+                None if gains is None else sum(gain >= LEAST for gain in gains.values()),
+                None if gains is None else sum(gain <= -LEAST for gain in gains.values()),
             )
         )
     return found
 
 
-def with_gains(
-    changes: Sequence[ChangedSentence], targets: Sequence[Sequence[bytes]]
-) -> list[ChangedSentence]:
-    """Changed sentences of a document with their gains in chrF; targets: its references."""
-    chrf = Chrf()
-    pairs = ((one.baseline.encode(), one.chosen.encode()) for one in changes)
-    values = chrf.scores(chrf.statistics(pairs, [targets[one.number] for one in changes]))
+def sentence_gains(
+    decoding: Decoding, start: int, stop: int, targets: Sequence[Sequence[bytes]]
+) -> dict[int, float]:
+    """Gains in chrF of the changed sentences of a document, by their numbers in it."""
+    chrf, before, after = Chrf(), decoding.before, decoding.after
+    lines = [t for t in range(start, stop) if before[t] != after[t]]
+    if not lines:
+        return {}
+    pairs = ((before[t], after[t]) for t in lines)
+    values = chrf.scores(chrf.statistics(pairs, [targets[t] for t in lines]))
     gains = (values[1::2] - values[::2]).tolist()
-    return [replace(one, chrf=gain) for one, gain in zip(changes, gains, strict=True)]
+    return {t - start: gain for t, gain in zip(lines, gains, strict=True)}

@@ -273,12 +273,12 @@ OURS_OF = {  # texts of 12 documents of the baseline, and of ours, some of them 
         NEAR,
         SHORT,
         [],
-        "better, significant in BLEU and TER; chrF worse, significant: shorter output",
+        "better, significant in BLEU and TER; chrF worse, significant; the output is shorter",
     ),
     "not all": (NEAR, SHORT, [LONG] * 4, "better, significant in BLEU and TER, not in chrF"),
     "unsure": (
         *(NEAR, SHORT, [LONG]),
-        "better, significant in BLEU and TER; chrF worse, not significant: shorter output",
+        "better, significant in BLEU and TER; chrF worse, not significant; the output is shorter",
     ),
 }
 FEW = "BLEU, chrF and TER better; not tested: fewer than 10 documents"
@@ -299,7 +299,7 @@ def test_a_verdict_says_in_words_what_the_tests_say(case: str, world: World) -> 
         assert one.lines[-1] == f"verdict: ours against base: {FEW}"
     if case == "shorter":
         world.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus chrF2"})
-        other = "worse, significant in chrF; BLEU and TER better, significant: shorter output"
+        other = "worse, significant in chrF; BLEU and TER better, significant; the output is shorter"
         one = world.ok(f"{command} --weights w.json")
         assert one.lines[-1] == f"verdict: ours against base: {other}"
 

@@ -14,7 +14,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const body = table.tBodies[0];
       const value = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
       const compared = (a, b) =>
-        column === 0 ? value(a).localeCompare(value(b)) : Number(value(a)) - Number(value(b));
+        column === 0 ? value(a).localeCompare(value(b), undefined, { numeric: true }) : Number(value(a)) - Number(value(b));
       body.append(...[...body.rows].sort((a, b) => (down ? -1 : 1) * compared(a, b)));
     });
   });
