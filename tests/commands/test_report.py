@@ -18,7 +18,8 @@ from sacrebleu.metrics.chrf import CHRF
 from support.words import WORDS
 from support.world import World
 
-from rerank.metrics.verdict import answer
+from rerank.metrics.verdict import Gain, answer
+from rerank.metrics.verdict import verdict as verdict_of
 
 HOSTILE = (
     "</script><script>window.PWNED = 1</script>",
@@ -230,13 +231,21 @@ def test_a_gain_that_chance_may_explain_is_grey(traced: World) -> None:
         ("better, significant in BLEU; chrF worse, significant", ("Yes, but", "up")),
         ("worse, significant in BLEU, not in chrF", ("No", "down")),
         ("no significant difference in BLEU; chrF better, significant", ("Not certain", "same")),
-        ("mixed: TER better (p 0.002), chrF worse (p < 0.001)", ("Mixed", "same")),
         ("BLEU better; not tested: fewer than 10 documents", ("Not certain", "same")),
         ("no difference", ("No", "same")),
     ],
 )
 def test_what_a_verdict_answers(verdict: str, found: tuple[str, str]) -> None:
     assert answer(verdict) == found
+
+
+def test_metrics_that_differ_both_ways_are_mixed() -> None:
+    rest = [Gain("chrF", -0.6, 0.0001), Gain("TER", 1.5, 0.002)]
+    told = "mixed: TER better (p 0.002), chrF worse (p < 0.001); no significant difference in BLEU"
+    found = verdict_of([Gain("BLEU", 0.1, 0.494)], rest, -0.03)
+    assert (found, answer(found)) == (f"{told}; the output is shorter", ("Mixed", "same"))
+    both = [Gain("BLEU", 1.0, 0.01), *rest[:1]]
+    assert verdict_of(both) == "mixed: BLEU better (p 0.010), chrF worse (p < 0.001)"
 
 
 @pytest.mark.parametrize("kind", ["WMT XML", "mt-metrics-eval", "WMT25"])
