@@ -177,6 +177,11 @@ class WeightedSum(DocumentProblem):
         """Whether scores are given later sentences, in each part that depends on others."""
         return any(part.given_later for part in self._problems if part.order != 0)
 
+    @property
+    def on_demand(self) -> bool:
+        """Whether a part of non-zero weight is scored on demand."""
+        return any(part.on_demand for part in self._problems)
+
     def mirror(self) -> WeightedSum:
         """The weighted sum of the reversed parts."""
         return WeightedSum([(weight, reversed_problem(part)) for weight, part in self.parts])

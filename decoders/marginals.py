@@ -66,7 +66,7 @@ def rng_for(seed: int, document: str) -> np.random.Generator:
 
 def is_chain(problem: DocumentProblem) -> bool:
     """Whether the order is 0 or 1, so that sums over all paths are exact and cheap."""
-    return problem.order in (0, 1)
+    return problem.order in (0, 1) and not problem.on_demand
 
 
 def marginals(problem: DocumentProblem, alpha: float) -> tuple[tuple[Array, ...], float]:

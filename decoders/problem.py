@@ -101,6 +101,11 @@ class DocumentProblem(ABC):
         """
         return False
 
+    @property
+    def on_demand(self) -> bool:
+        """Whether scores take work after each history, so that no search asks for those of all."""
+        return False
+
     def mirror(self) -> DocumentProblem | None:
         """These scores over the sentences in reverse order, if the problem has a form of its own.
 

@@ -47,7 +47,8 @@ def reversed_problem(problem: DocumentProblem) -> DocumentProblem:
     """
     if (own := problem.mirror()) is not None:
         return own
-    kind = ReversedChain if problem.order in (0, 1) else ReversedProblem
+    chain = problem.order in (0, 1) and not problem.on_demand
+    kind = ReversedChain if chain else ReversedProblem
     return kind(problem)
 
 
@@ -66,7 +67,7 @@ class _Reversed(DocumentProblem):
 
     def __init__(self, problem: DocumentProblem) -> None:
         self._problem, self.lengths = problem, tuple(problem.lengths)[::-1]
-        self.order = problem.order if problem.order in (0, 1) else None
+        self.order = problem.order if isinstance(self, Chain) else None
 
     @property
     def given_later(self) -> bool:
@@ -101,9 +102,10 @@ class ReversedChain(_Reversed, Chain):
 
 
 class ReversedProblem(_Reversed):
-    """A problem of order 2 or more with its sentences in reverse order: it only offers `rescore`.
+    """A problem with its sentences in reverse order that only offers `rescore`.
 
-    A score of sentence t here depends on the sentences after it.
+    Of order 2 or more, or scored on demand. A score of sentence t depends on the sentences after
+    it.
     """
 
     causal = False

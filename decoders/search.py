@@ -76,7 +76,8 @@ def decode_all(
         if direction is Direction.REVERSED:
             problem = reversed_problem(problem)
         row = choose(problem, name, n_best=options.n_best, table=table)
-        check_options(row, options, problem.order, auto=name == "auto", table=table)
+        order = None if problem.on_demand else problem.order
+        check_options(row, options, order, auto=name == "auto", table=table)
         searched.append(_Document(problem, direction, row, _exact(problem, row, options)))
     both = {d: one.problem for d, one in enumerate(searched) if one.direction is Direction.BOTH}
     starts = best_starts(both, options.beam_width)

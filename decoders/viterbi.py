@@ -84,7 +84,7 @@ def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Path]]:
 
 def affordable(problem: DocumentProblem, n_best: int = 1) -> bool:
     """Whether `viterbi` serves a problem: its order is finite and the cost not too high."""
-    if problem.order is None:
+    if problem.order is None or problem.on_demand:
         return False
     return Cost.of(problem.lengths, problem.order, n_best).extensions <= MAX_EXTENSIONS
 

@@ -149,7 +149,9 @@ class Run:
         """The direction of a search with all scorers; up to order 1 a scorer serves either."""
         if not self.causal:
             return Direction.BOTH
-        given_later = {one.given_later for one in self.scorers if one.order not in (0, 1)}
+        given_later = {
+            one.given_later for one in self.scorers if one.order not in (0, 1) or one.on_demand
+        }
         if len(given_later) > 1:
             return Direction.BOTH
         return Direction.REVERSED if True in given_later else Direction.FORWARD
@@ -281,7 +283,8 @@ class Run:
         unsuited options.
         """
         order, direction = self.order, self.direction
-        auto = automatic(order, causal=direction is not Direction.BOTH)
+        served = None if any(scorer.on_demand for scorer in self.scorers) else order
+        auto = automatic(served, causal=direction is not Direction.BOTH)
         row = row_of(auto if search.method == "auto" else search.method)
         width = search.options.beam_width
         priced = ""
@@ -297,7 +300,7 @@ class Run:
         elif self._visits_less(row, search):
             for scorer in self.scorers:
                 scorer.lazily()
-        search.check_decoder(row, order, direction, causal=self.causal)
+        search.check_decoder(row, served, direction, causal=self.causal)
         wide = f" of width {width}" if "width" in row.options else ""
         depth = "unbounded order" if order is None else f"order {order}"
         exact = (
@@ -305,7 +308,7 @@ class Run:
         )
         announce(
             f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}"
-            f"{_DIRECTIONS[direction]}"
+            f"{_DIRECTIONS[self.direction]}"
         )
         return search
 
@@ -317,7 +320,8 @@ class Run:
         """
         costly = {scorer.given_later for scorer in self.scorers if scorer.passes(2) > 1}
         few = row.histories(search.options) < self._passes()
-        return few and costly == {False} and search.options.gap is None
+        forward = costly == {False} and self.direction is Direction.FORWARD
+        return few and forward and search.options.gap is None
 
     def _passes(self) -> float:
         """Passes over the lists that exact search takes, by the scorer that needs most."""

@@ -467,7 +467,8 @@ class ListRun(Run):
     def _cheaper_ways(self, search: Search | None, seconds: float) -> str:
         """Searches that take less than exact ones, where each list is scored after K contexts."""
         k = self.mean_k()
-        if search is None or self.order != 1 or all(one.passes(k) <= 2 for one in self.scorers):
+        costly = [one for one in self.scorers if one.passes(k) > 2 and not one.on_demand]
+        if search is None or self.order != 1 or not costly:
             return ""
         half = max(1, round(k / 2))
         return (

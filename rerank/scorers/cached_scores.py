@@ -242,6 +242,7 @@ class HistoryProblem(DocumentProblem):
 
     lengths: tuple[int, ...] = ()
     order: int | None = None
+    on_demand = False
 
     def __init__(
         self, engine: Any, known: ListScores, cache: ScorerCache, *, order: int | None

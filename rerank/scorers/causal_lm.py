@@ -305,7 +305,7 @@ class CausalLM(WindowSource[CausalEngine]):
         backend, window = self._engine.backend, self._null if null else self.window
         model = self.model.digest, self.model.begin
         found = "causal", VERSION, *model, self._facts(window), backend.dtype
-        lazy = ("lazy",) if self._lazy and not null else ()
+        lazy = ("lazy",) if self.on_demand and not null else ()
         return (*found, backend.deterministic, *lazy)
 
     def _facts(self, window: Window) -> tuple[object, ...]:

@@ -52,7 +52,8 @@ class FeatureSource:
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
-    side only; contextless: whether it has scores without context; cacheable: whether its scores go
+    side only; on_demand: whether a search has scores after the histories that it visits alone, at
+    order 1; contextless: whether it has scores without context; cacheable: whether its scores go
     to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
     keeps_trials: whether scores of a trial (`uncached_copy`) are of use to the run, as those of a
     program are; chosen: settings that `choose` found, and the like, for weights files; progress:
@@ -68,6 +69,7 @@ class FeatureSource:
     runs_on: str = "cpu"
     given_later: bool = False
     causal: bool = True
+    on_demand: bool = False
     contextless: bool = True
     cacheable: bool = False
     keeps_trials: bool = False

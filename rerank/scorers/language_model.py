@@ -111,7 +111,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
         self.columns = (f"{name}null", *columns) if pmi else tuple(columns)
         self.label, self.pmi, self.given_later = name, pmi, given_later
         self._engine, self._cache = engine, cache
-        self._lazy, self._all_pairs = False, ScorerCache()  # of searches that score all pairs
+        self._all_pairs = ScorerCache()  # of searches that score all pairs
         self.cached = 0
         self.error = errors[engine.backend.dtype] * (2 if pmi else 1)
         self.runs_on = engine.backend.device.type
@@ -137,7 +137,8 @@ class ModelSource(FeatureSource, Generic[Engine]):
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
         """The cache under a digest of what determines scores."""
         group = group_of(self._identity(null=null))
-        whole, order = self._engine.backend.deterministic, 0 if null else self.order
+        order = 0 if null else None if self.on_demand else self.order
+        whole = self._engine.backend.deterministic
         return ScorerCache(self._cache, group, whole, order, self.cached_columns, -np.inf)
 
     @cached_property
@@ -165,9 +166,8 @@ class ModelSource(FeatureSource, Generic[Engine]):
 
     def lazily(self) -> None:
         """Score only after the histories that a search visits, if each pair would take a pass."""
-        if self.order == 1 and self.passes(2) > 1:
-            self._all_pairs = self._score_cache
-            self._lazy, self.order = True, None
+        if self.order == 1 and self.passes(2) > 1 and not self.on_demand:
+            self._all_pairs, self.on_demand = self._score_cache, True
             self._score_cache = self._scorer_cache()
 
     def _work_uncached(self, engine: Engine) -> None:
@@ -212,7 +212,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
 
     def _scored(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Problem of each document in the order of reading, and static features but the null."""
-        if self.causal and self.order in (0, 1):
+        if self.causal and self.order in (0, 1) and not self.on_demand:
             return [
                 ScoredDocument(found.problem(self.order), self._static(found))
                 for found in self._whole(documents)
@@ -223,6 +223,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
             known = self._score_cache.look_up(texts) if self.causal else None
             self.cached += known is not None
             problem = self._problem(name, texts, known)
+            problem.on_demand = self.on_demand
             scored.append(ScoredDocument(problem, self._static(problem.known), problem.save))
         return scored
 
@@ -354,7 +355,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         if null:
             alone = self.saved.model.order == 0 and not self.side_information
             return found if alone else (*found, "null")
-        lazy = ("lazy",) if self._lazy else ()
+        lazy = ("lazy",) if self.on_demand else ()
         share = () if self.document_cache is None else ("cache", self.document_cache)
         return (*found, *lazy, *share)
 

@@ -253,7 +253,7 @@ class ServerScorer(WindowSource[ServerEngine]):
 
     def _identity(self, *, null: bool) -> tuple[object, ...]:
         """What scores depend on, and how they are formed."""
-        return (*self._facts(null=null), *(("lazy",) if self._lazy and not null else ()))
+        return (*self._facts(null=null), *(("lazy",) if self.on_demand and not null else ()))
 
     def new_engine(self) -> ServerEngine:
         """Another engine of the server."""

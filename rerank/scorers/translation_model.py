@@ -225,7 +225,7 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         """Model, settings and arithmetic; null scores are of no context."""
         given = replace(self.given, sentences=0) if null else self.given
         found = "translation", VERSION, self.model.digest, given.identity
-        lazy = ("lazy",) if self._lazy and not null else ()
+        lazy = ("lazy",) if self.on_demand and not null else ()
         backend = self._engine.backend
         return (*found, backend.dtype, backend.deterministic, *lazy)
 

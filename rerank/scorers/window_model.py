@@ -67,9 +67,8 @@ class WindowProblem(HistoryProblem, Generic[Context]):
     """A document whose states are lists of the choices in a window.
 
     lines: texts of the candidates of the S lists; window: number of sentences before one, None for
-    all; label: scorer and document in messages; order: that of the window, or None to have pairs
-    scored as they are asked for; counts: of what is too long; kbest: the lists, for the lines of
-    candidates.
+    all; label: scorer and document in messages; order: that of the window; counts: of what is too
+    long; kbest: the lists, for the lines of candidates.
     """
 
     def __init__(
@@ -293,7 +292,7 @@ class WindowSource(ModelSource[Engine]):
         """As of all models; pairs that another search had scored are not scored again."""
         scored = super()._scored(documents)
         for (_, kbest), one in zip(documents, scored, strict=True):
-            known = self._all_pairs.look_up(self._texts(kbest)) if self._lazy else None
+            known = self._all_pairs.look_up(self._texts(kbest)) if self.on_demand else None
             if known is not None:
                 problem = cast("WindowProblem[Any]", one.problem)
                 self.cached += "history" not in problem.known.arrays  # else it was counted

@@ -551,6 +551,21 @@ def test_a_search_scores_after_what_it_visits_and_the_first_candidates_alone(
     assert decoded(search) == (0, found)
 
 
+def test_a_beam_that_scores_what_it_visits_keeps_each_last_choice_once(world: World) -> None:
+    """It is exact where it holds all of them, also where other documents have more."""
+    lists = DEEP | {"y": [own[:2] for own in DEEP["y"]]}
+    options, _ = written(world, lists, [Hf(",sentences=1", 1)])
+    command = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
+    world.ok(f"{command} {options} --summary out.json --out out --search beam --beam 2")
+    found = world.json("out.json")
+    assert [one["exact"] for one in found["documents"]] == [False, True]
+    assert "|ctx:1|" in found["signature"]
+    last = Lm("adclm", "b", shape=LAST)  # read from the other end, like the sum of both
+    options, _ = written(world, lists, [Hf(",sentences=1", 1), last])
+    said = world.ok(f"{command} {options} --summary both.json --out out --search beam --beam 1")
+    assert "documents are searched from the last sentence to the first" in said.err
+
+
 def test_commands_on_texts_score_with_causal_models_as_those_on_lists(world: World) -> None:
     log_p = causal.definition(causal.save(world.folder / "gpt"), Hf())
     documents = [["the lamp is lit", "it reads"], ["she", "no sea", "it"]]
