@@ -124,10 +124,18 @@ class CheckOptions:
             return {lists.kbest: self.fix}
         docs = [] if lists.docs is None else [lists.docs]
         side = lists.side.values()
-        made = [path for _, path in lists.segmented if file_and_name(path)[1] is None]
+        made = [path for _, path in lists.systems if file_and_name(path)[1] is None]
         files = [*(made if lists.made else [lists.kbest]), *docs, *side]
         files += self.others.references.references
-        return {path: Path(self.fix, Path(path).name) for path in files}
+        copies: dict[Path, FilePath] = {}
+        for path in files:
+            copy = Path(self.fix, Path(path).name)
+            if copies.setdefault(copy, path) != path:
+                raise UsageError(
+                    f"--fix {self.fix}: {copies[copy]} and {path} would have one copy, {copy}; "
+                    "rename one of them"
+                )
+        return {path: copy for copy, path in copies.items() if not Path(path).is_dir()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +205,7 @@ def check(options: CheckOptions) -> int:
     Example:
       rerank check --kbest dev.nbest.gz --docs dev.docids --ref dev.ref --weights w.json
     """
-    from rerank.commands.findings import Findings
+    from rerank.commands.findings import CleanCopies, Findings
     from rerank.commands.lists import (
         MISSING_SOURCE,
         own_documents,
@@ -222,7 +230,13 @@ def check(options: CheckOptions) -> int:
     inputs = InputFiles(files)
     targets = options.copies(lists)
     check_outputs(targets.values(), [*files, *(folder for _, folder in others.lm)])
-    result = CheckResult(Findings(), None, options.messages.strict, options.messages.allow)
+    result = CheckResult(
+        found := Findings(),
+        None,
+        options.messages.strict,
+        options.messages.allow,
+        copies=CleanCopies({}, found) if targets else None,  # until the lists are read
+    )
     with progress_shown(not options.messages.quiet), ExitStack() as opened:
         check_names({LM: others.lm})
         models = [

@@ -404,6 +404,19 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
     assert "clean copy new/two: 1 x CRLF line end" in lists.ok(f"{command} --fix new").out
     cured = lists.ok(command.replace("one", "new/one").replace("two", "new/two")).out
     assert "line ends" not in cured
+    (lists.folder / "old").mkdir()
+    for name, text, said in (
+        ("old/one", "a cat\nno\nhe\n", "one and old/one would have one copy, new/one; rename one"),
+        (
+            "bad",
+            b"a cat\n\xe9\nhe\n",
+            "no clean copy is written, since these faults remain:\nbad:2",
+        ),
+        ("short,align=yes", "a cat\r\nhe sleeps\r\n", "copy new/short: 2 x CRLF line end"),
+    ):
+        lists.write(name.partition(",")[0], text)
+        more = lists.run(f"{command.replace('B=two', f'B={name}')} --fix new")
+        assert said in more.out + more.err
     lists.write("two", "the cat\n \nhe sleeps\n")
     assert "two:2: empty hypothesis" in lists.ok(command).out
     assert (
