@@ -143,7 +143,7 @@ def _toml(value: Any, flag: str) -> str:
     name = os.fsencode(str(value)).decode(errors="backslashreplace")
     if name != str(value):
         raise UsageError(
-            f"--{flag}: expected UTF-8, as a file of options is, found {name}; rename it"
+            f"--{flag}: expected UTF-8, as a file of options is, found {name}; rename the file"
         )
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -128,7 +128,10 @@ def made_lists(
         outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
     labels, texts = labels_of([*outputs, *merged]), outputs.values()
     counted = SystemAgreement(labels) if agreement and not merged else None
-    path = copies.enter_context(scratch_file(f"<outputs of {len(labels)} systems>"))
+    shown = f"<outputs of {len(labels)} systems>"
+    while shown in MADE_OF:  # of lists that are open, too
+        shown = f"{shown[:-1]}, again>"
+    path = copies.enter_context(scratch_file(shown))
     every = (
         text or b""
         for sentences in read_outputs(texts, documents, Notices())
@@ -147,8 +150,8 @@ def made_lists(
             )
             file.writelines(line + b"\n" for _, line in written)
     if known == "moses":  # a candidate a line
-        copies.callback(MADE_OF.pop, display(path))
-        MADE_OF[display(path)] = origins.place
+        copies.callback(MADE_OF.pop, shown)
+        MADE_OF[shown] = origins.place
     if docs is None and no_docs is None:
         docs = _docids(documents, copies)
     made = replace(lists, kbest=path, kbest_format=known, docs=docs)

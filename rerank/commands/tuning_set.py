@@ -132,6 +132,8 @@ def tune_documents(
             notices=run.notices,
             announce=announce,
         )
+    for document in corpus.documents:  # the scale is fitted after the last decoding
+        document.save()
     return result
 
 

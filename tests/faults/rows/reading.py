@@ -59,7 +59,7 @@ FAULTS = [
     Fault("47-hypotheses-are-texts-of-documents", EVALUATE, r"; texts of whole documents need --align$",
           {"hyp.txt": WHOLE, "base.txt": WHOLE}, cure=EVALUATE + " --align"),
     Fault("47-rival-is-a-text-of-documents", "evaluate --docs dev.docs --ref dev.ref --systems A=base.txt --systems B=hyp.txt base.txt",
-          r"hyp\.txt: .*; if it lacks lines, or has whole documents, align it .*: --systems B=hyp\.txt,align=yes$", {"hyp.txt": WHOLE},
+          r"hyp\.txt: .*; if it lacks lines, or has whole documents: --systems B=hyp\.txt,align=yes$", {"hyp.txt": WHOLE},
           cure="evaluate --docs dev.docs --ref dev.ref --systems A=base.txt --systems B=hyp.txt,align=yes base.txt"),
     Fault("47-system-is-a-text-of-documents", "decode --docs dev.docs --systems A=base.txt --systems B=hyp.txt",
           r"hyp\.txt: .*; if it lacks lines, or has whole documents, align it .*: --systems B=hyp\.txt,align=yes$", {"hyp.txt": WHOLE},
