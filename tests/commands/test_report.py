@@ -170,7 +170,7 @@ def test_the_parts_of_the_page_say_what_the_json_says(traced: World) -> None:
     assert f"{explained['by_context']} would be another one without context" in found.text
     gains = [one["chrf"] for document in numbers["documents"] for one in document["shown"]]
     better, worse = sum(x >= 0.05 for x in gains), sum(x <= -0.05 for x in gains)
-    assert f"By chrF {better} of them are better and {worse} worse" in found.text
+    assert f": by chrF, {better} are better, {worse} worse;" in found.text
     rows = [one for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
     assert (len(rows), len(found.of("article"))) == (12, 15)  # three are examples
     assert "Give --summary FILE" in found.text
