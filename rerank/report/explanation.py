@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
@@ -170,16 +170,17 @@ class Explanation:
         """Documents, 2 before 10, and how many of their choices are the output of each engine."""
         whole = dict(self.engine_shares())
         names = [*whole]
-        ordered = sorted(self.engines.items(), key=lambda one: _natural(one[0]))
-        rows = [[d, *map(own.__getitem__, names)] for d, own in ordered]
+        rows = [[d, *map(own.__getitem__, names)] for d, own in self.engines.items()]
+        rows.sort(key=_natural)
         if len(rows) > 1:
             rows.append(["all documents", *map(whole.__getitem__, names)])
         return Table([Column("document"), *(Column(one_line(name), "d") for name in names)], rows)
 
     def terms_table(self) -> Table:
-        """Documents, and how many terms of a glossary their choices keep and miss."""
+        """Documents, 2 before 10, and how many terms of a glossary their choices keep and miss."""
         counts = [(own[True], own[False]) for own in self.terms.values()]
         rows = [[name, *own] for name, own in zip(self.terms, counts, strict=True)]
+        rows.sort(key=_natural)
         if len(rows) > 1:
             rows.append(["all documents", *map(sum, zip(*counts, strict=True))])
         return Table(_TERMS, rows)
@@ -226,11 +227,11 @@ class Explanation:
         return "\n\n".join([*parts, *shown]) + "\n"
 
 
-def _natural(name: str) -> list[str | tuple[int, str]]:
-    """A key by which numbers in names are ordered as numbers."""
+def _natural(row: Sequence[Any]) -> list[str | tuple[int, str]]:
+    """A key by which numbers in the names of rows are ordered as numbers."""
     return [
         (len(part.lstrip("0")), part.lstrip("0")) if i % 2 else part
-        for i, part in enumerate(re.split("([0-9]+)", name))
+        for i, part in enumerate(re.split("([0-9]+)", row[0]))
     ]
 
 
