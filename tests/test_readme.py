@@ -59,7 +59,7 @@ def test_tables_of_the_readme_are_what_the_recipes_printed() -> None:
     assert tables["replaced"](readme, tables["RESULTS"]) == readme
     golden = ROOT / "tests" / "golden" / "outputs" / "lm-eval-contrastive.tsv"
     rows = tables["of_pronouns"](golden.read_text(encoding="utf-8"))
-    assert "| all | 3 | 0.0 | 33.3 (p = 1) |" in rows
+    assert "| SmolLM2-135M, % right | 3 | 0.0 | 33.3 (p = 1) |" in rows
     assert re.findall(r"<!-- (\w+) -->\n\| commit \w{8} ", readme)
 
 
