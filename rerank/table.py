@@ -133,10 +133,11 @@ class Table:
         return Table([Column(self.columns[0].heading), *turned], rows)
 
     def to_latex(self) -> str:
-        """The table for LaTeX with the package booktabs."""
+        """The table for LaTeX with the package booktabs; a minus is one, no hyphen."""
         cells = [[one_line(cell) for cell in row] for row in self.cells()]
         headings = [one_line(one.flat) for one in self.columns]
-        return self._tabulated("latex_booktabs", headings, cells)
+        table = self._tabulated("latex_booktabs", headings, cells)
+        return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", table)
 
     def to_markdown(self) -> str:
         """The table for Markdown of GitHub."""
