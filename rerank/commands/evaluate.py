@@ -381,8 +381,10 @@ def _rivals(
             for one, text in read_systems(path, documents, notices)[1].items():
                 found.append(SystemText(one, [line or b"" for line in text.lines]))
         else:
-            cure = f"--systems {name}={display(path)},align=yes"
-            cure = f"if it lacks lines, or has whole documents: {cure}"
+            cure = (
+                "if it lacks lines, or has whole documents: "
+                f"--systems {name}={display(path)},align=yes"
+            )
             lines = read_translation(path, documents, notices, model=model, cure=cure)
             found.append(SystemText(name, lines))
     return found

@@ -153,6 +153,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.report.comparison import (
         EvaluatedTexts,
         SystemText,
+        announce_programs,
         by_domain,
         evaluate,
         values_of,
@@ -205,6 +206,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             score_files=score_files,
             seed=page.seed,
         )
+        announce_programs(metrics[1], options.messages.announce)
         evaluation = replace(evaluation, idle=_idle(weights, explanation))
         losses = {one.id: one.bleu[0] - one.bleu[1] for one in evaluation.documents}
     summary = None

@@ -161,17 +161,20 @@ def made_lists(
 
 
 class _Origins:
-    """Where the candidates of made lists come from: of each line a system and a sentence."""
+    """Where the candidates of made lists come from: of each line a system and a sentence.
+
+    8 bytes a candidate, for as long as the lists are open.
+    """
 
     def __init__(self, outputs: Mapping[str, OutputText], n_labels: int) -> None:
         self._outputs, self._n_labels = [*outputs.items()], n_labels
-        self._pairs: list[NDArray[np.int64]] = []
+        self._pairs: list[NDArray[np.int32]] = []
 
     def add(self, kbest: KBest) -> None:
         """Add the lists of the next document."""
         first = (kbest.dense[:, : self._n_labels] > 0).argmax(axis=1)
         sentences = kbest.first + np.repeat(np.arange(len(kbest.counts)), kbest.counts)
-        self._pairs.append(np.column_stack([first, sentences]))
+        self._pairs.append(np.column_stack([first, sentences]).astype(np.int32))
 
     def place(self, line: int) -> str:
         """The line of the first system that has the candidate of a line, counted from 1."""
