@@ -153,12 +153,14 @@ class Reranker:
         references: References,
         *,
         baseline: Reranker | None = None,
+        beside: Mapping[str, Reranker] | None = None,
         **options: Any,
     ) -> Report:
         """The page of `rerank report` about a decoding: whether it helped, where, and why.
 
         references: as of `tune`; baseline: what is compared with it [default: first candidates];
-        options: those of `rerank report` that are not about files, as `title="Talks"`.
+        beside: others by name, whose choices stand beside these; options: those of `rerank report`
+        that are not about files, as `title="Talks"`.
         """
         from rerank.commands.report import ReportOptions, run_report
         from rerank.formats.run_records import to_line
@@ -180,12 +182,15 @@ class Reranker:
         }
         if baseline is not None:
             lines["baseline"] = map(to_line, baseline.trace(documents))
+        for name, other in (beside or {}).items():
+            lines[f"beside {name}"] = map(to_line, other.trace(documents))
         with ExitStack() as scratch:
             files = {name: scratch.enter_context(scratch_file(f"<{name}>")) for name in lines}
             for name, own in lines.items():
                 files[name].write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for line in own))
             given = {name: str(path) for name, path in files.items()}
             named = tuple(given.pop(name) for name in files if name.startswith("reference "))
+            options["beside"] = tuple((name, given.pop(f"beside {name}")) for name in beside or ())
             given["docs_format"] = "docids"
             found = settings_of(ReportOptions, references=named, **given, **options)
             result = run_report(found, PythonWarnings())

@@ -15,7 +15,7 @@ from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.values import FILE, FOLDER, SEED, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rerank.corpus.documents import Documents
     from rerank.files.paths import FilePath
@@ -40,12 +40,29 @@ class DecodingFiles:
         type=FILE,
         default=(),
     )
+    beside: tuple[tuple[str, str], ...] = option(
+        "Another output of the same sentences, a text or a trace of decode: its scores, its gains "
+        "in documents and its texts of changed sentences stand beside the decoding's; repeatable.",
+        type=Pair("NAME=FILE, for example mbr=mbr.out", FILE),
+        default=(),
+        metavar="NAME=FILE",
+    )
     summary: str | None = option(
         "Summary of decode --summary: figures of the search.", type=FILE, default=None
     )
     decoding_weights: str | None = option(
         "Weights file of the decoding: how it was tuned.", "--weights", type=FILE, default=None
     )
+
+    @property
+    def systems(self) -> list[str]:
+        """Names of all outputs, the baseline first; UsageError for two of one name."""
+        names = [*SYSTEMS, *(name for name, _ in self.beside)]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise UsageError(
+                f"--beside {twice[0]}=…: another output has this name; take another one"
+            )
+        return names
 
 
 @record
@@ -156,6 +173,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         announce_programs,
         by_domain,
         evaluate,
+        leads,
         values_of,
     )
     from rerank.report.explanation import Explanation
@@ -167,9 +185,10 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.signature import __version__
 
     given, page, described = options.decoding, options.page, options.texts
-    score_files = options.measures.score_files(SYSTEMS)
+    names = given.systems
+    score_files = options.measures.score_files(names)
     files = _files(options, [path for paths in score_files.values() for path in paths])
-    if "-" in (given.trace, *given.baseline):
+    if "-" in (given.trace, *given.baseline, *dict(given.beside).values()):
         raise UsageError("-: a trace is read twice; give the name of a file")
     check_outputs([page.out], files.values())
     inputs = InputFiles(files.values())
@@ -183,7 +202,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     )
     explanation = Explanation.of(decoding.choices(Notices()))
     evaluation, losses = None, dict.fromkeys(documents.ids, 0.0)
-    sources, domains, without_context = None, {}, None
+    sources, domains, without_context, over = None, {}, None, {}
     if described.source is not None:
         sources = read_translation(
             *(described.source, documents, notices),
@@ -191,9 +210,15 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             role="source",
         )
     if targets:
-        lines = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+        lines = zip(
+            names, (decoding.before, decoding.after, *decoding.others.values()), strict=True
+        )
         texts = EvaluatedTexts(targets, list(starmap(SystemText, lines)), sources)
-        domains = by_domain(documents, texts, metrics[0], page.seed)
+        domains = by_domain(
+            documents, replace(texts, systems=texts.systems[:2]), metrics[0], page.seed
+        )
+        found = leads(documents, texts, metrics[0], page.seed)
+        over = dict(zip(decoding.others, found, strict=True))
         if explanation.by_context is not None:
             alone = replace(texts, systems=[SystemText("alone", decoding.alone)])
             (without_context,) = values_of(alone, metrics[0], documents)
@@ -230,6 +255,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         values,
         domains,
         without_context,
+        over,
     )
     inputs.check()
     return result
@@ -299,15 +325,12 @@ def _decoding(
     """
     from rerank.files.paths import display
     from rerank.formats.run_records import is_trace
-    from rerank.formats.translations import read_translation
     from rerank.formats.weights import FIRST
     from rerank.report.comparison import EvaluatedTexts, SystemText, values_of
     from rerank.report.run_report import Decoding
 
-    rivals = {
-        display(path): read_translation(
-            path, documents, notices, model="the references" if targets else "the trace"
-        )
+    rivals: Mapping[str, Sequence[bytes]] = {
+        display(path): _output(path, documents, targets, notices)
         for path in given.baseline
         if not is_trace(path)
     }
@@ -317,6 +340,9 @@ def _decoding(
     decoding = Decoding(given.trace, trace, documents, notices)
     for _ in decoding.noted():
         pass
+    decoding.others = {
+        name: _output(path, documents, targets, notices) for name, path in given.beside
+    }
     if not given.baseline and targets and len(decoding.outputs) > 1:
         rivals = decoding.outputs
     if len(rivals) > 1 and not targets:
@@ -342,6 +368,23 @@ def _decoding(
     return decoding, name, values
 
 
+def _output(
+    path: str, documents: Documents, targets: Sequence[Sequence[bytes]], notices: Notices
+) -> Sequence[bytes]:
+    """The lines of a text, or those that a trace has chosen."""
+    from rerank.formats.run_records import is_trace
+    from rerank.formats.translations import read_translation
+    from rerank.report.run_report import Decoding
+
+    if not is_trace(path):
+        model = "the references" if targets else "the trace"
+        return read_translation(path, documents, notices, model=model)
+    decoding = Decoding(path, None, documents, notices)
+    for _ in decoding.noted():
+        pass
+    return decoding.after
+
+
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     """All files that are read, by what they are."""
     from rerank.files.paths import file_of
@@ -357,6 +400,9 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
         files["source"] = files_of([described.source], "source")[0]
     if described.documents.file is not None:
         files["documents"] = files_of([described.documents.file], "documents")[0]
+    beside = dict(given.beside)
+    for name, path in zip(beside, files_of(list(beside.values()), "system"), strict=True):
+        files[f"beside {name}"] = path
     number = len(given.baseline)
     for i, path in enumerate(files_of(given.baseline, "system"), 1):
         files[f"baseline {i}" if number > 1 else "baseline"] = path

@@ -129,6 +129,15 @@ def by_domain(
     }
 
 
+def leads(documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int) -> list[MetricScore]:
+    """BLEU of the second system against each of those behind it."""
+    rows, n_references = _of_documents(bleu, documents, texts), len(texts.references[0])
+    return [
+        compared(bleu, rows[:, [i, 1]], n_references, seed, None)[1]
+        for i in range(2, len(texts.systems))
+    ]
+
+
 def evaluate(
     documents: Documents,
     texts: EvaluatedTexts,

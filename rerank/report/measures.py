@@ -86,8 +86,9 @@ class MeasureOptions:
     tokenize: str | None = tokenize_option()
     scores: tuple[tuple[str, str], ...] = option(
         "Values of metric NAME by another tool, such as COMET, for the lines of HYP: a number a "
-        "line, NA for none; give one for each HYP and for --baseline (`report`: for decoded and "
-        "for baseline). The mean of the lines for which all have values is reported.",
+        "line, NA for none; give one for each HYP and for --baseline (`report`: for decoded, for "
+        "baseline, and for each --beside by its name). The mean of the lines for which all have "
+        "values is reported.",
         type=Pair("NAME=HYP:FILE, for example comet=test.out:test.out.comet", TEXT),
         default=(),
         metavar="NAME=HYP:FILE",

@@ -49,7 +49,7 @@ def render(report: RunReport) -> str:
         base64.b64encode(hashlib.sha256(x.encode()).digest()).decode() for x in (script, style)
     ]
     explanation, evaluation = report.explanation, report.evaluation
-    base, ours = evaluation.systems if evaluation else (None, None)
+    base, ours, *others = evaluation.systems if evaluation else (None, None)
     ranked = ranking(report)
     gains = [d.gain or 0.0 for d in report.documents]
     features = [one for one in explanation.ranked() if one[1] or one[2]]
@@ -58,6 +58,7 @@ def render(report: RunReport) -> str:
         report=report,
         base=base,
         ours=ours,
+        others=others,
         answer=answer(ours.verdict or "") if ours else ("Not known", "same"),
         style=style,
         script=script,

@@ -36,7 +36,8 @@ class ChangedSentence:
     number: in its document, from 0; before: the text that was chosen for the sentence before;
     rank: of the choice in its list, from 0; alone: the text without context, if it is another one;
     added: what each feature adds to the lead over the baseline, times its weight; engines: of which
-    systems the choice is the output; chrf: gain in sentence chrF2, None without references.
+    systems the choice is the output; chrf: gain in sentence chrF2, None without references; others:
+    texts of other outputs.
     """
 
     number: int
@@ -51,6 +52,7 @@ class ChangedSentence:
     added: Mapping[str, float | None]
     engines: Sequence[str]
     chrf: float | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,13 @@ class ReportedDocument:
 class RunReport:
     """A decoding beside its baseline.
 
-    evaluation: of two systems, the baseline first, None without references; baseline: what it is;
+    evaluation: of the baseline, the decoding and other outputs, None without references; baseline:
+    what it is;
     rivals: BLEU of the texts of which it is the best; search: figures of the summary; weights: by
     feature; tuning: the provenance of the weights; inputs: (what it is, file name, SHA-256).
     domains: BLEU of both systems in the documents of each domain, if there are several;
-    without_context: BLEU of what would be chosen without context, None where that is not known.
+    without_context: BLEU of what would be chosen without context, None where that is not known;
+    leads: BLEU of the decoding against each other output.
     """
 
     title: str
@@ -110,6 +114,7 @@ class RunReport:
     rivals: Mapping[str, float] = field(default_factory=dict)
     domains: Mapping[str, Sequence[MetricScore]] = field(default_factory=dict)
     without_context: float | None = None
+    leads: Mapping[str, MetricScore] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the page as JSON values, unrounded, and the texts that it shows."""
@@ -120,6 +125,7 @@ class RunReport:
             "explanation": self.explanation.to_dict(),
             "documents": [{**asdict(one), "gain": one.gain} for one in self.documents],
             "domains": {name: [asdict(one) for one in own] for name, own in self.domains.items()},
+            "leads": {name: asdict(one) for name, one in self.leads.items()},
         }
 
 
@@ -127,7 +133,7 @@ class Decoding:
     """The choices of a trace; before, after: lines of the baseline and of the decoding.
 
     alone: what would be chosen without context; outputs: lines of each system of whose outputs the
-    lists are made.
+    lists are made; others: lines of other outputs, which stand beside it.
     """
 
     def __init__(
@@ -136,6 +142,7 @@ class Decoding:
         self._trace, self._baseline, self._notices = trace, baseline, notices
         self._given: Sequence[bytes] | None = None
         self.outputs: dict[str, list[bytes]] = {}
+        self.others: Mapping[str, Sequence[bytes]] = {}
         self.documents = documents
         self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
         self.before, self.after, self.alone = ([b""] * documents.n_sentences for _ in range(3))
@@ -266,6 +273,7 @@ def reported_documents(
                     choice.alone["text"] if choice.alone and choice.by_context else None,
                     choice.over_first,
                     choice.systems or (),
+                    others={name: own[line].decode() for name, own in decoding.others.items()},
                 )
             )
     searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}

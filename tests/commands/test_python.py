@@ -287,6 +287,15 @@ def test_the_page_of_documents_in_memory_has_the_numbers_of_the_shell(world: Wor
     )
     found = json.loads(json.dumps(page.numbers))
     assert {**found, "inputs": 0} == {**numbers, "inputs": 0}
+    beside = {"mbr": Reranker({}, search="mbr")}
+    both = Reranker("w.ini").report(
+        rerank.read("dev.kbest", "dev.docs"), [lines[:2], lines[2:]], beside=beside
+    )
+    systems = [one["metrics"] for one in both.numbers["evaluation"]["systems"]]
+    assert (systems[:2], len(systems)) == (
+        [one["metrics"] for one in page.numbers["evaluation"]["systems"]],
+        3,
+    )
     page.save("page.html")
     assert "<title>X</title>" in (world.folder / "page.html").read_text()
     with pytest.raises(TypeError, match="references: expected one of each sentence"):

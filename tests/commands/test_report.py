@@ -449,6 +449,58 @@ def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -
     assert world.ok(f"{command} {more} --baseline good --format json").json["baseline"] == "good"
 
 
+def test_other_outputs_stand_beside_the_decoding(traced: World) -> None:
+    """Their scores are those of evaluate, and the lead is that over each of them."""
+    ours = [json.loads(line)["texts"]["chosen"] for line in traced.lines("t")]
+    traced.write("ours", ours)
+    traced.write("first", [json.loads(line)["texts"]["first"] for line in traced.lines("t")])
+    traced.write("poor", ["no such text"] * 24)
+    given = "--beside poor=poor --beside same=t"
+    found = traced.ok(f"{REPORT} {given} --format json").json
+    command = "evaluate --docs docs --ref ref --format json"
+    truth = traced.ok(f"{command} --baseline first ours poor ours").json
+    names = ["baseline", "decoded", "poor", "same"]
+    assert [one["name"] for one in found["evaluation"]["systems"]] == names
+    for own, true in zip(found["evaluation"]["systems"], truth["systems"], strict=True):
+        assert {**own, "name": ""} == {**true, "name": ""}
+    assert found["evaluation"]["documents"] == truth["documents"]
+    lead = traced.ok(f"{command} --baseline poor ours").json["systems"][1]["metrics"]["bleu"]
+    assert found["leads"]["poor"] == lead
+    assert found["leads"]["same"]["difference"] == 0
+    first = found["documents"][0]["shown"][0]
+    assert first["others"] == {"poor": "no such text", "same": first["chosen"]}
+
+    shown = page(traced, given)
+    assert "sameas chosen" in shown.text
+    assert "poorno such text" in shown.text
+    assert f"poor BLEU 0.00 (chosen leads by +{lead['difference']:.2f})" in shown.text
+    assert "gain of poorgain of same" in shown.text
+    assert "gain of poor" not in page(traced).text
+
+
+def test_other_outputs_have_texts_without_references(traced: World) -> None:
+    traced.write("poor", ["no such text"] * 24)
+    shown = Page(traced.ok("report --trace t --docs docs --beside poor=poor").out)
+    assert "poorno such text" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("--beside decoded=t", "--beside decoded=…: another output has this name"),
+        ("--beside a=t --beside a=t", "--beside a=…: another output has this name"),
+        ("--beside t", "expected NAME=FILE, for example mbr=mbr.out; found 't'"),
+        ("--beside a=-", "-: a trace is read twice; give the name of a file"),
+        ("--beside a=few", "few: expected 24 lines"),
+    ],
+)
+def test_what_cannot_stand_beside_a_decoding(given: str, said: str, traced: World) -> None:
+    traced.write("few", ["x"])
+    refused = traced.run(f"{REPORT} {given}")
+    assert refused.exit != 0
+    assert said in refused.err
+
+
 def test_measures_beside_bleu_are_those_of_evaluate(traced: World) -> None:
     for name in ("one", "other"):
         traced.write(f"{name}.comet", [len(name) / 4 + n for n in range(24)])
