@@ -40,26 +40,26 @@ def exact_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -
 
 
 class CrossEntropy(torch.autograd.Function):
-    """−log p (N,) of targets (N,) by the softmax of logits (N, V).
+    """−log p (N,) of targets (N,) by the softmax of logits (N, V), which are overwritten.
 
-    The softmax is computed once, for the gradient as for the loss: torch's own function computes
-    its logarithm, and the exponentials of that again.
+    The softmax is computed once, for the gradient as for the loss, and in place: torch's own
+    function computes its logarithm, and the exponentials of that again, in memory of their own.
     """
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
         """O(N · V) time; log Z = top logit − log p(top word), which is at least 1 / V."""
-        shares, (top, at) = torch.softmax(logits, dim=1), logits.max(dim=1)
-        ctx.save_for_backward(shares, targets)
-        log_z = top - shares.gather(1, at[:, None])[:, 0].log()
-        return log_z - logits.gather(1, targets[:, None])[:, 0]
+        top, chosen = logits.amax(dim=1), logits.gather(1, targets[:, None])[:, 0]
+        shares = torch.softmax(logits, dim=1, out=logits)
+        ctx.shares, ctx.targets = shares, targets
+        return top - shares.amax(dim=1).log() - chosen
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """The gradient of a logit is its probability, less one for the target."""
-        shares, targets = ctx.saved_tensors
-        d = gradients[0][:, None]
-        return (shares * d).scatter_add_(1, targets[:, None], -d), None
+        """The gradient of a logit is its probability, less one for the target; computed once."""
+        (d,), shares, ctx.shares = gradients, ctx.shares, None
+        d = d[:, None]
+        return shares.mul_(d).scatter_add_(1, ctx.targets[:, None], -d), None
 
 
 cross_entropy: Callable[[Tensor, Tensor], Tensor] = CrossEntropy.apply

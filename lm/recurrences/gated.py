@@ -7,16 +7,18 @@ gradient is one product: twice as fast on a CPU as autograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.backend import linear, padded, rounded
-from lm.recurrences import Recurrence, Sizes, State, uniform
+from lm.recurrences import Recurrence, Sizes, State, few_rows, uniform
 
 
 class LSTM(Recurrence):
@@ -261,7 +263,8 @@ class PackedCIFG(torch.autograd.Function):
     the new content of the cell; h_0, c_0: (B, H); weight: (3H, H); peepholes: (2H, H) of i and o;
     begun: (B, 1) factors of the new c in the first output gates, or None; sizes: rows alive at
     each time step. Products run in the dtype of `projected`, everything else in float32. The loops
-    make views of all steps at once and write into them: with few rows calls are what takes time.
+    make views of all steps at once and write into them; of few rows they are compiled
+    (`lm.recurrences.few_rows`), because calls are what takes time there.
     """
 
     @staticmethod
@@ -279,10 +282,32 @@ class PackedCIFG(torch.autograd.Function):
         wide, dtype = weight.shape[1], projected.dtype
         to_gates = weight.to(dtype).T.contiguous()
         to_i, to_o = (block.T.contiguous() for block in peepholes.to(dtype).chunk(2))
-        gates = projected.float().clone()
+        gates = projected.float().clone(memory_format=torch.contiguous_format)
         h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
-        h, c, rows, add_product = h_0, c_0, len(h_0), adder(dtype)
-        views = (torch.split(x, list(sizes)) for x in (gates, *gates.chunk(3, dim=1), h_all, c_all))
+        given = (h_all, c_all), (h_0, c_0), (to_gates, to_i, to_o)
+        if has_few_rows(projected, h_0):
+            states, start, weights = map(as_arrays, given)
+            first, times = first_gates(begun, h_0), np.array(sizes)
+            few_rows.forward(gates.numpy(), states, start, weights, first, times)
+        else:
+            PackedCIFG.step_on(gates, *given, begun, sizes)
+        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight, peepholes, begun)
+        ctx.sizes, ctx.dtype = sizes, dtype
+        return h_all, c_all
+
+    @staticmethod
+    def step_on(
+        gates: Tensor,
+        states: tuple[Tensor, Tensor],
+        start: tuple[Tensor, Tensor],
+        weights: tuple[Tensor, Tensor, Tensor],
+        begun: Tensor | None,
+        sizes: Sizes,
+    ) -> None:
+        """The loop of `forward`; arguments as of `lm.recurrences.few_rows.forward`."""
+        (h, c), (to_gates, to_i, to_o) = start, weights
+        rows, add_product = len(h), adder(to_gates.dtype)
+        views = (torch.split(x, list(sizes)) for x in (gates, *gates.chunk(3, dim=1), *states))
         for t, (size, z, i, g, o, h_next, c_next) in enumerate(zip(sizes, *views, strict=True)):
             if size < rows:
                 h, c = h[:size], c[:size]
@@ -290,14 +315,11 @@ class PackedCIFG(torch.autograd.Function):
             add_product(i, c, to_i).sigmoid_()
             torch.lerp(c, g.tanh_(), i, out=c_next)
             if t == 0 and begun is not None:
-                o.addcmul_(c_next.to(dtype) @ to_o, begun[:size])
+                o.addcmul_(c_next.to(to_o.dtype) @ to_o, begun[:size])
             else:
                 add_product(o, c_next, to_o)
             torch.mul(torch.tanh(c_next, out=h_next), o.sigmoid_(), out=h_next)
             h, c, rows = h_next, c_next, size
-        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, weight, peepholes, begun)
-        ctx.sizes, ctx.dtype = sizes, dtype
-        return h_all, c_all
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -309,14 +331,44 @@ class PackedCIFG(torch.autograd.Function):
         kept = 1 - i
         shares = (g - c_before) * i * kept, i * (1 - g * g), o * (1 - o) * t, o * (1 - t * t), kept
         low, (to_i, to_o) = weight.to(dtype), peepholes.to(dtype).chunk(2)
-        d_h, d_c = (gradient.float().clone() for gradient in gradients)
-        d_start = torch.zeros_like(h_0), torch.zeros_like(c_0)
+        by_row = torch.contiguous_format
+        d_h, d_c = (gradient.float().clone(memory_format=by_row) for gradient in gradients)
+        d_start = h_0.new_zeros(h_0.shape), c_0.new_zeros(c_0.shape)
         d_z = torch.empty_like(gates)
+        given = (d_h, d_c), d_start, shares, (low, to_i, to_o)
+        if has_few_rows(low, h_0):
+            states, start, factors, weights = map(as_arrays, given)
+            first, times = first_gates(begun, h_0), np.array(sizes)
+            few_rows.backward(d_z.numpy(), states, start, factors, weights, first, times)
+        else:
+            PackedCIFG.step_back(d_z, *given, begun, sizes)
+        d_i, _, d_o = d_z.chunk(3, dim=1)
+        seen = c_all
+        if begun is not None:
+            seen = torch.cat([c_all[: sizes[0]] * begun[: sizes[0]], c_all[sizes[0] :]])
+        h_before = before_each(h_all, h_0, sizes)
+        d_weight = product_over_positions(d_z, h_before, dtype)
+        d_to_i = product_over_positions(d_i, c_before, dtype)
+        d_to_o = product_over_positions(d_o, seen, dtype)
+        return d_z.to(dtype), *d_start, d_weight, torch.cat([d_to_i, d_to_o]), None, None
+
+    @staticmethod
+    def step_back(
+        d_z: Tensor,
+        d_states: tuple[Tensor, Tensor],
+        d_start: tuple[Tensor, Tensor],
+        shares: tuple[Tensor, ...],
+        weights: tuple[Tensor, Tensor, Tensor],
+        begun: Tensor | None,
+        sizes: Sizes,
+    ) -> None:
+        """The loop of `backward`; arguments as of `lm.recurrences.few_rows.backward`."""
+        low, to_i, to_o = weights
         columns = (torch.split(x, list(sizes)) for x in (*d_z.chunk(3, dim=1), d_z, *shares))
         steps = list(zip(*columns, strict=True))
-        both = zip(d_start, (d_h, d_c), strict=True)
+        both = zip(d_start, d_states, strict=True)
         hs, cs = ([start, *torch.split(d, list(sizes))] for start, d in both)
-        before, add_product = (len(h_0), *sizes), adder(dtype)
+        before, add_product = (len(d_start[0]), *sizes), adder(low.dtype)
         for k in reversed(range(len(sizes))):
             z_i, z_g, z_o, z, in_i, in_g, in_o, through, onward = steps[k]
             dh, dc, dh_before, dc_before = hs[k + 1], cs[k + 1], hs[k], cs[k]
@@ -329,18 +381,25 @@ class PackedCIFG(torch.autograd.Function):
             torch.mul(dc, in_g, out=z_g)
             add_product(dc_before.addcmul_(dc, onward), z_i, to_i)
             add_product(dh_before, z, low)
-        d_i, _, d_o = d_z.chunk(3, dim=1)
-        seen = c_all
-        if begun is not None:
-            seen = torch.cat([c_all[: sizes[0]] * begun[: sizes[0]], c_all[sizes[0] :]])
-        h_before = before_each(h_all, h_0, sizes)
-        d_weight = product_over_positions(d_z, h_before, dtype)
-        d_to_i = product_over_positions(d_i, c_before, dtype)
-        d_to_o = product_over_positions(d_o, seen, dtype)
-        return d_z.to(dtype), *d_start, d_weight, torch.cat([d_to_i, d_to_o]), None, None
 
 
 _cifg_layer: Callable[..., tuple[Tensor, Tensor]] = PackedCIFG.apply
+
+
+def has_few_rows(like: Tensor, first: Tensor) -> bool:
+    """Whether compiled loops are faster for first states (B, H), and products like this tensor."""
+    on_cpu = like.device.type == "cpu" and like.dtype == torch.float32
+    return on_cpu and len(first) <= few_rows.MOST_ROWS
+
+
+def as_arrays(tensors: Sequence[Tensor]) -> tuple[NDArray[np.float32], ...]:
+    """The numbers of tensors, row after row, without copies of those that are so."""
+    return tuple(tensor.detach().contiguous().numpy() for tensor in tensors)
+
+
+def first_gates(begun: Tensor | None, first: Tensor) -> NDArray[np.bool_]:
+    """Whether the first output gates see the new memory, (B,)."""
+    return np.ones(len(first), bool) if begun is None else begun[:, 0].bool().numpy()
 
 
 def adder(dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Tensor]:

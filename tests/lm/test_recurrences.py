@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from lm.composition import RECURRENCES, load
 from lm.model import n_parameters
-from lm.recurrences import Recurrence, select
+from lm.recurrences import Recurrence, few_rows, select
 from lm.recurrences.gated import CIFG, CIFG2015, LSTM
 from lm.recurrences.simple import HTanh, OneHotHTanh
 
@@ -31,10 +31,16 @@ def cell_of(kind: Any, inputs: int, layers: int = 1) -> Any:
     return cell
 
 
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize(("layers", "compiled"), [(1, True), (2, True), (2, False)])
 @every_kind
-def test_unrolled_states_and_gradients_are_those_of_single_steps(kind: Any, layers: int) -> None:
-    """Also where gradients are written out; five sentences of 6 to 1 words, one from zeros."""
+def test_unrolled_states_and_gradients_are_those_of_single_steps(
+    kind: Any, layers: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where gradients are written out; five sentences of 6 to 1 words, one from zeros.
+
+    compiled: whether the loops of a few rows are those of `lm.recurrences.few_rows`.
+    """
+    monkeypatch.setattr(few_rows, "MOST_ROWS", 5 if compiled else 4)
     cell = cell_of(kind, 5, layers)
     sizes = (5, 4, 3, 3, 1, 1)
     inputs, n = torch.randn(sum(sizes), 5), len(cell.start(1))
