@@ -9,8 +9,10 @@ candidate has `source` and `candidate`, with a window of n sentences also `sourc
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -43,7 +45,21 @@ KEYS = {
 WITHOUT_WINDOW = ("source", "timeout", "batch")  # the keys of metrics and utilities
 _SAVED_EVERY = 5.0  # seconds
 _REMEMBERED = 1 << 20  # answers, about 150 MB
+_KEY = re.compile(r"""(?<!\\),([A-Za-z_-]+)=[^,\s"']*(?=,|$)""")  # what looks like one of `KEYS`
 Choices: TypeAlias = tuple[int, ...]
+
+
+def _check_keys(argument: str, keys: Sequence[str]) -> None:
+    """BadParameter for a misspelt key behind a program, or one of `KEYS` that is not for it.
+
+    Words unlike keys belong to the program, as `a=1,b=2` among its arguments.
+    """
+    for key in _KEY.findall(argument):
+        if key not in keys and difflib.get_close_matches(key.lower(), KEYS):
+            raise click.BadParameter(
+                f"expected one of {', '.join(keys)} behind the program, found {key}=; take one of "
+                f"these, or write \\,{key}= if it belongs to the program"
+            )
 
 
 class Estimator:
@@ -59,6 +75,7 @@ class Estimator:
     ) -> None:
         self.option = option
         try:
+            _check_keys(argument, keys)
             command, given = split(argument, {key: KEYS[key] for key in keys})
             self.settings = settings(given, KEYS, None, None)
         except click.BadParameter as fault:
