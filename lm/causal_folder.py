@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import torch
+from torch import Tensor, nn
 
 UNLIMITED = 1 << 30  # positions of a model that states no number of them
 NOTHING = -1  # in place of the token that texts begin with: their first token is not predicted
@@ -62,12 +63,24 @@ SEQ2SEQ = FolderKind(
 )
 
 
+class Adapter(Protocol):
+    """A change of a model's weights (`lm.lora`)."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that it depends on."""
+
+    def merge(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+        """Change the weights of a model that was read from these tensors."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CausalModel:
     """A causal language model that was read back.
 
-    model: of transformers, in evaluation mode; digest: SHA-256 of its files; positions: most
-    tokens of a text with its context; begin: id of the token that texts begin with, or `NOTHING`.
+    model: of transformers, in evaluation mode; digest: SHA-256 of its files, and of an adapter's;
+    positions: most tokens of a text with its context; begin: id of the token that texts begin with,
+    or `NOTHING`.
     """
 
     model: Any
@@ -87,13 +100,17 @@ class CausalModel:
 
 
 def open_causal_model(
-    folder: Path, device: torch.device | str = "cpu", dtype: str = "float32"
+    folder: Path,
+    device: torch.device | str = "cpu",
+    dtype: str = "float32",
+    adapter: Adapter | None = None,
 ) -> CausalModel:
     """The causal language model of a folder; CausalFolderError if there is none.
 
     dtype: `float32` or `bfloat16`, of weights and of all that is computed; `tf32` has float32.
+    adapter: merged into the weights, before these are rounded to the dtype.
     """
-    tokenizer, model = open_folder(folder, CAUSAL, dtype)
+    tokenizer, model = open_folder(folder, CAUSAL, dtype, adapter)
     begin = tokenizer.bos_token_id
     begin = tokenizer.eos_token_id if begin is None else begin
     begin = NOTHING if begin is None else begin
@@ -101,11 +118,17 @@ def open_causal_model(
     check_tokenizer(folder, tokenizer, model, words)
     config = model.config.get_text_config()  # tokens that have positions and may be attended to
     positions = positions_of(config, "max_position_embeddings", "sliding_window")
-    return CausalModel(model.to(device).eval(), tokenizer, folder_digest(folder), positions, begin)
+    digest = folder_digest(folder, adapter)
+    return CausalModel(model.to(device).eval(), tokenizer, digest, positions, begin)
 
 
-def open_folder(folder: Path, kind: FolderKind, dtype: str) -> tuple[Any, Any]:
-    """The tokenizer and the model of a folder, of a kind; CausalFolderError if there is none."""
+def open_folder(
+    folder: Path, kind: FolderKind, dtype: str, adapter: Adapter | None
+) -> tuple[Any, Any]:
+    """The tokenizer and the model of a folder, of a kind, with an adapter if there is one.
+
+    CausalFolderError if there is no such model, or the adapter is that of another one.
+    """
     files = _weight_files(folder, kind)
     try:
         import transformers
@@ -121,7 +144,7 @@ def open_folder(folder: Path, kind: FolderKind, dtype: str) -> tuple[Any, Any]:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
         kept = torch.bfloat16 if dtype == "bfloat16" else torch.float32
-        return tokenizer, _loaded(folder, files, kept, kind)
+        return tokenizer, _loaded(folder, files, kept, kind, adapter)
     except CausalFolderError:
         raise
     except Exception as fault:  # of any kind: transformers documents none
@@ -172,8 +195,8 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
             )
     if (folder / ADAPTER).is_file():
         raise CausalFolderError(
-            f"{folder}: expected a whole model, found an adapter ({ADAPTER}); merge it into its "
-            "model with merge_and_unload() of peft, and write that with save_pretrained(DIR)"
+            f"{folder}: expected a whole model, found an adapter ({ADAPTER}); give the folder of "
+            f"its model before it, as {kind.mark}DIR,adapter={folder}"
         )
     if not (folder / CONFIG).is_file():
         cure = f"a model made by train-lm is given without {kind.mark}"
@@ -189,14 +212,14 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
             f"{folder}: expected weights in *.safetensors, found {found}; write the model again "
             "with model.save_pretrained(DIR, safe_serialization=True)"
         )
-    if "auto_map" in _json(folder / CONFIG):
+    if "auto_map" in read_json(folder / CONFIG):
         raise CausalFolderError(
             f"{folder}: this model comes with code of its own (auto_map in config.json), which is "
             "never run; give a model of an architecture that is in transformers"
         )
     for name, key in NAMING.items():
         if (folder / name).is_file():
-            _check_names(folder / name, _json(folder / name).get(key) or ())
+            _check_names(folder / name, read_json(folder / name).get(key) or ())
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
@@ -205,7 +228,7 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
             "neither; write it again with model.save_pretrained(DIR); a model made by train-lm is "
             f"given without {kind.mark}"
         )
-    parts = _json(folder / INDEX).get("weight_map")
+    parts = read_json(folder / INDEX).get("weight_map")
     if not isinstance(parts, dict) or not parts:
         raise CausalFolderError(
             f"{folder / INDEX}: expected a weight_map, found none; copy it again"
@@ -225,7 +248,7 @@ def _digested(path: Path) -> bool:
     return any(path.match(suffix) for suffix in DIGESTED)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """The object of a JSON file, of bounded size."""
     try:
         with path.open("rb") as file:
@@ -249,20 +272,28 @@ def _check_names(path: Path, names: Iterable[object]) -> None:
             )
 
 
-def folder_digest(folder: Path) -> str:
+def folder_digest(folder: Path, adapter: Adapter | None) -> str:
     """SHA-256 of the names and contents of all files that scores may depend on."""
     whole = hashlib.sha256()
     for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
         with path.open("rb") as file:
             own = hashlib.file_digest(file, "sha256").hexdigest()
         whole.update(f"{path.name}\0{own}\n".encode())
+    if adapter is not None:
+        whole.update(f"adapter\0{adapter.digest}\n".encode())
     return whole.hexdigest()
 
 
 # Tensors
 
 
-def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype, kind: FolderKind) -> Any:
+def _loaded(
+    folder: Path,
+    files: Sequence[Path],
+    dtype: torch.dtype,
+    kind: FolderKind,
+    adapter: Adapter | None,
+) -> Any:
     """The model of a folder, with each of its tensors from the files and none left over.
 
     The configuration is compared with the headers of the files before memory is taken, on the meta
@@ -271,7 +302,7 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype, kind: Folde
     import transformers
     from safetensors import safe_open
 
-    stated = _json(folder / CONFIG)
+    stated = read_json(folder / CONFIG)
     with ExitStack() as opened:
         parts = [opened.enter_context(safe_open(path, "pt")) for path in files]
         place = _places(folder, files, parts)
@@ -309,7 +340,7 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype, kind: Folde
             output_loading_info=True,
             ignore_mismatched_sizes=True,
         )
-    wrong = [f"{name} ({_product(a)} for {_product(b)})" for name, a, b in found["mismatched_keys"]]
+    wrong = [f"{name} ({product(a)} for {product(b)})" for name, a, b in found["mismatched_keys"]]
     unused = [name for name in found["unexpected_keys"] if not _CONSTANT.fullmatch(name)]
     if getattr(loaded, "hf_quantizer", None) is None:  # whole numbers need their scale
         prefix = f"{loaded.base_model_prefix}."
@@ -325,6 +356,8 @@ def _loaded(folder: Path, files: Sequence[Path], dtype: torch.dtype, kind: Folde
         ]
     if found["missing_keys"] or unused or wrong:
         _refuse(folder, own.__name__, found["missing_keys"], unused, wrong)
+    if adapter is not None:
+        adapter.merge(loaded, tensors)
     return loaded
 
 
@@ -342,7 +375,7 @@ def _places(folder: Path, files: Sequence[Path], parts: Sequence[Any]) -> dict[s
     """The part that holds each tensor; CausalFolderError if that is not the one of the index."""
     held = [(name, n) for n, part in enumerate(parts) for name in part.offset_keys()]
     found = dict(held)
-    stated = {} if files == [folder / WEIGHTS] else _json(folder / INDEX)["weight_map"]
+    stated = {} if files == [folder / WEIGHTS] else read_json(folder / INDEX)["weight_map"]
     lost = [name for name, file in stated.items() if files[found.get(name, 0)].name != file]
     lost += [name for name in found if name not in stated and stated]
     if lost or len(found) < len(held):
@@ -386,14 +419,15 @@ def _differences(model: Any, held: Shapes) -> tuple[list[str], list[str], list[s
     ]
     unused = [name for name in held if name.removeprefix(prefix) not in shapes]
     wrong = [
-        f"{name} ({_product(own)} for {_product(shapes[name])})"
+        f"{name} ({product(own)} for {product(shapes[name])})"
         for name, own in bare.items()
         if own != shapes.get(name, own)
     ]
     return missing, unused, wrong
 
 
-def _product(shape: Sequence[int]) -> str:
+def product(shape: Sequence[int]) -> str:
+    """A shape in messages."""
     return " × ".join(map(str, shape))
 
 

@@ -25,6 +25,7 @@ from lm.backend import Backend
 from lm.causal import CHECK, STORED, cache_argument
 from lm.causal_folder import (
     SEQ2SEQ,
+    Adapter,
     CausalFolderError,
     check_tokenizer,
     folder_digest,
@@ -72,9 +73,9 @@ class Frame:
 class TranslationModel:
     """A sequence-to-sequence model that was read back.
 
-    model: of transformers, in evaluation mode; digest: SHA-256 of its files; positions: most
-    tokens of a source or a translation; source, target: special tokens around texts; start: the
-    token that the decoder reads first.
+    model: of transformers, in evaluation mode; digest: SHA-256 of its files, and of an adapter's;
+    positions: most tokens of a source or a translation; source, target: special tokens around
+    texts; start: the token that the decoder reads first.
     """
 
     model: Any
@@ -96,13 +97,15 @@ def open_translation_model(
     tgt: str | None = None,
     device: torch.device | str = "cpu",
     dtype: str = "float32",
+    *,
+    adapter: Adapter | None = None,
 ) -> TranslationModel:
     """The sequence-to-sequence model of a folder; CausalFolderError if there is none.
 
     src, tgt: languages of the encoder's and the decoder's texts, by the tokenizer's codes:
-    required where it has tokens for them, else refused.
+    required where it has tokens for them, else refused; adapter: merged into the weights.
     """
-    tokenizer, model = open_folder(folder, SEQ2SEQ, dtype)
+    tokenizer, model = open_folder(folder, SEQ2SEQ, dtype, adapter)
     files = {*getattr(tokenizer, "vocab_files_names", {}).values()} - {"tokenizer_config.json"}
     if files and not any((folder / name).exists() for name in files | {"tokenizer.json"}):
         raise CausalFolderError(
@@ -120,7 +123,7 @@ def open_translation_model(
         )
     positions = positions_of(model.config, "max_position_embeddings")
     start = _start(model, target.around([[tokenizer.eos_token_id]]))
-    digest = folder_digest(folder)
+    digest = folder_digest(folder, adapter)
     model = model.to(device).eval()
     return TranslationModel(model, tokenizer, digest, positions, source, target, start)
 

@@ -63,7 +63,7 @@ class CandidatesOptions:
 
     model: Path = option(
         "Sequence-to-sequence model of Hugging Face (extra hf); behind the folder as of --lm of "
-        "rerank score: src, tgt, prefix, long, detokenize-source.",
+        "rerank score: src, tgt, prefix, long, detokenize-source, adapter.",
         type=FOLDER,
         metavar="seq2seq:DIR[,KEY=VALUE...]",
     )
@@ -215,6 +215,7 @@ class Translator:
         content = hashlib.sha256(b"\n".join(sources)).hexdigest()
         model = self.engine.model.digest
         own = {"model": model, **asdict(self.given), **asdict(self.way), "sources": content}
+        del own["adapter"]  # which the model's digest has
         return json.dumps({**own, "seed": seed if self.drawn else None}).encode() + b"\n"
 
     def translate(
@@ -275,7 +276,8 @@ def _model(options: CandidatesOptions) -> LanguageModelOption:
             f"--beam {finding.beam}: expected --n-best {finding.n_best} or more; give a wider one"
         )
     found = LanguageModelOption.of("model", text)
-    given, own = found.window, ("src", "tgt", "prefix", "long", "detokenize_source")
+    given = found.window
+    own = ("src", "tgt", "prefix", "long", "detokenize_source", "adapter")
     if (
         not isinstance(given, TranslationSettings)
         or found.pmi

@@ -205,7 +205,8 @@ class ScorerOptions:
         "hf:DIR: sentences=2 or tokens=512 (whole sentences) give less, join=space joins sentences "
         "by spaces in place of newlines, detokenize=en undoes the tokenisation of the lists, "
         "begin=TOKEN or begin=none is what texts begin with, long=window scores candidates beyond "
-        "the model's positions by parts, dtype=bfloat16 is for this model alone; prompt=FILE "
+        "the model's positions by parts, dtype=bfloat16 is for this model alone; adapter=FOLDER "
+        "merges a LoRA adapter of PEFT into the model (of seq2seq:DIR, too); prompt=FILE "
         "scores candidates after a prompt, a template of Jinja that has source, sources_before, "
         "sources_after, targets_before, document, and source_language and target_language as "
         "source-language=NAME and target-language=NAME; chat=yes is for the turn of a chat. Or "
@@ -278,8 +279,9 @@ class ScorerOptions:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders of language models."""
-        return [one.folder for one in self.lm]
+        """The folders of language models and of their adapters."""
+        adapters = [one.window.adapter for one in self.lm if one.window and one.window.adapter]
+        return [*(one.folder for one in self.lm), *adapters]
 
     @property
     def files(self) -> list[Path]:

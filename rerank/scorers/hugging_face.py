@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
-from rerank.values import TEXT, Key, Real, Whole
+from rerank.values import FOLDER, TEXT, Key, Real, Whole
 
 HUGGING_FACE = "hf:"  # before the folder of a causal language model
 SEQ2SEQ = "seq2seq:"  # before the folder of a sequence-to-sequence model
@@ -29,7 +30,7 @@ class Window:
     of a prompt after which candidates are scored (`rerank.scorers.prompts`); then sentences are
     those that it shows, and tokens those of it; chat: whether it is the turn of a chat;
     source_language, target_language: texts for it; dtype: of the model's arithmetic, None for that
-    of the run.
+    of the run; adapter: folder of one that is merged into the model, and part of its digest.
     """
 
     sentences: int | None = None
@@ -43,6 +44,7 @@ class Window:
     source_language: str | None = None
     target_language: str | None = None
     dtype: str | None = None
+    adapter: Path | None = None
 
     @property
     def languages(self) -> dict[str, str]:
@@ -88,6 +90,7 @@ WINDOW_KEYS = {
     "source-language": Key("source_language", TEXT, "name of the source language, for the prompt"),
     "target-language": Key("target_language", TEXT, "name of the target language, for the prompt"),
     "dtype": Key("dtype", click.Choice(["float32", "tf32", "bfloat16"]), "precision of this model"),
+    "adapter": Key("adapter", FOLDER, "folder of a LoRA adapter of the model, as PEFT saves it"),
 }
 
 
@@ -133,7 +136,7 @@ class TranslationSettings:
     sentences: number of sentences of context before source and candidate; separator: token after
     each of these; detokenize, detokenize_source: languages of tokenised lists and sources; prefix:
     text before what it reads; long: what becomes of texts to read that are longer than its
-    positions, `error` or `cut`.
+    positions, `error` or `cut`; adapter: as of `Window`.
     """
 
     src: str | None = None
@@ -145,6 +148,7 @@ class TranslationSettings:
     detokenize_source: str | None = None
     prefix: str | None = None
     long: str = "error"
+    adapter: Path | None = None
 
     @property
     def order(self) -> int:
@@ -154,7 +158,7 @@ class TranslationSettings:
     @property
     def identity(self) -> tuple[object, ...]:
         """What scores depend on."""
-        return astuple(self)
+        return astuple(self)[:-1]  # the model's digest has the adapter
 
 
 TRANSLATION_KEYS = {
@@ -167,6 +171,7 @@ TRANSLATION_KEYS = {
     "detokenize-source": Key("detokenize_source", _Language(), "the same of sources"),
     "prefix": Key("prefix", TEXT, "text before what the model reads"),
     "long": Key("long", click.Choice(["error", "cut"]), "texts to read beyond the positions"),
+    "adapter": WINDOW_KEYS["adapter"],
 }
 
 
@@ -189,3 +194,14 @@ def marked(value: str) -> tuple[str, str]:
     """The mark of a kind of folders that a value begins with, '' for none, and the folder."""
     mark = next((mark for mark in OF_FOLDERS if value.startswith(mark)), "")
     return mark, value.removeprefix(mark)
+
+
+def shown_keys(mark: str, given: Mapping[str, str]) -> str:
+    """The keys behind a folder, as weights files and messages have them: `,sentences=2`.
+
+    Names of tokens and files may have slashes: weights files have those of `begin` and `prompt`
+    beside the folder, and of an adapter the last part of its path.
+    """
+    own = OF_FOLDERS[mark].keys.keys() - {"begin", "prompt"} if mark else ()
+    shown = {**given, "adapter": Path(given.get("adapter", "")).name}
+    return "".join(f",{key}={shown[key]}" for key in given if key in own)

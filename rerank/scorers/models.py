@@ -31,6 +31,7 @@ from rerank.scorers.hugging_face import (
     TranslationSettings,
     Window,
     marked,
+    shown_keys,
 )
 from rerank.torchrun import local_number, local_processes
 from rerank.values import FOLDER, PART, FileName, Key, settings, split, text_of
@@ -169,9 +170,7 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
         told = _SECRET.sub("//…@", text)
         raise click.BadParameter(f"{name}={told}: {fault.message}") from None
     window = {known.field: found.pop(known.field) for key, known in own.items() if key in given}
-    # names of tokens and files may have slashes, and weights files have them beside the folder
-    beside = {"begin", "prompt"}
-    told = "".join(f",{key}={given[key]}" for key in given if key in own and key not in beside)
+    told = shown_keys(mark, given)
     if mark == SERVER:
         window["url"], folder, told = folder, f"{mark}{given['model']}", ""
         rest = folder
@@ -353,6 +352,7 @@ def _open_transformer(
 ) -> CausalLM | TranslationScorer:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
     from lm.causal_folder import CausalFolderError, open_causal_model
+    from lm.lora import read_adapter
     from lm.seq2seq import open_translation_model
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.prompts import PromptedLM
@@ -361,16 +361,16 @@ def _open_transformer(
     name, pmi = model.name, model.pmi
     try:
         backend = new_backend()
-        device, dtype = backend.device, backend.dtype
+        device, dtype, adapter = backend.device, backend.dtype, read_adapter(window.adapter)
         scorer: CausalLM | TranslationScorer
         if isinstance(window, Window):
-            causal = open_causal_model(model.folder, device, dtype)
+            causal = open_causal_model(model.folder, device, dtype, adapter)
             use_cores(causal.model.num_parameters(), threads)
             kind = CausalLM if window.prompt is None else PromptedLM
             scorer = kind(name, causal, window, new_backend(), cache, pmi=pmi)
         else:
-            languages = window.src, window.tgt
-            opened = open_translation_model(model.folder, *languages, device, dtype)
+            given = model.folder, window.src, window.tgt, device, dtype
+            opened = open_translation_model(*given, adapter=adapter)
             use_cores(opened.model.num_parameters(), threads)
             scorer = TranslationScorer(name, opened, window, new_backend(), cache, pmi=pmi)
         scorer.check()

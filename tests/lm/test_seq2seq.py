@@ -1,6 +1,7 @@
 """Sequence-to-sequence transformers of Hugging Face against their own loss in float64."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ TARGETS = ["it gives light", "it gives", "", "it reads", "it gives light at nigh
 
 
 def opened(folder: Path, kind: str) -> TranslationModel:
-    given = dict(one.split("=") for one in seq2seq.LANGUAGES[kind].split(",")[1:])
+    languages = seq2seq.LANGUAGES[kind].split(",")[1:]
+    given: dict[str, Any] = dict(one.split("=") for one in languages)
     given.pop("prefix", None)
     return open_translation_model(folder, **given)
 

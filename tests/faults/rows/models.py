@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from support import causal, seq2seq
+from support import causal, lora, seq2seq
 from support.faults import Changes, Fault, Model, line, replaced, table
 from support.models import save_models
 from support.world import DECODE, TUNE, World
@@ -277,6 +277,43 @@ COMMANDS += table(
 COMMANDS.append(
     Fault("18-prompt-long-candidate", OK, "dev.kbest:2: expected candidates of at most 100 .* add ,long=window",
         {"dev.kbest": line(2, "a lamp burns", "a " * 120)}, cure=f"{OK},long=window", setup=prompts)
+)
+
+
+def adapters(world: World) -> None:
+    """A model, one of ours, and adapters, with several faults."""
+    causal.save(world.folder / "gpt", "llama", positions=100)
+    world.model("rnnlm", "lm")
+    lora.save(world.folder / "lora", lora.LLAMA)
+    lora.save(world.folder / "dora", lora.LLAMA, use_dora=True)
+    lora.save(world.folder / "gpt2", lora.GPT2)
+    weights = lora.save(world.folder / "pickle", lora.LLAMA) / "adapter_model.safetensors"
+    weights.rename(weights.with_suffix(".bin"))
+
+
+ADAPTED, DIR_ALONE = f"{HF}gpt,adapter=lora", "merge the adapter with merge_and_unload.*, and give DIR without adapter="
+COMMANDS += table(
+    f"""
+66-adapter-of-ours | {S},adapter=lora | adapter is for hf:DIR and seq2seq:DIR, a Hugging Face model | {S}
+66-adapter-of-a-server | {SCORE} --lm g=openai:http://localhost:1/v1,model=m,adapter=lora | adapter is for hf:DIR and seq2seq:DIR | {ADAPTED}
+66-adapter-of-a-file | {HF}gpt,adapter=w.ini | found adapter=w.ini: expected a folder, found the file 'w.ini'; name another | {ADAPTED}
+""",
+    {},
+    2,
+    setup=adapters,
+)
+COMMANDS += table(
+    f"""
+66-adapter-missing | {HF}gpt,adapter=none | none: expected adapter_config.json and adapter_model.safetensors of a LoRA adapter, found no adapter_config.json; write | {ADAPTED}
+66-adapter-pickle | {HF}gpt,adapter=pickle | pickle: expected .*, found only adapter_model.bin, a pickle; write it again with save_pretrained.* of peft | {ADAPTED}
+66-adapter-dora | {HF}gpt,adapter=dora | dora/adapter_config.json: expected plain LoRA, found use_dora true; {DIR_ALONE} | {HF}gpt
+66-adapter-of-another-model | {HF}gpt,adapter=gpt2 | gpt2/adapter_model.safetensors: expected layers of LlamaForCausalLM, found base_model.model.transformer.*c_attn.lora_A.weight, a .*; give the model | {ADAPTED}
+66-adapter-for-a-text | perplexity hyp.txt --lm hf:gpt,adapter=dora | found use_dora true; {DIR_ALONE} | perplexity hyp.txt --lm hf:gpt,adapter=lora
+66-adapter-as-a-model | {HF}lora | lora: expected a whole model, found an adapter .*; give the folder of its model before it, as hf:DIR,adapter=lora | {ADAPTED}
+""",
+    {},
+    3,
+    setup=adapters,
 )
 
 
