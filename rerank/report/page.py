@@ -70,6 +70,7 @@ def render(report: RunReport) -> str:
         several=sum(times for _, times in engines) > explanation.sentences,
         words=explanation.content_changes()[:CHANGES],
         ranked=ranked,
+        losers=sum(gain < 0 for gain in gains),
         worst=[i for i in reversed(ranked) if gains[i] < 0][:ENDS],
         best=[i for i in ranked if gains[i] > 0][:ENDS],
         widest=max(map(abs, gains), default=0.0) or 1.0,
@@ -92,9 +93,10 @@ def ranking(report: RunReport) -> list[int]:
 
 
 def examples(report: RunReport) -> list[tuple[str, int, ChangedSentence]]:
-    """The shown sentences with the median gain in chrF, the largest loss and the largest gain.
+    """The shown sentences with the median gain and the median loss in chrF, and the largest loss.
 
-    Each with what it is and the number of its document. Without references, the first one.
+    Without losses, the largest gain. Each with what it is and the number of its document; without
+    references, the first one.
     """
     shown = [
         (d, one) for d, document in enumerate(report.documents) for one in document.shown or ()
@@ -102,16 +104,18 @@ def examples(report: RunReport) -> list[tuple[str, int, ChangedSentence]]:
     if not shown or shown[0][1].chrf is None:
         return [("A changed sentence", *one) for one in shown[:1]]
     by_gain = sorted(shown, key=lambda one: one[1].chrf or 0.0)
-    ends = ("largest loss", *by_gain[0]), ("largest gain", *by_gain[-1])
-    typical = by_gain[len(by_gain) // 2]
-    return [
-        ("A typical change (the median of the gains in chrF)", *typical),
-        *(
-            (f"The {name} in chrF", d, one)
-            for name, d, one in ends
-            if (one.chrf or 0.0) * (-1 if "loss" in name else 1) > 0 and one is not typical[1]
-        ),
-    ]
+    losses = [one for one in by_gain if (one[1].chrf or 0.0) <= -LEAST]
+    gains = [one for one in by_gain if (one[1].chrf or 0.0) >= LEAST]
+    found = [("A typical change (the median of the gains in chrF)", by_gain[len(by_gain) // 2])]
+    if losses:
+        found += [("A typical loss (the median of the losses in chrF)", losses[len(losses) // 2])]
+        found += [("The largest loss in chrF", losses[0])]
+    elif gains:
+        found += [("The largest gain in chrF", gains[-1])]
+    kept: dict[int, tuple[str, int, ChangedSentence]] = {}
+    for title, (d, one) in found:
+        kept.setdefault(id(one), (title, d, one))
+    return list(kept.values())
 
 
 def _runs(before: str, after: str) -> list[tuple[str, str]]:
@@ -125,10 +129,10 @@ def _runs(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def _name(text: str) -> Markup:
-    """A name that lines may break after `_`, `.` and `-` alone, or in a part of 24 characters."""
+    """A name that lines may break after `_`, `-` and a `.` before no digit, or in 24 characters."""
     from markupsafe import Markup
 
-    parts = re.findall(r"[^_.-]{1,24}[_.-]?|[_.-]", visible(text), re.DOTALL)
+    parts = re.findall(r"(?:[^_.-]|\.(?=\d)){1,24}[_.-]?|[_.-]", visible(text), re.DOTALL)
     return Markup("<wbr>").join(parts)
 
 
