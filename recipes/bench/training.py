@@ -1,6 +1,6 @@
 """Training speed: words a second of each model, beside a plain `nn.LSTM` language model.
 
-    python recipes/bench/training.py --data DATA [--model NAME …] [--size 128] [--updates 30]
+    python recipes/bench/training.py --data DATA [--model NAME …] [--size 128] [--paper]
 
 The plain model is what one writes first and well: packed sentences through `nn.LSTM`, a linear
 layer over all words, cross-entropy, fused AdamW; it sees no context. That beside `attention` reads
@@ -8,16 +8,18 @@ the source by a bidirectional one, attends between and after two more, and has a
 for the model itself has classes. All models have the same
 embedding and hidden size, vocabulary, text and number of sentences in an update. Ours are timed
 twice: with the exact softmax and AdamW in float32, as the plain model, and with the recipe
-`strong`. Seconds are those of CPU, one thread, updates only; measured in turns.
+`strong`; with --paper in place of both with the recipe `paper`, whose updates are of few sentences.
+Seconds are those of CPU, one thread, updates only; measured in turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from time import process_time
+from typing import Any, TypeAlias
 
 import click
 import numpy as np
@@ -80,7 +82,7 @@ def plain_updates(corpus: Corpus, model: PlainLM | Adaptive, settings: Settings)
     """Updates of a plain model: the words predicted by each."""
     device = next(model.parameters()).device
     optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, fused=True)
-    segments = SEGMENTS["carried"](
+    segments = SEGMENTS[settings.segments](
         corpus, streams=settings.streams, length=settings.segment, seed=1, epoch=0
     )
     for segment in segments:
@@ -116,21 +118,72 @@ def our_updates(
         before = trainer.progress.predictions
 
 
+def of_recipe(name: str, model: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values of a recipe for a model, sizes left out: those of `Config`, and of `Settings`."""
+    values = recipe(name, ZOO[model].recipe)
+    sizes = {"vocabulary", "embed", "hidden"}
+    found: list[dict[str, Any]] = []
+    for kind in (Config, Settings):
+        fields = kind.__dataclass_fields__.keys() - sizes
+        found.append({key: value for key, value in values.items() if key in fields})
+    return found[0], found[1]
+
+
 def strong(name: str) -> Settings:
     """The recipe `strong` of a model, in bfloat16."""
-    values = recipe("strong", ZOO[name].recipe)
-    own = {key: value for key, value in values.items() if key in Settings.__dataclass_fields__}
-    own |= {"precision": "bfloat16"}
+    own = of_recipe("strong", name)[1] | {"precision": "bfloat16"}
     if ZOO[name].order == 0:  # without earlier sentences
         own |= {"context_noise": 0.0}
     if name == "attention":  # which has classes
         own |= {"negatives": 0}
-    return Settings(**own)  # type: ignore[arg-type]
+    return Settings(**own)
 
 
 def exact_softmax(name: str) -> Settings:
     """The training of the plain model, with as many sentences in an update as `strong` has."""
     return Settings(streams=strong(name).streams, negatives=0, dropout=0.0, context_dropout=0.0)
+
+
+Runs: TypeAlias = dict[tuple[str, str], Callable[[], Iterator[int]]]
+
+
+def paper_runs(corpus: Corpus, models: Sequence[str], size: int) -> Runs:
+    """Updates by the recipe `paper`, and of the plain model on as many sentences."""
+    runs: Runs = {}
+    for name in models:
+        shape, training = of_recipe("paper", name)
+        config, settings = Config(name, WORDS + 3, size, size, **shape), Settings(**training)
+        runs.setdefault(
+            (PLAIN, "paper"),
+            lambda s=settings: plain_updates(corpus, PlainLM(WORDS + 3, size), s),
+        )
+        runs[name, "paper"] = lambda c=config, s=settings: our_updates(corpus, c, s)
+    return runs
+
+
+def runs_of(corpus: Corpus, models: Sequence[str], size: int) -> Runs:
+    """Updates with the exact softmax and by the recipe `strong`, and of the plain models."""
+    vocabulary = WORDS + 3
+    exact = {name: exact_softmax(name) for name in ("rnnlm", *models)}
+    runs: Runs = {
+        (PLAIN, "exact softmax"): lambda: plain_updates(
+            corpus, PlainLM(vocabulary, size), exact["rnnlm"]
+        )
+    }
+    if "attention" in models:
+        runs[ATTENTION, "adaptive softmax"] = lambda: plain_updates(
+            corpus, Adaptive(vocabulary, size), exact["attention"]
+        )
+    for name in models:
+        for label, settings, tied in (
+            ("exact softmax", exact[name], False),
+            ("strong", strong(name), True),
+        ):
+            config = Config(name, vocabulary, size, size, tied=tied)
+            if name == "attention":
+                config = replace(config, source_words=vocabulary)
+            runs[name, label] = lambda c=config, s=settings: our_updates(corpus, c, s)
+    return runs
 
 
 def rate(updates: Iterator[int], number: int) -> float:
@@ -155,30 +208,12 @@ def read_text(data: Path) -> Corpus:
 @click.option("--model", "models", multiple=True, default=MODELS)
 @click.option("--size", default=128, show_default=True, help="Embedding and hidden size.")
 @click.option("--updates", default=30, show_default=True, help="Updates in a turn, of three.")
-def main(data: Path, models: tuple[str, ...], size: int, updates: int) -> None:
+@click.option("--paper", is_flag=True, help="The recipe `paper`; its size is 48.")
+def main(data: Path, models: tuple[str, ...], size: int, updates: int, paper: bool) -> None:
     """Print words a second of CPU, and times the plain model's time a word."""
     torch.set_num_threads(1)
     corpus = read_text(data)
-    vocabulary = WORDS + 3
-    exact = {name: exact_softmax(name) for name in ("rnnlm", *models)}
-    runs: dict[tuple[str, str], Callable[[], Iterator[int]]] = {
-        (PLAIN, "exact softmax"): lambda: plain_updates(
-            corpus, PlainLM(vocabulary, size), exact["rnnlm"]
-        )
-    }
-    if "attention" in models:
-        runs[ATTENTION, "adaptive softmax"] = lambda: plain_updates(
-            corpus, Adaptive(vocabulary, size), exact["attention"]
-        )
-    for name in models:
-        for label, settings, tied in (
-            ("exact softmax", exact[name], False),
-            ("strong", strong(name), True),
-        ):
-            config = Config(name, vocabulary, size, size, tied=tied)
-            if name == "attention":
-                config = replace(config, source_words=vocabulary)
-            runs[name, label] = lambda c=config, s=settings: our_updates(corpus, c, s)
+    runs = (paper_runs if paper else runs_of)(corpus, models, size)
     started = {key: make() for key, make in runs.items()}
     for updates_of in started.values():
         rate(updates_of, WARM_UP)
