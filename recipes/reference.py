@@ -16,7 +16,7 @@ from decoders.table import Decoder
 from rerank.commands import cli
 from rerank.commands.search import SEARCH
 from rerank.registry import DECODERS
-from rerank.scorers.models import KEYS
+from rerank.scorers.model_options import KEYS
 
 NEWLINE, WIDTH = "\n", 130
 SHARED = 3  # commands that have the same option, from which on it is described once for all

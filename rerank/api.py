@@ -47,7 +47,7 @@ from rerank.scorers.agreement import (
 )
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.glossary import WEIGHT, GlossaryScores, TermRecord
-from rerank.scorers.models import (
+from rerank.scorers.model_options import (
     GLOSSARY,
     LM,
     SCORER,
@@ -55,8 +55,8 @@ from rerank.scorers.models import (
     LanguageModelOption,
     check_names,
     glossary_value,
-    open_models,
 )
+from rerank.scorers.models import open_models
 from rerank.scorers.plugin import PluginScorer
 from rerank.values import FILE, SEED, TEXT, Member, Whole, check_value
 
@@ -75,10 +75,10 @@ class Reranker:
     weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; {} for
     the choice by agreement of documents without scores, or by votes alone (`search="mbr"`), as
     the shell chooses without `--weights`; scorers: functions or objects that score candidates
-    (`rerank.scorers.Scorer`), by feature name; lm:
-    folders of language models, by feature name, with their keys as in the shell, or
-    `rerank.scorers.models.LanguageModelOption`; sparse: weights of features that a candidate may
-    lack. `TypeError` for an option that `rerank decode` does not have.
+    (`rerank.scorers.Scorer`), by feature name; lm: folders of language models, by feature name,
+    with their keys as in the shell, or `rerank.scorers.model_options.LanguageModelOption`;
+    sparse: weights of features that a candidate may lack. `TypeError` for an option that
+    `rerank decode` does not have.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ from rerank.formats.weight_files import read_weights
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
 from rerank.options import settings_of
-from rerank.scorers.models import LanguageModelOption
+from rerank.scorers.model_options import LanguageModelOption
 from rerank.tuning.exact.ascent import ChainSet, document_line
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL

@@ -147,7 +147,7 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     from rerank.notices import Notices
     from rerank.options import settings_of
     from rerank.scorers.features import prepare
-    from rerank.scorers.models import LanguageModelOption
+    from rerank.scorers.model_options import LanguageModelOption
 
     options = settings_of(
         RunOptions,

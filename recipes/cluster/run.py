@@ -178,7 +178,7 @@ def simulate() -> None:
     from rerank.notices import Notices
     from rerank.options import settings_of
     from rerank.scorers.features import prepare
-    from rerank.scorers.models import LanguageModelOption
+    from rerank.scorers.model_options import LanguageModelOption
 
     options = settings_of(
         RunOptions,

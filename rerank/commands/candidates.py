@@ -17,7 +17,7 @@ from rerank.files.paths import display
 from rerank.files.terminal import progress
 from rerank.options import Command, option, part, record
 from rerank.scorers.hugging_face import SEQ2SEQ, TranslationSettings
-from rerank.scorers.models import LanguageModelOption
+from rerank.scorers.model_options import LanguageModelOption
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from rerank.files.terminal import progress_shown
 from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record, settings_of
 from rerank.report.measures import tokenizer_of
-from rerank.scorers.models import GlossaryName, glossary_value
+from rerank.scorers.model_options import LM, GlossaryName, check_names, glossary_value
 from rerank.values import FILE, FOLDER, Pair
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def check(options: CheckOptions) -> int:
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import UNREFERENCED, check_files
-    from rerank.scorers.models import LM, check_names, open_model
+    from rerank.scorers.models import open_model
 
     others, references = options.others, options.others.references.references
     lists = options.lists.lists(

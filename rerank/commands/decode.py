@@ -275,7 +275,7 @@ def _without_weights(
 def _beside_agreement(scorers: ScorerOptions) -> dict[str, float]:
     """Weights, beside that of agreement, of the features that have one without a file."""
     from rerank.scorers.glossary import WEIGHT
-    from rerank.scorers.models import GLOSSARY
+    from rerank.scorers.model_options import GLOSSARY
 
     return {GLOSSARY: WEIGHT} if scorers.glossary else {}
 

@@ -51,7 +51,8 @@ from rerank.scorers.features import (
     without_null,
 )
 from rerank.scorers.glossary import GlossaryScores
-from rerank.scorers.models import GLOSSARY, check_names, glossary_value, open_models, open_scorer
+from rerank.scorers.model_options import GLOSSARY, check_names, glossary_value
+from rerank.scorers.models import open_models, open_scorer
 from rerank.scorers.programs import Estimator
 from rerank.scorers.score_files import FileScorer, ListInfo
 from rerank.scorers.system_scores import ScoreSource, SystemScores

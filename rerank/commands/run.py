@@ -18,7 +18,7 @@ from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, vain
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
-from rerank.scorers.models import (
+from rerank.scorers.model_options import (
     GLOSSARY,
     GlossaryName,
     LanguageModelOption,

@@ -40,7 +40,7 @@ from rerank.files.paths import FilePath, display
 from rerank.formats.document_files import text_lines
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource
-from rerank.scorers.models import GLOSSARY, glossary_value
+from rerank.scorers.model_options import GLOSSARY, glossary_value
 from rerank.table import Column, Table
 from rerank.text import printable
 
