@@ -35,8 +35,8 @@ class ChangedSentence:
 
     number: in its document, from 0; before: the text that was chosen for the sentence before;
     rank: of the choice in its list, from 0; alone: the text without context, if it is another one;
-    added: what each feature adds to the lead over the baseline, times its weight; engines: of which
-    systems the choice is the output; chrf: gain in sentence chrF2, None without references; others:
+    added: what each feature adds to the lead over the baseline, times its weight, empty where that
+    is not known; engines: of which systems the choice is the output; chrf: gain in sentence chrF2, None without references; others:
     texts of other outputs.
     """
 
@@ -183,18 +183,11 @@ class Decoding:
         self.before = list(lines)
 
     def _beside_text(self, choice: Choice) -> Choice:
-        """The choice beside the baseline that is a text.
-
-        What features add to it is known where the text is one of those that the trace compares.
-        """
+        """The choice beside the baseline that is a text."""
         if self._given is None or choice.document not in self.places:
             return choice
-        text = self._given[self.places[choice.document][0] + choice.sentence].decode()
-        known = {choice.texts["first"]: choice.over_first}
-        if choice.over_runner_up is not None:
-            known = {choice.texts["runner_up"]: choice.over_runner_up, **known}
-        added = known.get(text, {})
-        return replace(choice, texts={**choice.texts, "first": text}, over_first=added)
+        line = self.places[choice.document][0] + choice.sentence
+        return _beside(choice, self._given[line].decode())
 
     def choices(self, notices: Notices) -> Iterator[Choice]:
         """The choices, those of a baseline in place of the first candidates."""
@@ -219,12 +212,20 @@ class Decoding:
                     f"sentence {own.sentence} of {own.document!r}; give traces of the same lists",
                     source=name,
                 )
-            added = {
-                feature: (own.weighted.get(feature) or 0.0) - (other.weighted.get(feature) or 0.0)
-                for feature in {**own.weighted, **other.weighted}
-            }
-            texts = {**own.texts, "first": other.texts["chosen"]}
-            yield replace(own, first=other.chosen, texts=texts, over_first=added)
+            yield replace(_beside(own, other.texts["chosen"]), first=other.chosen)
+
+
+def _beside(choice: Choice, text: str | None) -> Choice:
+    """The choice beside a text of a baseline in place of the first candidate.
+
+    What features add to it is known where the text is one of those that the trace compares. The
+    scores of another trace do not tell: its weights, its models, or its contexts may be others.
+    """
+    known = {choice.texts["first"]: choice.over_first}
+    if choice.over_runner_up is not None:
+        known = {choice.texts["runner_up"]: choice.over_runner_up, **known}
+    texts = {**choice.texts, "first": text}
+    return replace(choice, texts=texts, over_first=known.get(text, {}))
 
 
 def shown_documents(losses: Mapping[str, float], shown: int | None, seed: int) -> set[str]:

@@ -377,11 +377,38 @@ def test_another_decoding_takes_the_place_of_the_first_candidates(traced: World)
     traced.write("first", map(json.dumps, first))
     other = traced.ok(f"{REPORT} --baseline first --format json").json
     assert other["evaluation"] == plain["evaluation"]
-    (shown,) = other["documents"][0]["shown"]
-    assert shown["added"] == {"LM0": -0.5}  # weighted features of the choice less the baseline's
+    assert other["documents"] == plain["documents"]
+    assert other["explanation"]["features"] == plain["explanation"]["features"]
     same = traced.ok(f"{REPORT} --baseline t --format json").json
     assert same["explanation"]["changed"] == 0
     assert same["evaluation"]["systems"][1]["difference"] == 0
+
+
+def test_what_features_add_over_a_trace_of_other_weights_is_told_by_the_own_scores(
+    world: World,
+) -> None:
+    """Not by the other trace's, which are of other weights and features."""
+    world.write("docs", ["a"] * 4)
+    ours = [json.loads(choice("a", n, "it", "it is lit")) for n in range(4)]
+    for one in ours:
+        one |= {"weighted": {"LM0": 1.0, "own": 0.5}, "over_first": {"LM0": 0.25, "own": 0.75}}
+        one["texts"]["runner_up"] = "it is"
+        one["over_runner_up"] = {"LM0": -0.5, "own": 1.0}
+    world.write("t", map(json.dumps, ours))
+    for one, text in zip(ours, ("it", "it is", "lit", "it is lit"), strict=True):
+        one["texts"] = {**one["texts"], "chosen": text}
+        one["weighted"] = {"LM0": 1000.0, "theirs": -7.0}
+    world.write("other", map(json.dumps, ours))
+    found = world.ok("report --trace t --docs docs --baseline other --format json").json
+    assert [one["added"] for one in found["documents"][0]["shown"]] == [
+        *({"LM0": 0.25, "own": 0.75}, {"LM0": -0.5, "own": 1.0}, {})
+    ]
+    assert {name: one["mean"] for name, one in found["explanation"]["features"].items()} == {
+        "LM0": -0.125,
+        "own": 0.875,
+    }
+    shown = Page(world.ok("report --trace t --docs docs --baseline other").out).text
+    assert "What features add is known for 2 of the 3 changed sentences" in shown
 
 
 def test_a_text_is_a_baseline_and_of_several_the_best(traced: World) -> None:
