@@ -4,15 +4,15 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
 
 - `document`, `sentence` (in its document, from 0), `source` (if side information has it);
 - `chosen`, `first`, `runner_up`: index in the file's list of the choice, of the first candidate,
-  and of the best other candidate in the same context; `texts`: what they say;
+  and of the best candidate with another text in the same context; `texts`: what they say;
 - `total`, `features` and `weighted`: of the chosen candidate in the context of the decoded other
   sentences, feature values and what each adds to the total (`sparse`: all sparse features);
 - `over_first`, `over_runner_up`: what each feature adds to the choice less what it adds to these;
-- `margin`: the total minus that of the best other candidate after the same earlier sentences
+- `margin`: the total minus that of the runner-up, which stands after the same earlier sentences
   (before the same later ones, for scorers that read documents from the last sentence); what it
   changes in other sentences does not count, so that it can be below 0;
 - `path_margin`: the score of the best path through the chosen candidate minus that of the best
-  path through any other; only where scores depend on one sentence before at most;
+  path through one with another text; only where scores depend on one sentence before at most;
 - `alone`: the choice without context, `chosen` and `text`, and its `lead`, how much larger its
   total is there than that of the decoded choice; only where scores depend on other sentences, and
   exist without them, too: not with --pair-scores;
@@ -22,7 +22,7 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
   in the order of the file; only of a search that has a posterior.
 
-Null stands for values that do not exist: the margin over no other possible candidate, a marginal
+Null stands for values that do not exist: the margin over no other possible text, a marginal
 without a possible path. Scores and margins are in natural logarithms, weighted.
 """
 
@@ -71,7 +71,7 @@ class DocumentResult:
     search: of the sentences that have candidates; ranks: of each path found, best first, the index
     in the input's list of every sentence's candidate, None where a sentence has none; texts: of the
     chosen candidates, only of documents in memory; engines: of lists of systems, how many choices
-    are the output of each.
+    are the output of each; changed: sentences whose text is not that of the first candidate.
     """
 
     id: str
@@ -80,6 +80,7 @@ class DocumentResult:
     texts: tuple[str, ...] = ()
     engines: Mapping[str, int] = field(default_factory=dict)
     systems: tuple[tuple[str, ...], ...] = ()
+    changed: int = 0
 
     @classmethod
     def of(
@@ -102,7 +103,9 @@ class DocumentResult:
             ranks.append(tuple(own))
         found = _systems_of(kbest, search.choices, systems)
         engines = {one: sum(one in own for own in found) for one in systems.values() if kbest.n}
-        return cls(name, search, tuple(ranks), texts, engines, found)
+        listed = zip(filter(None, rows), search.choices, strict=True)
+        changed = sum(kbest.text(row[0]) != kbest.text(row[k]) for row, k in listed if k)
+        return cls(name, search, tuple(ranks), texts, engines, found, changed)
 
     @property
     def choices(self) -> tuple[int | None, ...]:
@@ -141,10 +144,10 @@ class DocumentResult:
 
     @property
     def margins(self) -> tuple[float | None, ...]:
-        """Lead of each choice over the best other candidate, in the score of the document.
+        """Lead of each choice over the best candidate of another text, in the document's score.
 
         Where scores depend on more than one earlier sentence, in that of the sentence alone; below
-        0 if the other sentences decided against it, infinite if there is no other candidate.
+        0 if the other sentences decided against it, infinite if there is no other text.
         """
         known = iter(self.search.clearest_margins or ())
         return tuple(None if choice is None else next(known, None) for choice in self.choices)
@@ -227,7 +230,7 @@ class CorpusResult:
             "best": "optimum" if all(one.optimal for one in searches) else "best known",
             "exact": all(one.exact for one in searches),
             "sentences": len(choices),
-            "changed": sum(1 for choice in choices if choice),
+            "changed": sum(document.changed for document in self.documents),
             "near_ties": None if None in near_ties else sum(n or 0 for n in near_ties),
             **({"engines": dict(engines)} if engines else {}),
         }
@@ -265,9 +268,10 @@ class CorpusResult:
 class Trace:
     """Features (n, F) and totals (n,) of a document's candidates under the path found.
 
-    weights: (F,); result: the search's, with margins and near-ties; alone: totals (n,) without
-    context, None where no score depends on other sentences, one has no value without them, as of
-    --pair-scores, or they were not asked for.
+    weights: (F,); result: the search's, with margins and near-ties; runners_up: row of each
+    sentence's best candidate whose text is not that of the choice, None without one; alone: totals
+    (n,) without context, None where no score depends on other sentences, one has no value without
+    them, as of --pair-scores, or they were not asked for.
     """
 
     kbest: KBest
@@ -276,6 +280,7 @@ class Trace:
     features: Array
     totals: Array
     result: SearchResult
+    runners_up: tuple[int | None, ...]
     alone: Array | None = None
 
     @classmethod
@@ -287,7 +292,10 @@ class Trace:
         result: SearchResult,
         scorers: Sequence[FeatureSource],
     ) -> Trace:
-        """The trace under weights (F,); O(n F), on order 1 two passes over all pairs."""
+        """The trace under weights (F,).
+
+        O(n F) and a sort of each list; on order 1 two passes over all pairs, and another sort.
+        """
         choices = result.choices
         with np.errstate(over="ignore"):  # sums below −1.8e308 are −inf
             features = document.under(choices)
@@ -295,8 +303,10 @@ class Trace:
             lists = np.split(totals, document.offsets[1:-1]) if choices else []
             problem = document.problem(weights)
             best = max_marginals(problem) if is_chain(problem) else None
-        path_margins = None if best is None else _margins(best, choices)
-        result = replace(result, margins=_margins(lists, choices), path_margins=path_margins)
+        rows = document.chosen_rows(choices).tolist()
+        margins, runners_up = _margins(kbest, lists, choices, rows)
+        path_margins = None if best is None else _margins(kbest, best, choices, rows)[0]
+        result = replace(result, margins=margins, path_margins=path_margins)
         # the score of a document may be wrong by Σ |weight| · error of a sentence, times S, and so
         # may that of any other path
         columns = list(document.space.contextual)
@@ -305,7 +315,7 @@ class Trace:
         error = len(document.present) * of_sentence
         near = sum(abs(margin) < 2 * error for margin in result.clearest_margins or ())
         result = replace(result, near_ties=near)
-        return cls(kbest, document, weights, features, totals, result)
+        return cls(kbest, document, weights, features, totals, result, runners_up)
 
     def with_totals_alone(self, scorers: Sequence[FeatureSource]) -> Trace:
         """With the totals that candidates have in no context; a pass over the lists."""
@@ -340,9 +350,7 @@ class Trace:
         rows = document.chosen_rows(result.choices).tolist()
         for s, (t, row) in enumerate(zip(document.present.tolist(), rows, strict=True)):
             first, stop = document.offsets[s : s + 2].tolist()
-            others = np.delete(np.arange(first, stop), row - first)
-            other = int(others[self.totals[others].argmax()]) if others.size else None
-            marginals = None if posterior is None else posterior[s]
+            other, marginals = self.runners_up[s], None if posterior is None else posterior[s]
             places = {"chosen": row, "first": first, "runner_up": other}
             record = {
                 "document": document.name,
@@ -448,13 +456,24 @@ def _systems_of(
     return tuple(found) if systems else ()
 
 
-def _margins(lists: Sequence[Array], choices: tuple[int, ...]) -> tuple[float, ...]:
-    """Score of the chosen candidate minus that of the best other, +inf without a possible one."""
-    margins = []
-    for scores, choice in zip(lists, choices, strict=True):
-        best = np.delete(scores, choice).max(initial=-np.inf)
-        margins.append(math.inf if best == -np.inf else float(scores[choice] - best))
-    return tuple(margins)
+def _margins(
+    kbest: KBest, lists: Sequence[Array], choices: Sequence[int], rows: Sequence[int]
+) -> tuple[tuple[float, ...], tuple[int | None, ...]]:
+    """Lead of each choice over the best candidate of another text, and the row of that.
+
+    lists: (K,) scores of the candidates of each sentence; rows: of the choices. +inf without a
+    possible candidate of another text; of equal candidates the first is the best. Texts are
+    compared from the best candidate on, until one differs.
+    """
+    margins, found = list[float](), list[int | None]()
+    for scores, choice, row in zip(lists, choices, rows, strict=True):
+        chosen, start = kbest.text(row), row - choice
+        ranked = np.argsort(-scores, kind="stable").tolist()
+        other = next((k for k in ranked if k != choice and kbest.text(start + k) != chosen), None)
+        best = -math.inf if other is None else float(scores[other])
+        margins.append(math.inf if best == -math.inf else float(scores[choice]) - best)
+        found.append(None if other is None else start + other)
+    return tuple(margins), tuple(found)
 
 
 def _difference(weighted: Array, row: int, other: int) -> Array:

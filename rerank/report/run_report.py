@@ -36,8 +36,8 @@ class ChangedSentence:
     number: in its document, from 0; before: the text that was chosen for the sentence before;
     rank: of the choice in its list, from 0; alone: the text without context, if it is another one;
     added: what each feature adds to the lead over the baseline, times its weight, empty where that
-    is not known; engines: of which systems the choice is the output; chrf: gain in sentence chrF2, None without references; others:
-    texts of other outputs.
+    is not known; engines: of which systems the choice is the output; chrf: gain in sentence chrF2,
+    None without references; others: texts of other outputs.
     """
 
     number: int

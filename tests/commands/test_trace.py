@@ -58,6 +58,12 @@ def traced(world: World, options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in world.lines("trace")]
 
 
+def copies(s: int, chosen: int) -> list[int]:
+    """Candidates at place s that have the text of the chosen one, itself included."""
+    own = [texts for texts in LISTS if texts][s]
+    return [k for k, text in enumerate(own) if text == own[chosen]]
+
+
 def choices(lines: list[dict[str, Any]]) -> tuple[int, ...]:
     return tuple(line["chosen"] for line in lines)
 
@@ -86,20 +92,19 @@ def test_a_line_holds_the_features_of_the_choice_and_what_each_adds(
         assert line["first"] == 0
 
 
-def test_a_margin_is_to_the_best_other_candidate_after_the_same_sentences(
+def test_a_margin_is_to_the_best_candidate_of_another_text_after_the_same_sentences(
     values: Any, world: World
 ) -> None:
     lines = traced(world, "--search greedy")
     path = choices(lines)
     for s, line in enumerate(lines):
         totals = [values((*path[:s], k), s)["total"] for k in range(LENGTHS[s])]
-        chosen = totals.pop(path[s])
-        if not totals:
+        others = {k: total for k, total in enumerate(totals) if k not in copies(s, path[s])}
+        if not others:
             assert line["margin"] is line["runner_up"] is line["over_runner_up"] is None
             continue
-        assert line["margin"] == pytest.approx(chosen - max(totals), abs=1e-3)
-        best = int(np.argmax(totals))
-        assert line["runner_up"] == best + (best >= path[s])
+        assert line["margin"] == pytest.approx(totals[path[s]] - max(others.values()), abs=1e-3)
+        assert line["runner_up"] == max(others, key=others.__getitem__)
         assert sum(line["over_runner_up"].values()) == pytest.approx(line["margin"], abs=1e-4)
 
 
@@ -131,8 +136,8 @@ def test_path_margins_and_marginals_of_order_one_are_those_of_all_paths(
         assert line["marginal"] == line["marginals"][line["chosen"]]
         assert own["marginal"] is own["marginals"] is None
         best = [totals[i].max() for i in through]
-        chosen = best.pop(own["chosen"])
-        expected = chosen - max(best) if best else math.inf
+        others = [x for k, x in enumerate(best) if k not in copies(s, own["chosen"])]
+        expected = best[own["chosen"]] - max(others) if others else math.inf
         found = own["path_margin"]
         assert (math.inf if found is None else found) == pytest.approx(expected, abs=1e-3)
 
@@ -150,10 +155,32 @@ def test_choices_without_context_are_those_of_sentences_alone(values: Any, world
     assert {str(line["alone"]) for line in traced(world, "")} == {"None"}  # no context at all
 
 
-def test_equal_candidates_are_near_ties_where_scores_may_err(world: World) -> None:
-    """`it burns` stands twice in list 0; without a model the rule of ties decides."""
-    rows = [f"{t} ||| {x} ||| LM0= 0 ||| 0" for t, own in enumerate(LISTS) for x in own]
-    world.write("k", rows[1:])
+@pytest.mark.parametrize(
+    "search", ["greedy", "viterbi", "beam", "mbr --alpha 9", "ffbs --alpha 99"]
+)
+def test_copies_of_a_text_are_neither_runners_up_nor_changes(search: str, world: World) -> None:
+    """As of samples of an LLM, of which several are equal; some differ in their blanks alone."""
+    rows = [(0, "it is lit", -3), (0, "it burns", -1), (0, "it  burns", -1), (0, "it burns", -1.5)]
+    rows += [(1, "she is", -2), (1, "she is", -1), (2, "a", -1), (2, "no", -1.25)]
+    world.write("k", [f"{t} ||| {text} ||| LM0= {score} ||| 0" for t, text, score in rows])
+    world.weights("w.json", {"LM0": 1})
+    command = f"decode --kbest k --no-docs one --weights w.json --search {search} --trace trace"
+    told = world.ok(f"{command} --summary s.json --out out").err
+    lines = [json.loads(line) for line in world.lines("trace")]
+    assert [one["chosen"] for one in lines] == [1, int("mbr" not in search), 0]
+    assert [one["runner_up"] for one in lines] == [0, None, 1]
+    assert [one["texts"]["runner_up"] for one in lines] == ["it is lit", None, "no"]
+    assert [one["over_runner_up"] for one in lines] == [{"LM0": 2}, None, {"LM0": 0.25}]
+    for name in ("margin", "path_margin"):
+        assert [one[name] for one in lines] == [2, None, 0.25]
+    assert "3 sentences, 1 changed (33.3%)" in told
+    assert (world.json("s.json")["changed"], world.json("s.json")["near_ties"]) == (1, 0)
+    assert "3 sentences, 1 changed (33.3%)" in world.ok("explain trace").out
+
+
+def test_two_texts_of_equal_scores_are_a_near_tie_where_scores_may_err(world: World) -> None:
+    """The words `x` and `y` are unknown; without a model the rule of ties decides."""
+    world.write("k", [f"0 ||| it {x} ||| LM0= 0 ||| 0" for x in "xy"])
     world.model("codclm")
     world.weights("w.json", {"LM0": 1, "lm": 1, "lmoov": 0})
     world.ok(f"{DECODE} --summary out.json")
