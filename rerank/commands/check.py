@@ -314,7 +314,7 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     from rerank.commands.tuning_set import tune_documents, tuning_search
     from rerank.formats.weight_files import read_weights
     from rerank.notices import Notices
-    from rerank.scorers.agreement import starts
+    from rerank.scorers.agreement import AGREEMENT, starts
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import ObjectiveOptions, Plan
@@ -339,9 +339,19 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
             announce=lambda line: None,
         )
     if found.selection is not None and summary.bleu is not None:
-        shown = found if found.first_kept else found.selection
-        tuned = TunedBleu(bleu_of(shown.statistics), f"tuning: {shown.to_text()}")
-        summary.bleu = replace(summary.bleu, tuned=tuned)
+        shown, agreed = found if found.first_kept else found.selection, summary.bleu.agreement
+        bleu, note = bleu_of(shown.statistics), f"tuning: {shown.to_text()}"
+        if (
+            not systems
+            and agreed > bleu
+            and not any(one.name == AGREEMENT for one in summary.features)
+        ):
+            note += (
+                f"\nthe choice by agreement alone is better: BLEU {agreed:.2f}; tune-mert "
+                "--agreement makes it a feature to tune, decode --agreement without --weights "
+                "chooses by it alone"
+            )
+        summary.bleu = replace(summary.bleu, tuned=TunedBleu(bleu, note))
 
 
 def _clean(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rerank.commands.search import Search
     from rerank.files.paths import FilePath
     from rerank.formats.run_records import Choice
-    from rerank.notices import Notices, Printer
+    from rerank.notices import Notices
     from rerank.scorers.features import FeatureSource
 
 
@@ -231,26 +231,31 @@ def _opened(
     from rerank.files.paths import display
 
     announce, weighted = options.messages.announce, options.weights.weights is not None
-    given = options.run.as_tuned(model.weights)
+    given, choice = options.run.as_tuned(model.weights), list[str]()
     lists = given.inputs()
     lists.check()
     if not weighted:
-        given, lists = _without_weights(given, lists, search, announce)
+        given, lists, choice = _without_weights(given, lists, search)
     with ListRun.open(lists, notices, given, announce=announce, asked=search.programs()) as run:
         if not (weighted or search.uniform) and run.has_scores():
             names = " or ".join(display(path) for _, path in run.lists.merged) or run.name
-            raise UsageError(
-                f"Missing option '--weights': {names} has scores, which only --search mbr, smc "
-                "and ffbs do without; add --weights FILE, or --search mbr for the candidate that "
-                "agrees most with the others"
-            )
+            if not options.run.scorers.agreement:
+                raise UsageError(
+                    f"Missing option '--weights': {names} has scores, which nothing but weights "
+                    "can use; add --weights FILE, or, to choose without the scores, --agreement "
+                    "for the candidate that agrees most with the others, or --search mbr, smc or "
+                    "ffbs"
+                )
+            choice.append(f"the scores of {names} are not used")
+        for line in choice:
+            announce(line)
         yield run
 
 
 def _without_weights(
-    given: RunOptions, lists: Lists, search: Search, announce: Printer
-) -> tuple[RunOptions, Lists]:
-    """Options and lists for a choice by agreement, or by votes alone; says which it is.
+    given: RunOptions, lists: Lists, search: Search
+) -> tuple[RunOptions, Lists, list[str]]:
+    """Options and lists for a choice by agreement, or by votes alone, and lines that say which.
 
     Where nothing tells documents apart, each sentence is one.
     """
@@ -265,11 +270,11 @@ def _without_weights(
         way = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
         for name, weight in _beside_agreement(given.scorers).items():
             way += f"; and {weight:g} times {name}"
-    announce(f"without --weights, candidates are {way}")
+    lines = [f"without --weights, candidates are {way}"]
     if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
-        announce("without --docs, each sentence is a document")
+        lines.append("without --docs, each sentence is a document")
         lists = replace(lists, no_docs="each")
-    return given, replace(lists, by_name=True)
+    return given, replace(lists, by_name=True), lines
 
 
 def _beside_agreement(scorers: ScorerOptions) -> dict[str, float]:

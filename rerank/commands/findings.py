@@ -58,6 +58,7 @@ _CURES = {  # how a notice begins: its cure
     "list with one hypothesis per sentence": "let the decoder write n-best lists",
     "empty hypothesis": "translate these lines again, if the sources are not empty",
     "duplicate hypothesis": "let the decoder write distinct hypotheses, as with Moses' `distinct`",
+    "equal texts of a sentence": "nothing to do, if they are samples",
     "hypothesis that contains <s>": "remove control words of the decoder, or escape them",
     "blank reference": "leave such sentences out of tuning and evaluation sets",
     "reference that only says": "leave such sentences out of tuning and evaluation sets",

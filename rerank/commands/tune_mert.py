@@ -89,6 +89,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.commands.lists import read_targets
     from rerank.commands.tuning_set import (
         PerHypothesis,
+        agreement_text,
         tune_documents,
         tuning_search,
         verdict_entries,
@@ -159,9 +160,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             run.warn()
             inputs.check()
             with run.watch.lap("tuning"):
-                flat = surface(
-                    result.task.pool(result.path), result.weights, result.task.search, weights.plot
-                )
+                agreed, flat = agreement_text(run, result), _surface_of(result, weights.plot)
             run.report(announce, options.messages.detail)
             # here, since a copy of standard input exists only as long as the lists are open
             made = (
@@ -173,7 +172,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             )
             write_weights(weights.out, result.written(made), base=frame, notices=notices)
             saved.discard()
-    announce("\n".join(_last_lines(result, judged)))
+    announce("\n".join([*filter(None, [agreed]), *_last_lines(result, judged)]))
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
@@ -241,6 +240,11 @@ def _last_lines(result: TuningResult, judged: Mapping[str, object]) -> list[str]
     """The result and its verdict, which is the last line where it is about systems."""
     lines = [f"verdict: {judged['verdict']}", result.to_text()]
     return lines[::-1] if "beside_systems" in judged else lines
+
+
+def _surface_of(result: TuningResult, plot: str | None) -> dict[str, list[float | None]]:
+    task = result.task
+    return surface(task.pool(result.path), result.weights, task.search, plot)
 
 
 def surface(

@@ -26,6 +26,7 @@ from rerank.notices import Notices
 
 EMPTY = "empty hypothesis"
 DUPLICATE = "duplicate hypothesis, kept"
+EQUAL_SAMPLES = "equal texts of a sentence, kept; --agreement counts each sample as a vote"
 UNLABELLED_COSTS = (
     "hypothesis with numbers without labels, positive in all of the list, that look like costs; "
     "give --kbest-format nematus, or weights with a negative sign"
@@ -36,8 +37,9 @@ _COSTS = (
 _NOT_BEST = (
     "first candidate whose {} is not the largest, in {:,} of {:,} sentences; if the list was "
     'sorted or merged, rerank decode --default-weight 0 with the weights {{"{}": 1}} chooses '
-    "the largest ones"
+    "the largest ones; of samples, rerank decode --agreement chooses those that agree most"
 )
+_OF_SAMPLES = (DUPLICATE, EQUAL_SAMPLES, _NOT_BEST.partition("{")[0])  # how notices begin
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
 _NOTHING_TO_RERANK = "list with one hypothesis per sentence, so there is nothing to rerank"
 _SPECIAL = "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word"
@@ -51,7 +53,8 @@ ALL = ReadingOptions()
 class Grouping:
     """Groups rows by document and sentence, and counts what the user should know about.
 
-    sources: the source lines of each document, which are the candidates of sentences without any.
+    sources: the source lines of each document, which are the candidates of sentences without any;
+    sampled: whether equal texts of a sentence may be samples, of which each is a vote.
     no_rows: with the labels of the list; numbers: (n_file_lines,) sentence of a line, or −1; top,
     limit: candidates to keep, and to read, of each sentence; missing: ids without candidates.
     """
@@ -65,8 +68,10 @@ class Grouping:
         source: str = "",
         store: ArrayStore = IN_MEMORY,
         sources: Iterator[Sequence[bytes]] | None = None,
+        sampled: bool = False,
     ) -> None:
         self.documents, self.notices, self.options = documents, notices, options
+        self.duplicate = EQUAL_SAMPLES if sampled else DUPLICATE
         self.source, self.store, self.sources = source, store, sources
         self.numbers = None
         if documents.lines is not None:
@@ -291,7 +296,7 @@ class Grouping:
                 words = (_SPECIAL_WORDS & set(text.split(b" ")) for text in texts)
                 special += (own[0] + k for k, found in enumerate(words) if found)
         if rows.dense.shape[1] or rows.sparse.names or self.has_totals:  # otherwise they are votes
-            self._note(DUPLICATE, rows.file_lines[repeated])
+            self._note(self.duplicate, rows.file_lines[repeated])
         self._note(_SPECIAL, rows.file_lines[special])
 
     def _note(self, kind: str, lines: NDArray[np.int64]) -> None:
@@ -299,6 +304,11 @@ class Grouping:
         if len(lines):
             line = int(lines.min())
             self.notices.add(kind, source=self.source, line=line, count=len(lines))
+
+
+def may_be_samples(notices: Notices) -> bool:
+    """Whether lists have equal texts, or are in no order of their scores, by their notices."""
+    return any(one.kind.startswith(_OF_SAMPLES) for one in notices)
 
 
 class _ListOrder:

@@ -89,6 +89,7 @@ class JsonLines(CollectedFormat):
     name = "jsonl"
     description = "A JSON object per sentence, with its candidates; as of Hugging Face and vLLM."
     suffixes = (".jsonl",)
+    sampled = True
     example = (
         b'{"document": "d", "source": "the source", "candidates": '
         b'[{"text": "the text", "score": -1.5, "features": {"logprob": -6.5}}]}'

@@ -139,6 +139,13 @@ class AnnotatedFormat(Protocol):
 
 
 @runtime_checkable
+class SampledFormat(Protocol):
+    """A format whose lists may be samples, so that equal texts of a sentence are votes."""
+
+    sampled: bool
+
+
+@runtime_checkable
 class SentencesBeside(Protocol):
     """A format whose files may name sentences that have no hypotheses."""
 
@@ -312,7 +319,15 @@ def read_kbest_documents(
     name = display(path)
     rows = known.read(lines, notices, source=name, clip=options.clip_inf)
     rows = map(nfc_rows, rows) if options.in_nfc else rows
-    grouping = Grouping(documents, notices, options, source=name, store=store, sources=sources)
+    grouping = Grouping(
+        documents,
+        notices,
+        options,
+        source=name,
+        store=store,
+        sources=sources,
+        sampled=isinstance(known, SampledFormat) and known.sampled,
+    )
     yield from grouping.lists(rows)
 
 

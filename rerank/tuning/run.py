@@ -16,7 +16,7 @@ from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import FIRST, Weights
 from rerank.metrics import Metric
 from rerank.metrics.significance import FEWEST_DOCUMENTS
-from rerank.metrics.verdict import Gain, verdict
+from rerank.metrics.verdict import Gain, p_text, verdict
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import AGREEMENT, is_rewarded
@@ -134,7 +134,7 @@ class TuningResult:
             what = "start weights" if "start weights" in held_out.bleu else FIRST
             gain = _gain("BLEU", held_out.gain, held_out.error, len(held_out.documents))
             return _against(what, gain), None
-        name, number = _in_words(self.task.free_objective), len(self.task.corpus.documents)
+        name, number = in_words(self.task.free_objective), len(self.task.corpus.documents)
         if self.selection is not None and self.first_kept:
             return _against(FIRST, Gain(name, 0.0, 1.0)), None
         return beside_first(self.selection, name, number), None
@@ -156,7 +156,7 @@ class TuningResult:
             where = "the tuning documents"
         before, number = sums_of(task.corpus, {best: 1.0}), len(task.corpus.documents)
         output, alone = objective.value(after), objective.value(before)
-        name = _in_words(objective)
+        name = in_words(objective)
         gain = Gain(name, output - alone, None)
         if len(before) == len(after):
             one = beside(before, after, objective)
@@ -319,7 +319,7 @@ def tune(
     )
 
 
-def _in_words(objective: Objective) -> str:
+def in_words(objective: Objective) -> str:
     """The objective's name in a verdict."""
     return objective.name.removeprefix("corpus ")
 
@@ -333,7 +333,10 @@ def beside_first(selection: Selection | None, metric: str, n_documents: int) -> 
 
 
 def _against(what: str, gain: Gain) -> str:
-    return f"output against {what}, on held-out text: {verdict([gain])}"
+    line = f"output against {what}, on held-out text: {verdict([gain])}"
+    if gain.p is None or not gain.difference:
+        return line
+    return f"{line} ({gain.metric} {gain.difference:+.2f}, {p_text(gain.p)})"
 
 
 def _gain(name: str, difference: float, error: float, n_documents: int) -> Gain:

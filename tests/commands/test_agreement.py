@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from support.world import World
 
@@ -111,7 +112,11 @@ def test_the_choice_does_not_depend_on_the_order_of_systems(
 def test_scores_of_a_list_need_weights_and_agreement_is_added_to_any_list(world: World) -> None:
     refused = world.run("decode --kbest dev.kbest --docs dev.docs")
     assert (refused.exit, refused.out) == (2, "")
-    assert "dev.kbest has scores, which only --search mbr" in refused.err
+    assert "dev.kbest has scores, which nothing but weights can use" in refused.err
+    assert CHOSEN not in refused.err  # it is not what happens
+    alone = world.ok("decode --kbest dev.kbest --docs dev.docs --agreement")
+    assert CHOSEN in alone.err
+    assert "the scores of dev.kbest are not used" in alone.err
     uniform = world.ok("decode --kbest dev.kbest --docs dev.docs --search mbr:utility=chrf")
     assert "as likely as they have votes" in uniform.err
     rows = world.ok("score --kbest dev.kbest --docs dev.docs --agreement").lines
@@ -131,6 +136,30 @@ def test_scores_of_a_list_need_weights_and_agreement_is_added_to_any_list(world:
         "decode --kbest dev.kbest --docs dev.docs --agreement --weights w.json --default-weight 0"
     )
     assert best.lines[1] == max(texts[2:5], key=lambda text: values[texts.index(text)])
+    assert best.lines == alone.lines
+
+
+def test_tuning_on_samples_with_scores_says_what_agreement_alone_is_worth(world: World) -> None:
+    right = [f"{name} goes to the house by the river today" for name in "abcdefgh"]
+    wrong = [text.replace("goes to the", "went into a") for text in right]
+    own = [[no, yes, yes] for yes, no in zip(right, wrong, strict=True)]
+    scores = [[-3.0, -2.0, -1.0] if t % 2 else [-1.0, -2.0, -3.0] for t in range(8)]
+    rows = zip("aabbccdd", own, scores, strict=True)
+    world.write("s", "".join(lines([texts], document=d, scores=each) for d, texts, each in rows))
+    world.write("ref", right)
+    first = BLEU().corpus_score(wrong, [right]).score
+    said = f"alone, on these documents: BLEU 100.00, first candidates {first:.2f}; "
+    tune = "tune-mert --kbest s --ref ref --out w.json"
+    run = world.ok(tune)
+    assert f"{said}--agreement makes it a feature to tune" in run.err
+    equal = "8 x equal texts of a sentence, kept; --agreement counts each sample as a vote, first"
+    assert equal in run.err
+    assert "choice by agreement" not in world.ok(f"{tune} --agreement").err
+    note = "the choice by agreement alone is better: BLEU 100.00; tune-mert --agreement"
+    assert note in world.ok("check --tune --kbest s --ref ref").out
+    apart = [[text, f"{text} now"] for text in right]  # distinct, in the order of their scores
+    world.write("s", "".join(lines([texts], document="d", scores=[-1, -2]) for texts in apart))
+    assert "choice by agreement" not in world.ok(tune).err
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # an empty candidate
@@ -158,7 +187,7 @@ def test_lists_and_outputs_merge_by_text_with_the_scores_of_each(world: World) -
         f"{a} {b}" for a, b in reversed([*zip(*[iter(given.split())] * 2, strict=True)])
     )
     refused = world.run(f"decode {given}")
-    assert (refused.exit, "has scores, which only --search mbr" in refused.err) == (2, True)
+    assert (refused.exit, "has scores, which nothing but weights" in refused.err) == (2, True)
     mbr = [world.ok(f"decode {own} --search mbr:utility=chrf").out for own in (given, turned)]
     assert mbr[0] == mbr[1]
     texts = [[one["text"] for one in own] for own in rows]
