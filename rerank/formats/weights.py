@@ -9,6 +9,7 @@ with `_` is a sparse feature, until a list is known that has the dense one.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,12 @@ from rerank.formats.tokens import plain_name, similar
 from rerank.notices import Notices
 
 FIRST = "first candidates"  # kept by a tuning that found no better weights: all are 0
+OF_AGREEMENT = ("agreement", "votes", "consensusbleu", "consensuschrf", "consensusdocbleu")
+_ADDED = (  # provenance of features that options add: its key, the option, the key of its value
+    ("models", "--lm", "folder"),
+    ("scores", "--scores", "file"),
+    ("scorers", "--scorer", "entry"),
+)
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 ABSENT = "weight of a feature that no line of the list has, ignored"  # cdec leaves out zeros
 RENAMED = "weight of a feature that the list has in letters and digits"
@@ -101,9 +108,13 @@ def vector(
     unknown = [name for name in dense if name not in known]
     absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
     if absent and not renamed:
+        options = {name: _option(name, weights.provenance) for name in absent}
+        added = [name for name, option in options.items() if option]
+        first = added[0] if added else absent[0]
+        cure = f"add {' '.join(dict.fromkeys(options[name] for name in added))}, as in tuning"
         raise InputError(
-            f"expected weights of the list's features, found one of {absent[0]!r}; "
-            + similar(absent[0], known),
+            f"expected weights of the list's features, found one of {first!r}; "
+            + (cure if added else similar(first, known)),
             source=source,
         )
     if absent:
@@ -130,6 +141,22 @@ def vector(
                 source=source,
             )
     return np.array([value for name in known for value in dense[name]], np.float64)
+
+
+def _option(name: str, made: Mapping[str, object]) -> str:
+    """The option that adds a feature, by the provenance of its weight; empty if none is known."""
+    if name in OF_AGREEMENT:
+        return "--agreement"
+    for kind, option, value in _ADDED:
+        entries = made.get(kind)
+        if isinstance(entries, Mapping) and name in entries:
+            own = entries[name]
+            given = own.get(value) if isinstance(own, Mapping) else None
+            return f"{option} {shlex.quote(f'{name}={given or value.upper()}')}"
+    terms = made.get(name)
+    if name == "glossary" and isinstance(terms, Mapping):
+        return f"--glossary {shlex.quote(str(terms.get('file')))}"
+    return ""
 
 
 def by_name(values: NDArray[np.float64], labels: Sequence[Label]) -> dict[str, tuple[float, ...]]:

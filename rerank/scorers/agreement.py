@@ -21,6 +21,7 @@ from decoders.arrays import Unary
 from rerank.corpus.columns import column_names, places_of
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import UsageError
+from rerank.formats.weights import OF_AGREEMENT
 from rerank.scorers.features import DocumentFeatures, FeatureSource, ScoredDocument
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from rerank.metrics.consensus import ExpectedUtility
 
 Floats = NDArray[np.float64]
-AGREEMENT = "agreement"
-VOTES = "votes"
-SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
+AGREEMENT, VOTES, SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = OF_AGREEMENT
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
 RULE = "the mean chrF (β = 1.25) of a candidate against the others of its sentence"
 OF_SYSTEMS = ", and of its system against the others in all sentences"  # of lists made of systems

@@ -1,5 +1,7 @@
 """Faults of weights files: what is no weights file, and weights that do not fit a list."""
 
+import json
+
 from support.faults import Fault
 from support.world import DECODE
 
@@ -113,6 +115,13 @@ FAULTS = [
     # Weights that do not fit a list
     Fault("66-name-near-another", DECODE.replace("w.ini", "w"),
           "w: .*found one of 'LM'; did you mean 'LM0'", {"w": "LM= 1\nTM0= 1 1\nWP0= 1\n"}, cure={"w": "LM0= 1\nTM0= 1 1\nWP0= 1\n"}),
+    Fault("66-feature-of-an-option", DECODE.replace("w.ini", "w"), r"w: .*found one of 'agreement'; add --agreement --scorer dc=document-cache, as in tuning",
+          {"w": json.dumps({"schema": 1, "weights": {"LM0": [1], "TM0": [1, 1], "WP0": [1], "agreement": [1], "dc": [0.5]},
+                            "provenance": {"scorers": {"dc": {"entry": "document-cache"}}}})},
+          cure=f"{DECODE.replace('w.ini', 'w')} --default-weight 0 --agreement --scorer dc=document-cache"),
+    *(Fault(f"66-feature-of-an-option-{kind}", DECODE.replace("w.ini", "w"), rf"w: .*found one of 'a'; add {option}, as in tuning",
+            {"w": json.dumps({"schema": 1, "weights": {"LM0": [1], "TM0": [1, 1], "WP0": [1], "a": [1]}, "provenance": {kind: {"a": entry}}})})
+      for kind, option, entry in (("models", "--lm 'a=my lm'", {"folder": "my lm"}), ("scores", "--scores a=q.txt", {"file": "q.txt"}))),
     Fault("66-weight-of-no-feature-beside-a-renamed-one", "decode --kbest list --no-docs one --weights w --out -",
           "1 x weight of a feature that no line of the list has, ignored: other, first at w",
           {"list": "0 ||| a ||| tm_pt=1 ||| 0\n0 ||| b ||| tm_pt=2 ||| 0\n", "w": "tm_pt 1\nother 2\n"}, 0, {"w": "tm_pt 1\n"}),
