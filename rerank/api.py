@@ -101,7 +101,7 @@ class Reranker:
             found = replace(found, dense={AGREEMENT: (1.0,), **beside}) if alone else found
             if alone or given.search.uniform:
                 name, default = "", default or 0.0
-        self._without_weights = not name
+        self._without_weights, self._agreement = not name, given.agreement
         self.model = LinearModel(found, name, default)
         self.search = given.search.at(found)
         self.scorers = given.open(scorers or {}, lm or {}, notices, found.provenance)
@@ -200,12 +200,13 @@ class Reranker:
         """The run of documents; UsageError for scores that nothing but weights can use."""
         weights = self.model.weights
         run = MemoryRun(documents, self.scorers, weights.sparse)
-        if AGREEMENT in weights.dense:
+        if AGREEMENT in weights.dense or self._agreement:
             run.add_agreement()
-        if self._without_weights and not self.search.uniform and run.has_scores():
+        needed = self._without_weights and not (self.search.uniform or self._agreement)
+        if needed and run.has_scores():
             raise UsageError(
-                'documents have scores, which only search="mbr", "smc" and "ffbs" do without; give '
-                "weights, or one of these searches"
+                "documents have scores, which nothing but weights can use; give weights, or, to "
+                'choose without the scores, agreement=True, or search="mbr", "smc" or "ffbs"'
             )
         return run
 
@@ -300,7 +301,7 @@ def tune(
         source.add_agreement()
         consensus = starts(dict(plan.objective.metrics))
         of_systems = {"systems": source.systems, "consensus": consensus}
-    elif given is not None and AGREEMENT in given.dense:
+    elif asked.agreement or (given is not None and AGREEMENT in given.dense):
         source.add_agreement()
     tuned = TunedFeatures(features, given, **of_systems)
     targets = _texts("references", references, ids=source.ids() if _ids_of(references) else None)
@@ -481,7 +482,9 @@ class _Options:
         own = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
         machine = {"device", "dtype", "deterministic", "cache", "no_cache"}
         searching = {"alpha", "beam", "seed", "gap"}
-        known = sorted({*own, *machine, *searching, "default_weight", "glossary", "n_best"})
+        known = sorted(
+            {*own, *machine, *searching, "default_weight", "glossary", "n_best", "agreement"}
+        )
         for name in options:
             if name not in known:
                 raise ArgumentError(no_option(name, known))
@@ -495,6 +498,9 @@ class _Options:
         chosen = {name: options[name] for name in options if name in searching}
         chosen["search"] = Member(member.kind, {**member.settings, **settings})
         self.search = settings_of(SearchOptions, **chosen).chosen().listing(n_best or 1)
+        self.agreement: bool = options.get("agreement", False)
+        if not isinstance(self.agreement, bool):
+            raise ArgumentError.of("agreement", "True or False", self.agreement)
         default = options.get("default_weight")
         given = () if default is None else _numbers("default_weight", default, 1)
         self.default_weight: float | None = next(iter(given), None)

@@ -15,7 +15,6 @@ from rerank.commands.lists import KBestFile, Lists, with_own_sources
 from rerank.commands.systems import made_lists
 from rerank.corpus.columns import Label, column_names
 from rerank.corpus.kbest import Document, KBest, NamedLists, items
-from rerank.corpus.reading import AS_SOURCE
 from rerank.errors import ArgumentError, InputError
 from rerank.files.lines import RereadFile
 from rerank.formats.translations import check_document
@@ -137,7 +136,7 @@ class DocumentReader:
         copies = ExitStack()
         finalize(self, copies.close)
         lists, documents, self.systems, _ = made_lists(lists, self._notices, copies)
-        lists = with_own_sources(lists, copies) if lists.missing == AS_SOURCE else lists
+        lists = with_own_sources(lists, copies)
         side = {kind: RereadFile(path) for kind, path in lists.side.items()}
         self._file = KBestFile(RereadFile(lists.kbest), lists, side)
         self._documents = documents or self._file.documents(self._notices)

@@ -134,10 +134,11 @@ def chosen_documents(
         return Documents.each(count_lines())
     if docs is None and no_docs == "one":
         return Documents.one(count_lines())
+    found = "none" if docs is None else "both"
     raise UsageError(
-        "expected one of --docs FILE (a document id per source line, or another format of "
-        "`rerank list document-formats`), --no-docs each (every line a document) and --no-docs one "
-        f"(all lines one document), found {'none' if docs is None else 'both'}; give one"
+        "expected one of --docs FILE (a document id per source line, JSON lines of lists, or "
+        "another format of `rerank list document-formats`), --no-docs each (every line a document) "
+        f"and --no-docs one (all lines one document), found {found}; give one"
     )
 
 

@@ -22,7 +22,7 @@ from rerank.text import NUMBER
 
 IDS = (
     *("custom_id", "id", "sentence_id", "sent_id", "segment_id", "seg_id", "segid", "utt_id"),
-    *("index", "idx", "recordId", "key", "segment", "seg"),
+    *("index", "idx", "recordId", "key", "segment", "seg", "sent", "sentence"),
 )
 DOCUMENT = (
     *("document", "document_id", "doc_id", "docid", "doc", "doc_name", "talk_id", "talkid"),

@@ -12,6 +12,7 @@ ids that differ in it are alike tells (`are_samples`).
 from __future__ import annotations
 
 import json
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +39,10 @@ from rerank.formats.json_objects import first_key, read_object
 _OTHER_IDS = re.compile(
     r"(?i)(?:^|_)(?:id|idx|index|no|nr|number|key|line|seg|segment)$|[a-z]I[Dd]$"
 )
-_OR_TEXTS = ("segment", "seg")  # ids that may be texts of sentences: only if they end in numbers
+# ids that may be texts of sentences: only if all end in numbers, and have no blank
+_OR_TEXTS = ("segment", "seg", "sent", "sentence")
 _OF_SAMPLE = re.compile(r"(?i)sample|hyp|cand|beam|draw|rank|best|choice|completion|generation")
+_TEXT_ID = re.compile(r"\S*[0-9]{1,9}")
 _NUMBERED = re.compile(r"(|.*[^0-9])([0-9]{1,9})", re.DOTALL)
 _LIKE_DOCUMENT = re.compile(
     r"(?i)doc|talk|file|chapter|article|story|book|dialog|conversation|episode|page|url|title|lang"
@@ -66,7 +69,7 @@ class SentenceIds:
     key: where the ids are; None if there are none. unread: further keys that seem to be ids of
     other sentences. documents: name and numbers of each document whose ids count anew. named:
     whether ids are names. texts: the documents and ids of all objects if all ids are
-    texts that differ.
+    texts that differ. together: how many objects in a row have one source, 0 if that is not known.
     """
 
     numbers: Sequence[int | str]
@@ -75,6 +78,7 @@ class SentenceIds:
     documents: Sequence[tuple[Any, range]]
     named: bool
     texts: Sequence[tuple[Any, str]] = ()
+    together: int = 0
 
     @property
     def known(self) -> list[int]:
@@ -129,13 +133,15 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
         key
         for key in IDS
         if any(key in row for row in present)
-        and (key not in _OR_TEXTS or all(_NUMBERED.fullmatch(f"{row.get(key)}") for row in present))
+        and (key not in _OR_TEXTS or all(_TEXT_ID.fullmatch(f"{row.get(key)}") for row in present))
     ]
     everywhere = (key for key in ids_here if all(key in row for row in present))
     key = next(everywhere, ids_here[0] if ids_here else None)
     numbers, documents, named = _numbers(rows, key)
     own = _order(numbers, exact=key is None)
-    others = dict.fromkeys(key for row in present for key in row if _OTHER_IDS.search(key))
+    others = dict.fromkeys(
+        key for row in present for key in row if _OTHER_IDS.search(key) or key in ids_here
+    )
     unread = [
         other
         for other in others
@@ -147,7 +153,20 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
     ids = ((_document(row), row.get(key or "")) for row in present)
     texts = [(document, text) for document, text in ids if isinstance(text, str)]
     texts = texts if len({*texts}) == len(rows) else []
-    return SentenceIds(_compared(rows, numbers, key), key, unread, documents, named, texts)
+    compared = _compared(rows, numbers, key)
+    return SentenceIds(compared, key, unread, documents, named, texts, _together(rows))
+
+
+def _together(rows: Sequence[Mapping[str, Any] | None]) -> int:
+    """How many objects in a row have one source; 0 if some have none, or the numbers differ.
+
+    Neighbouring sentences may have one source, so it is the greatest common divisor.
+    """
+    given = [(row or {}).get(first_key(row or {}, SOURCE) or "") for row in rows]
+    if None in given:
+        return 0
+    together = math.gcd(*(len([*own]) for _, own in groupby(given)))
+    return together if together > 1 else 0
 
 
 def _tells_candidates(
@@ -328,8 +347,9 @@ def _compared(
         }
         for name in row.keys() & other.keys():
             like_document = "\0" in name or _LIKE_DOCUMENT.search(name)
+            text = name in _OR_TEXTS and isinstance(row[name], str) and " " in row[name]
             known = _kind(name) in ("document", "text") or (
-                _kind(name) == "id" and not like_document
+                _kind(name) == "id" and not (like_document or text)
             )
             if not known and row[name] != other[name]:
                 path = "".join(f".{json.dumps(part)}" for part in name.split("\0"))

@@ -64,8 +64,9 @@ _COMPARED = 2000  # objects whose texts are compared
 _OF_BATCH = re.compile(r'\."(?:response|result|modelOutput)"\.')
 FAILED = "answer without candidates, as of a request that failed, read as an empty list"
 UNGROUPED = (
-    "object of one candidate without an id, read as a sentence; if 2 of them in a row are of one "
-    "sentence: `jq -sc 'range(0; length; 2) as $i | {candidates: .[$i:$i + 2]}' %s > lists.jsonl`"
+    "object of one candidate without an id, read as a sentence; if {0} of them in a row are of one "
+    "sentence: `jq -sc 'range(0; length; {0}) as $i | {{candidates: .[$i:$i + {0}]}}' {1} > "
+    "lists.jsonl`"
 )
 JOINED = "list of words or subwords, joined to a text: at blanks, or as SentencePiece does at ▁"
 APART = (
@@ -134,7 +135,7 @@ class JsonLines(CollectedFormat):
                     one = read_object(line, found)
                     layout = _add_sentence(found, one, _checked(ids, place, found), unread)
                     if ids.key is None and unread.path and not unread.path.endswith("[]"):
-                        found.note(UNGROUPED % found.argument)
+                        found.note(UNGROUPED.format(ids.together or 2, found.argument))
                     elif (ids.key is None or ids.named) and _OF_BATCH.match(unread.path):
                         found.note(UNSORTED)
             except InputError as fault:

@@ -246,12 +246,37 @@ def test_samples_are_chosen_by_agreement_and_scores_need_weights() -> None:
     samples = Document("d", [["a b c d", "a b c e", "a b c d"], [], ["z"]])
     (result,) = rerank.choose([samples])
     assert (result.texts, result.systems) == (("a b c d", "", "z"), ())
-    with pytest.raises(UsageError, match='documents have scores, which only search="mbr", '):
+    with pytest.raises(UsageError, match="documents have scores, which nothing but weights"):
         rerank.choose([TALK])
     assert rerank.choose([TALK], search="mbr")[0].texts
+    assert rerank.choose([TALK], agreement=True)[0].choices
     marked = [[("a", {"sysX": 0.0, "sysY": 1.0}), ("b", {"sysX": 1.0, "sysY": 0.0})]]
     named = Document("d", marked, systems={"sysX": "X", "sysY": "Y"})
     assert rerank.choose([named])[0].systems in ((("X",),), (("Y",),))
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # equal texts
+def test_samples_with_scores_and_their_sources_are_tuned_with_agreement_as_in_the_shell(
+    world: World,
+) -> None:
+    right = [f"{name} goes to the house by the river today" for name in "abcdef"]
+    rows = [
+        {
+            "document": f"d{t}",
+            "source": f"s{t}",
+            "candidates": ["no", text, text],
+            "scores": [-t] * 3,
+        }
+        for t, text in enumerate(right)
+    ]
+    world.write("s", "".join(json.dumps(row) + "\n" for row in rows))
+    world.write("ref", right)
+    documents = [*rerank.read("s")]
+    assert [one.side["source"] for one in documents] == [[f"s{t}"] for t in range(6)]
+    world.ok("tune-mert --kbest s --ref ref --agreement --out w.json")
+    weights = rerank.tune(documents, [[text] for text in right], agreement=True)
+    assert dict(weights.dense) == {k: tuple(v) for k, v in world.json("w.json")["weights"].items()}
+    assert [one.texts[0] for one in Reranker(weights).decode(documents)] == right
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
@@ -486,6 +511,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "side, half": (lambda: decoded(ONE, side={"source": [HALF]}), "'source': expected a text of o"),
     "kind": (lambda: decoded(ONE, side={"sauce": ["a"]}), "^side: no option 'sauce'; did you mean"),
     "path": (lambda: rerank.read(FIVE), "^kbest: expected a path, found int 5$"),
+    "agreement": (lambda: rerank.choose([], agreement=FIVE), "^agreement: expected True or Fals"),
     "top": (lambda: rerank.read("k", no_docs="one", top=1.5), "^top: expected a whole number, fou"),
     "word": (lambda: rerank.read("k", no_docs="all"), "^no_docs: 'all' is not one of 'each', 'one"),
     "encoding": (lambda: rerank.read("k", encoding="x"), "^encoding: no encoding of text in which"),

@@ -226,6 +226,23 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
         for d, n, k in ("a00", "a01", "a10", "a11", "b00", "b01")), "", [(t, text, {}, None) for t,
         text in ((0, "a00"), (0, "a01"), (1, "a10"), (1, "a11"), (2, "b00"), (2, "b01"))],
         ["!further id"]),
+    **{
+        f"jsonl with ids at {key}": (
+            "".join(f'{{"doc": "{d}", "{key}": {n}, "hyp": "{d}{n}{k}"}}\n'
+            for d, n, k in ("a00", "a01", "a10", "b00", "b01")), "", [(t, text, {}, None) for t,
+            text in ((0, "a00"), (0, "a01"), (1, "a10"), (2, "b00"), (2, "b01"))],
+            ["!without an id", "!further id"])
+        for key in ("sent", "sentence")
+    },
+    "jsonl with texts of sources that end in numbers as sentences": (
+        '{"sentence": "in 1990", "candidates": ["a"]}\n'
+        '{"sentence": "in 1980", "candidates": ["b"]}\n', "",
+        [(t, text, {}, None) for t, text in enumerate("ab")], []),
+    "jsonl with samples of one source, without ids": (
+        "".join(f'{{"src": "{s}", "hyp": "{s}{k}"}}\n' for s in "xyyz" for k in range(3)), "",
+        [(t, f"{s}{t % 3}", {}, None) for t, s in enumerate("xxxyyyyyyzzz")],
+        ["if 3 of them in a row are of one sentence: `jq -sc 'range(0; length; 3) as $i | "
+         "{candidates: .[$i:$i + 3]}' list > lists.jsonl`"]),
     "jsonl with texts of sources as segments": (
         '{"segment": "x", "candidates": ["a"]}\n{"segment": "x", "candidates": ["b"]}\n', "",
         [(t, text, {}, None) for t, text in enumerate("ab")], []),
