@@ -43,7 +43,7 @@ from rerank.notices import Notices
 from rerank.text import shown
 
 _MOST_TEXTS = 512 << 20  # characters of texts of JSON lines, of which the rest is not kept
-_SEGMENT = ("segment_id", "seg_id", "segid", "segment", "seg", "sentence_id", "sent_id")
+_SEGMENT = ("segment_id", "seg_id", "segid", "segment", "seg", "sentence_id", "sent_id", "sent")
 _REFERENCES = ("references", "refs")
 _BY_NAME = ("tgt_text", "hypotheses", "systems")  # of references and systems
 _LIKE_A_TEXT = re.compile("text|ref|hyp|transl|target|tgt|sentence")
