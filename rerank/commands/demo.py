@@ -185,7 +185,12 @@ def demonstrate(
     words = commands.show("evaluate", *sets, "--seed", seed, "--baseline", *outputs.values())
     page = folder / "report.html"
     described = ("--trace", trace, "--summary", summary, "--weights", weights)
-    commands.run("report", *described, *sets[:4], "--seed", seed, "--out", page)
+    beside = {
+        "sentences": outputs[f"+ {next(iter(MODELS))}"],
+        "shuffled": outputs[f"+ {name}, shuffled"],
+    }
+    others = [x for key, text in beside.items() for x in ("--beside", f"{key}={text}")]
+    commands.run("report", *described, *others, *sets[:4], "--seed", seed, "--out", page)
     with EVALUATE.make_context(words[0], words[1:]) as context:
         result = evaluation(settings_of(EVALUATE.options, **context.params), Notices())
     rows = zip(outputs, result.systems, strict=True)
