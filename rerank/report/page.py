@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 ENDS = 5  # documents that gained most, and that lost most, which stand before all others
-FEATURES, CHANGES = 8, 8  # of features and of changes of words those that stand before others
+FEATURES, CHANGES = 8, 5  # of features and of changes of words those that stand before others
 
 
 def render(report: RunReport) -> str:
