@@ -428,7 +428,7 @@ def second(text: str, **features: Any) -> Document:
 IMPOSSIBLE = Document("d", [[], [("a", {"tm": 0.0}), ("b", {"tm": 0.0})]])
 REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
     "option, nearest": ({"beem": 3}, TALK, TypeError, "^no option 'beem'; did you mean 'beam'"),
-    "option, none near": ({"xyzzy": 3}, TALK, TypeError, "^no option 'xyzzy'; there are agreement,"),
+    "option, none near": ({"xyzzy": 3}, TALK, TypeError, "^no option 'xyzzy'; there are agree"),
     "weights, a list": ({"weights": [1.0]}, TALK, TypeError, "^weights: expected the weig"),
     "weight, no float": ({"weights": {"tm": 10**400}}, TALK, TypeError, "^weight of 'tm': exp"),
     "scorers, a list": ({"scorers": [short]}, TALK, TypeError, "^scorers: expected fun"),
