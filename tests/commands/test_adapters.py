@@ -68,9 +68,9 @@ def test_weights_name_the_adapter_and_know_another_one(adapted: World) -> None:
 def test_candidates_are_those_of_a_model_that_was_merged_before(world: World) -> None:
     """As `merge_and_unload()` of PEFT and `save_pretrained` make one."""
     import torch
-    import transformers
     from safetensors.torch import load_file
 
+    transformers = pytest.importorskip("transformers")
     seq2seq.save(world.folder / "mt", "marian")
     adapter = lora.save(world.folder / "lora", lora.MARIAN)
     tensors = load_file(adapter / "adapter_model.safetensors")

@@ -218,6 +218,7 @@ def test_shared_weights_are_not_changed_for_one_of_their_layers(tmp_path: Path) 
 
 
 def test_packed_weights_are_not_changed(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
     adapter = read_adapter(lora.save(tmp_path / "lora", lora.LLAMA))
     model = causal.model("llama", 280)
     model.hf_quantizer = object()
