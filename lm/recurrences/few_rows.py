@@ -3,7 +3,8 @@
 A step multiplies vectors of 48 numbers for at most five sentences in the training that the paper
 prints: calls of tensor operations take longer than their arithmetic. The functions do what the
 loops of `lm.recurrences.gated.PackedCIFG` do, in float32, row by row, and write into their
-arguments. With `MOST_ROWS` and more, products of matrices are faster.
+arguments. Beyond `MOST` numbers of a step products of matrices are faster: of 48 units this is
+2.4 times as fast for one row, 1.2 for 16; of 256 it is 1.6 for one, 0.9 for four.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-MOST_ROWS = 16
+MOST = 768  # rows times units
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")

@@ -389,7 +389,7 @@ _cifg_layer: Callable[..., tuple[Tensor, Tensor]] = PackedCIFG.apply
 def has_few_rows(like: Tensor, first: Tensor) -> bool:
     """Whether compiled loops are faster for first states (B, H), and products like this tensor."""
     on_cpu = like.device.type == "cpu" and like.dtype == torch.float32
-    return on_cpu and len(first) <= few_rows.MOST_ROWS
+    return on_cpu and first.numel() <= few_rows.MOST
 
 
 def as_arrays(tensors: Sequence[Tensor]) -> tuple[NDArray[np.float32], ...]:
