@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rerank.formats.weights import Weights
     from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
+    from rerank.report.comparison import EvaluatedTexts
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import Decoding, RunReport
 
@@ -167,26 +167,13 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
     from rerank.notices import Notices
-    from rerank.report.comparison import (
-        EvaluatedTexts,
-        SystemText,
-        announce_programs,
-        by_domain,
-        evaluate,
-        leads,
-        values_of,
-    )
+    from rerank.report.comparison import announce_programs, evaluate
     from rerank.report.explanation import Explanation
-    from rerank.report.run_report import (
-        RunReport,
-        reported_documents,
-        shown_documents,
-    )
+    from rerank.report.run_report import RunReport, reported_documents, shown_documents
     from rerank.signature import __version__
 
     given, page, described = options.decoding, options.page, options.texts
-    names = given.systems
-    score_files = options.measures.score_files(names)
+    score_files = options.measures.score_files(given.systems)
     files = _files(options, [path for paths in score_files.values() for path in paths])
     if "-" in (given.trace, *given.baseline, *dict(given.beside).values()):
         raise UsageError("-: a trace is read twice; give the name of a file")
@@ -197,31 +184,35 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     weights = Weights({}) if tuned is None else read_weights(tuned, notices)
     measures = _measures(options, weights)
     metrics = measures.loaded_metrics(notices)
-    decoding, name, values = _decoding(
+    decoding, baseline, rivals = _decoding(
         given, documents, targets, metrics[0], notices, scored=bool(score_files)
     )
-    explanation = Explanation.of(decoding.choices(Notices()))
-    evaluation, losses = None, dict.fromkeys(documents.ids, 0.0)
-    sources, domains, without_context, over = None, {}, None, {}
+    sources = summary = None
     if described.source is not None:
         sources = read_translation(
             *(described.source, documents, notices),
             model="the references" if targets else "the trace",
             role="source",
         )
+    if given.summary is not None:
+        summary = read_summary(given.summary, documents.ids, notices)
+    result = RunReport(
+        title=page.title or f"Reranking of {documents.n_sentences:,} sentences",
+        version=__version__,
+        explanation=Explanation.of(decoding.choices(Notices())),
+        search=summary and {key: summary[key] for key in summary if key != "documents"},
+        weights=weights.by_value | dict(weights.sparse),
+        tuning=weights.provenance,
+        inputs=[
+            (what, Path(path).name, digest(path).removeprefix("sha256:"))
+            for what, path in files.items()
+        ],
+        baseline=baseline,
+        rivals=rivals,
+    )
+    losses = dict.fromkeys(documents.ids, 0.0)
     if targets:
-        lines = zip(
-            names, (decoding.before, decoding.after, *decoding.others.values()), strict=True
-        )
-        texts = EvaluatedTexts(targets, list(starmap(SystemText, lines)), sources)
-        domains = by_domain(
-            documents, replace(texts, systems=texts.systems[:2]), metrics[0], page.seed
-        )
-        found = leads(documents, texts, metrics[0], page.seed)
-        over = dict(zip(decoding.others, found, strict=True))
-        if explanation.by_context is not None:
-            alone = replace(texts, systems=[SystemText("alone", decoding.alone)])
-            (without_context,) = values_of(alone, metrics[0], documents)
+        texts = decoding.texts(given.systems, targets, sources)
         evaluation = evaluate(
             documents,
             texts,
@@ -232,33 +223,35 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
             seed=page.seed,
         )
         announce_programs(metrics[1], options.messages.announce)
-        evaluation = replace(evaluation, idle=_idle(weights, explanation))
+        result = replace(
+            _with_bleu(result, decoding, texts, metrics[0], page.seed),
+            evaluation=replace(evaluation, idle=_idle(weights, result.explanation)),
+        )
         losses = {one.id: one.bleu[0] - one.bleu[1] for one in evaluation.documents}
-    summary = None
-    if given.summary is not None:
-        summary = read_summary(given.summary, documents.ids, notices)
-    chosen = shown_documents(losses, page.show_documents, page.seed)
-    result = RunReport(
-        page.title or f"Reranking of {documents.n_sentences:,} sentences",
-        __version__,
-        evaluation,
-        explanation,
-        reported_documents(decoding, evaluation, summary, targets, sources, chosen),
-        None if summary is None else {k: v for k, v in summary.items() if k != "documents"},
-        weights.by_value | dict(weights.sparse),
-        weights.provenance,
-        [
-            (what, Path(path).name, digest(path).removeprefix("sha256:"))
-            for what, path in files.items()
-        ],
-        name,
-        values,
-        domains,
-        without_context,
-        over,
-    )
+    shown = shown_documents(losses, page.show_documents, page.seed)
+    reported = reported_documents(decoding, result.evaluation, summary, targets, sources, shown)
     inputs.check()
-    return result
+    return replace(result, documents=reported)
+
+
+def _with_bleu(
+    result: RunReport, decoding: Decoding, texts: EvaluatedTexts, bleu: Bleu, seed: int
+) -> RunReport:
+    """The report with BLEU of each domain, without context, and against each other output."""
+    from rerank.report.comparison import SystemText, by_domain, leads, values_of
+
+    documents, without_context = decoding.documents, None
+    if result.explanation.by_context is not None:
+        alone = replace(texts, systems=[SystemText("alone", decoding.alone)])
+        (without_context,) = values_of(alone, bleu, documents)
+    both = replace(texts, systems=texts.systems[:2])
+    found = leads(documents, texts, bleu, seed)
+    return replace(
+        result,
+        domains=by_domain(documents, both, bleu, seed),
+        without_context=without_context,
+        leads=dict(zip(decoding.others, found, strict=True)),
+    )
 
 
 def _documents(
@@ -338,8 +331,6 @@ def _decoding(
         raise UsageError("--baseline: expected texts or one trace, found both or several; give one")
     trace = None if rivals else next(iter(given.baseline), None)
     decoding = Decoding(given.trace, trace, documents, notices)
-    for _ in decoding.noted():
-        pass
     decoding.others = {
         name: _output(path, documents, targets, notices) for name, path in given.beside
     }
@@ -379,10 +370,7 @@ def _output(
     if not is_trace(path):
         model = "the references" if targets else "the trace"
         return read_translation(path, documents, notices, model=model)
-    decoding = Decoding(path, None, documents, notices)
-    for _ in decoding.noted():
-        pass
-    return decoding.after
+    return Decoding(path, None, documents, notices).after
 
 
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:

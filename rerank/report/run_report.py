@@ -6,9 +6,9 @@ The sections answer these questions in their order. The page is rendered by `rer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from rerank.formats.run_records import Choice, read_trace
 from rerank.formats.weights import FIRST
 from rerank.metrics.chrf import Chrf
 from rerank.notices import Notices
+from rerank.report.comparison import EvaluatedTexts, SystemText
 from rerank.report.evaluation import Evaluation, MetricScore
 from rerank.report.explanation import Explanation, with_previous
 
@@ -88,7 +89,7 @@ class ReportedDocument:
         return self.bleu - self.baseline_bleu
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """A decoding beside its baseline.
 
@@ -103,9 +104,9 @@ class RunReport:
 
     title: str
     version: str
-    evaluation: Evaluation | None
+    evaluation: Evaluation | None = None
     explanation: Explanation
-    documents: Sequence[ReportedDocument]
+    documents: Sequence[ReportedDocument] = ()
     search: Mapping[str, Any] | None
     weights: Mapping[str, float]
     tuning: Mapping[str, Any]
@@ -146,9 +147,10 @@ class Decoding:
         self.documents = documents
         self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
         self.before, self.after, self.alone = ([b""] * documents.n_sentences for _ in range(3))
+        self._read()
 
-    def noted(self) -> Iterator[Choice]:
-        """All choices, while their lines are noted."""
+    def _read(self) -> None:
+        """Take the lines of all choices."""
         seen: set[int] = set()
         for choice in self.choices(self._notices):
             start, stop = self.places.get(choice.document, (0, 0))
@@ -168,7 +170,6 @@ class Decoding:
             for name, text in (choice.outputs or {}).items():
                 empty = [b""] * self.documents.n_sentences
                 self.outputs.setdefault(name, empty)[line] = text.encode()
-            yield choice
         if lacking := self.documents.n_sentences - len(seen):
             self._notices.add(
                 "sentence that the trace has not, taken as one without candidates, whose "
@@ -181,6 +182,17 @@ class Decoding:
         """Take the lines of a text, one for each sentence, as the baseline."""
         self._given = lines
         self.before = list(lines)
+
+    def texts(
+        self,
+        names: Iterable[str],
+        references: Sequence[Sequence[bytes]],
+        sources: Sequence[bytes] | None,
+    ) -> EvaluatedTexts:
+        """The baseline, the decoding and the other outputs, by these names, to be evaluated."""
+        lines = (self.before, self.after, *self.others.values())
+        systems = starmap(SystemText, zip(names, lines, strict=True))
+        return EvaluatedTexts(references, [*systems], sources)
 
     def _beside_text(self, choice: Choice) -> Choice:
         """The choice beside the baseline that is a text."""
