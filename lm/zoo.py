@@ -95,7 +95,7 @@ _MODELS: Zoo = {
     "adclm": _ji(
         "attention:PreviousWords",
         "H(18H+3K+7) + A(2H+1) + V(H+K)",
-        "{}, eqs. 8–12",
+        "{}, eqs. 8–12; the query is h_(n−1): as printed, eq. 10 is circular",
         fusion="InputMerge",
         head="lm.heads:unbiased_softmax",
         recipe="ji-attention",
@@ -110,7 +110,8 @@ _MODELS: Zoo = {
     "hrnnlm": _ji(
         "sentence_level:SentenceRecurrence",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
-        "Lin et al. 2015 in the LSTM form of {}, §4",
+        "Lin et al. 2015 in the LSTM form of {}, §4, where both levels are trained jointly; here "
+        "their losses are added, and neither reaches the other level",
         fusion="Input",
     ),
     "rlm": _wang_cho(

@@ -205,9 +205,10 @@ class SourceSentences(GivenContext):
 class NextSource(GivenContext):
     """The context of `SourceSentences`, and b_{i+1} = g(w_{i+1} of the source) (memo, eq. 13).
 
-    Eq. 13 of Eisenstein's memo has h_{i+1} there, which by eq. 5 would contain sentence i itself:
-    we take the vector of the next sentence alone, from the source side. After the last sentence of
-    a document there is none, and the vector is that of no words. g is that of the source context.
+    Eq. 13 of Eisenstein's memo has h_{i+1} there. Its reason on the target side, that h_{i+1} would
+    contain sentence i itself (eq. 5), does not hold for the source, which is all known; here it is
+    the vector of the next sentence alone, as in `NextTarget`. After the last sentence of a document
+    there is none, and the vector is that of no words. g is that of the source context.
     Tensors of a context: the vectors of other sentences, then the source context.
     """
 

@@ -310,10 +310,14 @@ def decoding(report: Report, data: Path | None, sizes: Sizes, device: torch.devi
                 return
             command = [sys.executable, "-m", "rerank", "decode", *options, "--no-cache", "--quiet"]
             command += ["--lm", f"LM1={folder / 'lm'}", "--device", str(device), "--dtype", dtype]
+            command += ["--summary", str(folder / "s.json")]
             began = perf_counter()
-            found = subprocess.run(
-                [*command, "--summary", str(folder / "s.json")], capture_output=True, text=True
-            )
+            most = max(0.0, report.end - began) + 40
+            try:
+                found = subprocess.run(command, capture_output=True, text=True, timeout=most)
+            except subprocess.TimeoutExpired:
+                report.row(dtype, f"not done after {most:.0f} s")
+                return
             seconds = perf_counter() - began
             if found.returncode:
                 report.row(dtype, found.stderr.strip().splitlines()[-1])

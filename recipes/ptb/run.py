@@ -35,7 +35,17 @@ from rerank.files.outputs import atomic
 from rerank.metrics.significance import sign_flip_p_value
 
 HERE = Path(__file__).parent
-MODELS = ("rnnlm", "drnnlm", "hrnnlm", "adclm", "codclm", "ccdclm", "rlm-bow-lf-1")
+MODELS = (
+    "rnnlm",
+    "drnnlm",
+    "hrnnlm",
+    "adclm",
+    "codclm",
+    "ccdclm",
+    "rlm-bow-lf-1",
+    "dclm-two-sentence",
+    "dclm",
+)
 Size: TypeAlias = tuple[int, int]  # of embeddings and of hidden layers
 COLUMNS = ("valid", "test", "words")
 WORDS = 10_000  # more than the text has: every training word is in the vocabulary

@@ -209,7 +209,9 @@ def _describe(
         f"{trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({trainer.settings.precision}){f', {number} processes' if number > 1 else ''}"
     )
-    options.messages.detail(f"recipe {options.choice.recipe}: {settings}")
+    recipe = options.choice.recipe
+    say = options.messages.detail if recipe == "strong" else options.messages.announce
+    say(f"recipe {recipe}: {settings}")
 
 
 def _perplexity(report: Validation, value: float) -> str:

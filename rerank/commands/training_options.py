@@ -54,8 +54,9 @@ class ModelChoice:
     )
     recipe: str = option(
         "Defaults of the options for the model and its training: strong for use, shown here; "
-        "paper is the training of the model's own paper, code that of its authors' program. The "
-        "run prints what it uses.",
+        "paper is the training of the model's own paper, code that of its authors' program. Of "
+        "papers and code, the run prints what it uses; `rerank list models` says what is ours. The "
+        "models of the memo have strong alone.",
         type=click.Choice(["strong", "paper", "code"]),
         default="strong",
     )

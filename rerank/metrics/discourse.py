@@ -138,12 +138,17 @@ def _is_past(word: str) -> bool:
 
 
 class EnglishF1(WordF1, TextMetric):
-    """F1, 0 to 100, of items that the sentences of English texts have."""
+    """F1, 0 to 100, of items that the sentences of English texts have.
+
+    InputError by `scores` if the references are not English, all that were read taken together: a
+    document among them may be in another language, as one of WMT23 Russian–English is.
+    """
 
     width = 3
 
     def __init__(self) -> None:
         super().__init__(self.name)
+        self._words = self._known = 0  # of the references
 
     @abstractmethod
     def items(self, words: Sequence[str]) -> list[str]:
@@ -152,25 +157,31 @@ class EnglishF1(WordF1, TextMetric):
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> NDArray[np.int64]:
-        """Statistics (n, 3), as `word_classes`; InputError if the references are not English."""
+        """Statistics (n, 3), as `word_classes`."""
         lines = [[*own] for own in references]
-        self.check_language([line for own in lines for line in own])
+        self.count_words([line for own in lines for line in own])
         return class_statistics([self._class], map(list, hypotheses), lines, tokens_of)[:, 0]
 
     @cached_property
     def _class(self) -> WordClass:
         return WordClass(self.name, self.items)
 
-    def check_language(self, texts: Sequence[bytes]) -> None:
-        """InputError if texts of some length have few of the commonest English words."""
+    def count_words(self, texts: Sequence[bytes]) -> None:
+        """Count the words of references, and the commonest English ones among them."""
         words = [word.lower() for line in texts for word in tokens_of(line) if word[0].isalpha()]
-        known = sum(word in _closed() for word in words)
-        if len(words) >= _FEWEST_WORDS and known < _LEAST * len(words):
+        self._words += len(words)
+        self._known += sum(word in _closed() for word in words)
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """F1 (…) of summed statistics (…, 3)."""
+        if self._words >= _FEWEST_WORDS and self._known < _LEAST * self._words:
+            share = self._known / self._words
             raise InputError(
-                f"metric {self.name}: expected English references, found {known / len(words):.0%} "
+                f"metric {self.name}: expected English references, found {share:.0%} "
                 "English function words in them, less than in any English text; it knows no other "
                 "language, leave it out"
             )
+        return super().scores(summed)
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:pronouns|language:en|nrefs:1|v:0.1.0`."""
@@ -241,7 +252,7 @@ class Cohesion(EnglishF1, DocumentMetric):
         rows = []
         for group, lines in zip(hypotheses, references, strict=True):
             own = [*lines]
-            self.check_language(own)
+            self.count_words(own)
             targets = [self._repeated(line) for line in own]
             for document in map(self._repeated, group):
                 found = (self._counts(document, target) for target in targets)

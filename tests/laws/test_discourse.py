@@ -6,6 +6,7 @@ import pytest
 from support.world import World
 
 import rerank
+from rerank.errors import InputError
 from rerank.metrics import metric
 from rerank.metrics.discourse import Cohesion
 
@@ -49,6 +50,19 @@ def test_repetitions_are_content_words_that_an_earlier_sentence_has() -> None:
     # a hound once is no repetition; a word twice in one sentence is none either
     assert rows("cohesion", "A hound ran\nThe dog dog slept\nA dog saw it", reference) == [1, 1, 3]
     assert rows("cohesion", "hound\nhound\nhound", "cat\ncat\nhound", "hound\nhound\n") == [1, 2, 1]
+
+
+def test_references_are_refused_for_their_language_taken_together_not_for_one_document() -> None:
+    foreign = [b"wort " * 120, b"und " * 120]
+    english = [b"It is he who has seen that dog . " * 60]
+    for texts in ([*foreign, *english], [*english, *foreign]):
+        found = metric("pronouns")
+        rows_of = found.statistics([[text] for text in texts], [[text] for text in texts])
+        assert found.scores(rows_of.sum(axis=0)) == pytest.approx(100)
+    found = metric("pronouns")
+    rows_of = found.statistics([[text] for text in foreign], [[text] for text in foreign])
+    with pytest.raises(InputError, match="expected English references, found 0%"):
+        found.scores(rows_of.sum(axis=0))
 
 
 def test_terms_are_what_a_source_repeats_and_count_where_one_translation_is_kept() -> None:
