@@ -238,11 +238,11 @@ def _scorers() -> Iterable[Row]:
     """Show the scorers, the option of each, and what is not installed."""
     help = (
         "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
-        "language model of Hugging Face, with openai:URL,model=NAME one behind a server, as "
-        "feature NAME."
+        "language model of Hugging Face, with seq2seq:DIR a sequence-to-sequence model of it, "
+        "with openai:URL,model=NAME one behind a server, as feature NAME."
     )
     row: Row = {"name": "lm", "option": "--lm NAME=DIR", "description": help}
-    yield row | _missing("transformers", "hf", "hf:DIR")
+    yield row | _missing("transformers", "hf", "hf:DIR and seq2seq:DIR")
     for name, kind in SCORE_FILES.items():
         row = {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
         yield row | (_missing("kenlm", "kenlm", "KenLM binaries") if name == "ngram" else {})

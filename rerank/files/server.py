@@ -236,6 +236,9 @@ def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedT
         raise ServerError(silent)
     if len(tokens) != len(numbers) or not all(isinstance(one, str) for one in tokens):
         raise ServerError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
+    given = numbers[1 : None if generated == 0 else -1]  # the last one may be generated
+    if given and not any(given):
+        raise ServerError(f"returns 0.0 as the log-probability of each token of a text; {ECHOES}")
     for place, (token, number) in enumerate(zip(tokens, numbers, strict=True)):
         fine = isinstance(number, int | float) and -1e6 < number < 1e-3
         if not fine and (place or number is not None):

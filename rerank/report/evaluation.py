@@ -470,8 +470,11 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
             yield f"{NAMES.get(name, name)}: {_origin(score)}{_REMARKS.get(name, '')}"
     for name, score in baseline.detokenised.items():
         yield f"detokenised {NAMES.get(name, name)}: {_origin(score)}"
-    for name in baseline.scores:
-        yield f"{name}: mean of all lines with values, which are of another tool"
+    for name, score in baseline.scores.items():
+        # that of a program is of all systems; of files each system has its own
+        shared = all(one.scores[name].signature == score.signature for one in found.systems)
+        origin = f"{score.signature}; " * shared
+        yield f"{name}: {origin}mean of all lines with values, which are of another tool"
     yield "length ratio: words of the system / words of the references"
     if (tuned := found.tuning_length_ratio) is not None:
         listed = ", ".join(f"{one.name} {one.length_ratio - tuned:+.3f}" for one in found.systems)

@@ -232,6 +232,9 @@ def test_evaluate_has_the_values_of_a_program_with_the_tests_of_those_of_a_file(
         assert re.match(r"rerank\|metric:m\|program:toy 1=\w{8}\|", own["scores"]["m"]["signature"])
         other["scores"]["m"]["signature"] = own["scores"]["m"]["signature"]
         assert own["scores"] == other["scores"]
+    text = world.ok(f"{both} --metric m={m}".replace("--format json", "")).out
+    assert f"m: {own['scores']['m']['signature']}; mean of all lines with values" in text
+    asked(world)
     again = world.ok(f"{files} --systems A=base --systems B=ours --metric m={m} base")
     assert "baseline: B, the best of 2 systems by m" in again.err
     assert asked(world) == []

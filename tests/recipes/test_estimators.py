@@ -50,22 +50,54 @@ def test_the_program_of_the_readme_is_a_whole_program(world: World) -> None:
 
 
 STANDIN = """\
-import types
-def download_model(name): return "/models/" + name
+import os, types
+def download_model(name): return f"models/{name}/checkpoints/model.ckpt"
 def load_from_checkpoint(path): print("Lightning speaks"); return Model()
 class Model:
+    def requires_references(self): return "REFERENCES" in os.environ
     def predict(self, samples, batch_size, gpus, progress_bar):
         assert all("</s>" not in one["mt"] or "</s>" in one["src"] for one in samples)
         return types.SimpleNamespace(scores=[-len(one["mt"]) for one in samples])
 """
 
 
-def test_the_adapter_of_comet_answers_and_keeps_what_libraries_print_apart(world: World) -> None:
+def comet(world: World, model: str, *variables: str) -> str:
+    """The command of the adapter, beside a stand-in for COMET and a checkpoint of Unbabel/kiwi."""
     world.write("site/comet.py", STANDIN)
     world.write(
         "site/unbabel_comet-2.2.7.dist-info/METADATA", "Name: unbabel-comet\nVersion: 2.2.7\n"
     )
-    program = f"env PYTHONPATH=site {sys.executable} {FOLDER}/comet_program.py Unbabel/kiwi"
-    found = world.ok(f"{ASKED}{shlex.quote(program)},window=2")
-    assert "14 answers of Unbabel/kiwi COMET 2.2.7 in" in found.err
+    world.write("models/Unbabel/kiwi/checkpoints/model.ckpt", "weights")
+    world.write("models/Unbabel/kiwi/hparams.yaml", "pool: avg")
+    environment = " ".join(["env", "PYTHONPATH=site", *variables])
+    return shlex.quote(f"{environment} {sys.executable} {FOLDER}/comet_program.py {model}")
+
+
+def test_the_adapter_of_comet_answers_and_keeps_what_libraries_print_apart(world: World) -> None:
+    found = world.ok(f"{ASKED}{comet(world, 'Unbabel/kiwi')},window=2")
+    assert re.search("14 answers of kiwi COMET 2.2.7 [0-9a-f]{12} in", found.err)
     assert found.lines == ["a lamp burns", "it lights", "the café closed", "nobody comes"]
+
+
+def test_another_checkpoint_of_the_same_path_has_scores_of_its_own(world: World) -> None:
+    folder = "models/Unbabel/kiwi"
+    command = f"{ASKED}{comet(world, f'{folder}/checkpoints/model.ckpt')}"
+    asked = r"(\d+) answers of (model\.ckpt COMET 2\.2\.7 [0-9a-f]{12}) in"
+    versions = set()
+    for name, content, n in (
+        ("hparams.yaml", "pool: avg", "9"),
+        ("hparams.yaml", "pool: avg", "0"),
+        ("hparams.yaml", "pool: cls", "9"),
+        ("checkpoints/model.ckpt", "other weights", "9"),
+    ):
+        world.write(f"{folder}/{name}", content)
+        ((found, version),) = re.findall(asked, world.ok(command).err)
+        assert found == n, (name, content)
+        versions.add(version)
+    assert len(versions) == 3
+
+
+def test_a_comet_model_that_needs_a_reference_is_no_scorer(world: World) -> None:
+    found = world.run(f"{ASKED}{comet(world, 'Unbabel/kiwi', 'REFERENCES=1')}")
+    assert found.exit == 1
+    assert "needs a reference: give it to --metric, not to --scorer" in found.err

@@ -84,6 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
             named["tokens"][2] = "token_id:7"
         if fault == "nan":
             named["token_logprobs"][2] = float("nan")
+        if fault == "zeros":
+            named["token_logprobs"][1:-1] = [0.0] * (len(named["tokens"]) - 2)
         if fault == "silent":  # as llama-server
             text, named = "", {"tokens": [" x"], "token_logprobs": [-1]}
         shown = None if fault == "null" else named

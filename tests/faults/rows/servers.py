@@ -27,6 +27,7 @@ FAULTS = [
         ("long", "", "answered 400.*; a text may be longer than the model reads: show fewer sentences, ,sentences=N", f"{OK[:-1]}0"),
         ("silent", "", ECHOES, ""),
         ("null", "", ECHOES, ""),
+        ("zeros", "", "returns 0.0 as the log-probability of each token of a text; vLLM", ""),
         ("nan", "", "expected a log-probability of token 3 of .*, found nan", ""),
         ("fewer", ",batch=3", "expected . choices, one a text, found .; add ,batch=1 behind the URL", f"{OK},batch=1"),
         ("key", "", "answered 401: no, None; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME", ""),
