@@ -147,6 +147,15 @@ def open_folder(
         return tokenizer, _loaded(folder, files, kept, kind, adapter)
     except CausalFolderError:
         raise
+    except ImportError as fault:
+        reason = " ".join(str(fault).split())
+        package, cure = "a package", ""
+        if "sentencepiece" in reason.lower():  # of Marian, such as OPUS-MT
+            package, cure = "the package sentencepiece", ": pip install sentencepiece"
+        raise CausalFolderError(
+            f"{folder}: this {kind.name} needs {package}, which is not installed "
+            f"({reason:.100}); install it{cure}"
+        ) from None
     except Exception as fault:  # of any kind: transformers documents none
         reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         raise CausalFolderError(

@@ -15,7 +15,8 @@ from lm.subwords import SubwordError, SubwordVocabulary
 
 MOST_BYTES = 64 << 20
 _PIECES, _TRAINER, _NORMALISER = 1, 2, 3  # fields of the message
-_MODEL_TYPE, _SPACE_AS_SUFFIX = 3, 24  # of the trainer
+_MODEL_TYPE, _SPLIT_BY_SPACE, _SPACE_AS_SUFFIX = 3, 22, 24  # of the trainer
+_DUMMY_PREFIX = 3  # of the normaliser: ▁ before the first word, too
 _TYPES = {1: "unigram", 2: "bpe"}
 _NORMAL, _USER_DEFINED = 1, 4  # types of pieces that stand for text
 _NORMALISATIONS = {
@@ -59,6 +60,15 @@ def read_pieces(raw: bytes, text: Mapping[bytes, int]) -> SubwordVocabulary:
             "expected a unigram or BPE model with ▁ before words, found another kind; train one "
             "with --model_type unigram or bpe"
         )
+    for part, number, option in (
+        (normaliser, _DUMMY_PREFIX, "--add_dummy_prefix"),
+        (trainer, _SPLIT_BY_SPACE, "--split_by_whitespace"),
+    ):
+        if not part.get(number, 1):
+            raise SubwordError(
+                "expected a model whose pieces are of one word each, with ▁ before every word, "
+                f"found one trained with {option}=false; train one without it"
+            )
     if name not in _NORMALISATIONS:
         raise SubwordError(
             f"expected a normalisation of {', '.join(n.decode() for n in _NORMALISATIONS if n)}, "

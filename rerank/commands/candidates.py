@@ -101,7 +101,7 @@ def candidates(options: CandidatesOptions) -> None:
         documents, sources = _sources(options, notices)
         names = [name for name, own in documents.ranges() for _ in own]
         translator = Translator.open(model, options)
-        texts = translator.read(sources, options.source, documents)
+        texts = translator.read(sources, options.source, documents, notices)
         done = _kept(kept, translator.header(sources, options.finding.seed), options)
         batches = _batches(len(texts), options.finding.batch, done)
         shown = progress(batches, label="translating", unit="batches", total=len(batches))
@@ -183,9 +183,12 @@ class Translator:
         return cls(scorer.new_engine(), scorer.given, way)
 
     def read(
-        self, sources: Sequence[bytes], name: str, documents: Documents
+        self, sources: Sequence[bytes], name: str, documents: Documents, notices: Notices
     ) -> list[tuple[int, ...]]:
-        """What the model reads of each source; InputError for one that is too long."""
+        """What the model reads of each source; InputError for one that is too long.
+
+        Warnings: of sources that are blank, and of those that are cut at the model's positions.
+        """
         from rerank.corpus.spelling import detokenised
 
         model, prefix = self.engine.model, self.given.prefix
@@ -203,6 +206,14 @@ class Translator:
                     source=name,
                     line=documents.line(t) + 1,
                 )
+        place, line = display(name), documents.line
+        if blank := [t for t, own in enumerate(sources) if not own.strip()]:
+            kind = "blank source line, whose candidates are invented; write its sentence"
+            notices.add(kind, source=place, line=line(blank[0]) + 1, count=len(blank))
+        if long := [t for t, one in enumerate(tokens) if len(one) > most]:
+            kind = f"text longer than the {model.positions:,} positions of the model, cut"
+            at = line(long[0]) + 1
+            notices.add(kind, source=place, line=at, count=len(long), asked=True)
         return [model.source.around([one[:most]]) for one in tokens]
 
     @property

@@ -102,6 +102,19 @@ def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_
     assert (translator.text("out.jsonl"), part.exists()) == (whole, False)
 
 
+def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World) -> None:
+    translator.write("src", ["the lamp", "", "she " * 80, "no " * 90, " "])
+    assert "add ,long=cut behind" in translator.run(f"{RUN} {MODEL}").err
+    told = translator.ok(f"{RUN} {MODEL},long=cut").err
+    assert "2 x text longer than the 64 positions of the model, cut, first at src:3 [" in told
+    assert "2 x blank source line, whose candidates are invented; write its sentence, " in told
+    assert "first at src:2 [blank-source-line]" in told
+    strict = f"{RUN} {MODEL},long=cut --strict"
+    assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
+    allowed = "--allow blank-source-line --allow candidate-cut-at"
+    translator.ok(f"{strict} {allowed}")  # long=cut asks for what is cut
+
+
 def test_the_model_of_the_recipe_finds_candidates(
     translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

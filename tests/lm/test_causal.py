@@ -342,6 +342,23 @@ def test_a_missing_package_is_named_with_its_extra(
         open_causal_model(tmp_path / "m")
 
 
+def test_a_tokenizer_that_needs_sentencepiece_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transformers = pytest.importorskip("transformers")
+
+    def missing(*given: object, **more: object) -> None:
+        raise ImportError(
+            "\nMarianTokenizer requires the SentencePiece library but it was not found\n"
+        )
+
+    of_files(config__json=b"{}", model__safetensors=b"")(tmp_path / "m")
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", missing)
+    with pytest.raises(CausalFolderError, match=r"install it: pip install sentencepiece$") as fault:
+        open_causal_model(tmp_path / "m")
+    assert "\n" not in str(fault.value)
+
+
 # Prefix trees against the prefixes of their candidates, taken as sets
 
 LISTS = [[3, 4, 5], [3, 4, 6, 7], [], [3], [8, 4], [3, 4, 5]]

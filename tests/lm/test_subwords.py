@@ -155,13 +155,20 @@ def field(number: int, value: int | bytes | float) -> bytes:
     return bytes([tag | 2]) + size + value
 
 
-def model_file(kind: int = 1, name: bytes = b"nmt_nfkc", suffix: int = 0) -> bytes:
-    """A .model file with the pieces of `SCORES`, its special pieces, and one of a byte."""
+def model_file(
+    kind: int = 1, name: bytes = b"nmt_nfkc", suffix: int = 0, split: int = 1, prefix: int = 1
+) -> bytes:
+    """A .model file with the pieces of `SCORES`, its special pieces, and one of a byte.
+
+    split, prefix: 0 for a file trained with split_by_whitespace or add_dummy_prefix false.
+    """
     pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("<0x41>", 0.0, 6)]
     pieces += [(piece, score, 1) for piece, score in SCORES.items()]
     own = [field(1, p.encode()) + field(2, s) + field(3, t) for p, s, t in pieces]
     trainer = field(3, kind) + (field(24, suffix) if suffix else b"")
-    return b"".join(field(1, one) for one in own) + field(2, trainer) + field(3, field(1, name))
+    trainer += b"" if split else field(22, split)
+    normaliser = field(1, name) + (b"" if prefix else field(3, prefix))
+    return b"".join(field(1, one) for one in own) + field(2, trainer) + field(3, normaliser)
 
 
 @kinds
@@ -180,9 +187,11 @@ def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
         (model_file()[:-3], "not a model file"),
         (model_file(3), "expected a unigram or BPE model"),
         (model_file(suffix=1), "expected a unigram or BPE model"),
+        (model_file(split=0), "one word each, .* with --split_by_whitespace=false; train"),
+        (model_file(prefix=0), "before every word, .* with --add_dummy_prefix=false; train"),
         (model_file(name=b"own"), "nmt_nfkc, .* found 'own'"),
     ],
-    ids=["text", "empty", "cut", "words", "suffix", "normalisation"],
+    ids=["text", "empty", "cut", "words", "suffix", "split", "prefix", "normalisation"],
 )
 def test_other_files_are_refused(raw: bytes, message: str) -> None:
     with pytest.raises(SubwordError, match=message):
