@@ -61,13 +61,13 @@ def read_pieces(raw: bytes, text: Mapping[bytes, int]) -> SubwordVocabulary:
             "with --model_type unigram or bpe"
         )
     for part, number, option in (
-        (normaliser, _DUMMY_PREFIX, "--add_dummy_prefix"),
-        (trainer, _SPLIT_BY_SPACE, "--split_by_whitespace"),
+        (normaliser, _DUMMY_PREFIX, "add_dummy_prefix"),
+        (trainer, _SPLIT_BY_SPACE, "split_by_whitespace"),
     ):
         if not part.get(number, 1):
             raise SubwordError(
                 "expected a model whose pieces are of one word each, with ▁ before every word, "
-                f"found one trained with {option}=false; train one without it"
+                f"found one trained with {option}=false; train one with its default"
             )
     if name not in _NORMALISATIONS:
         raise SubwordError(

@@ -172,8 +172,8 @@ class EnglishF1(WordF1, TextMetric):
         self._words += len(words)
         self._known += sum(word in _closed() for word in words)
 
-    def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """F1 (…) of summed statistics (…, 3)."""
+    def check_language(self) -> None:
+        """InputError if the references so far are of some length and hardly have English words."""
         if self._words >= _FEWEST_WORDS and self._known < _LEAST * self._words:
             share = self._known / self._words
             raise InputError(
@@ -181,6 +181,10 @@ class EnglishF1(WordF1, TextMetric):
                 "English function words in them, less than in any English text; it knows no other "
                 "language, leave it out"
             )
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """F1 (…) of summed statistics (…, 3)."""
+        self.check_language()
         return super().scores(summed)
 
     def signature(self, n_references: int) -> str:

@@ -30,7 +30,7 @@ from rerank.metrics.bleu import (
     length_ratio,
     without_brevity_penalty,
 )
-from rerank.metrics.discourse import Terms
+from rerank.metrics.discourse import EnglishF1, Terms
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
     bootstrap,
@@ -182,6 +182,9 @@ def evaluate(
         k: own for k, own in metrics[1].items() if not isinstance(own, ProgramMetric)
     }
     rows = {name: _of_documents(own, documents, texts) for name, own in named.items()}
+    for metric in named.values():
+        if isinstance(metric, EnglishF1):
+            metric.check_language()
     for name in [name for name, own in named.items() if _is_absent(own, rows[name])]:
         notices.add(f"metric {name} left out: the references have nothing that it counts")
         del named[name]
