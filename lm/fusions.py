@@ -25,10 +25,11 @@ class Fusion(nn.Module):
 
     hidden_depends_on_context: whether hidden states depend on the context; adds_to_logits:
     whether logits are additive in the context; uses_context: whether it enters at all.
-    needs_state: whether the context must carry a recurrent state. asks: whether it asks a context
-    for the values of words itself, by states of the same position: its share is then a function
-    from such queries (N, H) to values (N, D). input_columns: columns that a value adds to the
-    inputs; output_columns: to the features. Constructors receive the width and
+    needs_state: whether the context must carry a recurrent state. linear: whether `share` is a
+    linear function of values, which is added to the projections of the words. asks: whether it
+    asks a context for the values of words itself, by states of the same position: its share is
+    then a function from such queries (N, H) to values (N, D). input_columns: columns that a value
+    adds to the inputs; output_columns: to the features. Constructors receive the width and
     a recurrence over the embeddings (K inputs), for its sizes: it may have no memory; and
     keywords, as those of `lm.contexts.Context`. ValueError for a recurrence that does not suit the
     fusion.
@@ -38,6 +39,7 @@ class Fusion(nn.Module):
     hidden_depends_on_context: ClassVar[bool] = False
     adds_to_logits: ClassVar[bool] = False
     needs_state: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
     asks: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
     input_columns = 0
@@ -93,6 +95,7 @@ class Input(Fusion):
     """The value is concatenated to every input: [x; c] (Ji et al. 2016, eqs. 4–5)."""
 
     hidden_depends_on_context = True
+    linear = True
 
     def __init__(self, width: int, recurrence: Recurrence) -> None:
         super().__init__(width, recurrence)
@@ -125,6 +128,7 @@ class InputSum(Fusion):
     """
 
     hidden_depends_on_context = True
+    linear = True
 
     def __init__(self, width: int, recurrence: Recurrence) -> None:
         super().__init__(width, recurrence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -225,12 +225,7 @@ class DocumentLM(nn.Module):
         state, values = self.before(contexts.take(batch.order)), None
         asks = self.fusion.asks
         if self._value_enters_words and not (asks or self.context.reads_prefix):
-            steps = []  # a word's value depends on the state before
-            both = (torch.split(rows, list(batch.sizes)) for rows in (batch.inputs, projected))
-            for words, step in zip(*both, strict=True):
-                state = self.step(state.first(len(words)), words, step)
-                steps.append(self.kept(state))
-            states = PositionStates.cat(steps)
+            states = self._with_queries(batch, projected, state)
         else:
             share: Share = None if state.share is None else state.share[batch.rows]
             if asks:
@@ -243,6 +238,27 @@ class DocumentLM(nn.Module):
             )
             states = self.kept(State(recurrent, None, None, value=values))
         return ReadSentences(positions, states)
+
+    def _with_queries(self, batch: PackedBatch, projected: Tensor, state: State) -> PositionStates:
+        """What is kept of all positions where a word's value depends on the state before it."""
+        if self.fusion.linear:
+            found = self.context.unroll(
+                self.recurrence,
+                projected,
+                state.recurrent,
+                sizes=batch.sizes,
+                prepared=state.contexts,
+                share=lambda values: cast(Tensor, self.fusion.share(self.recurrence, values)),
+            )
+            if found is not None:
+                recurrent, values = found
+                return self.kept(State(recurrent, None, None, value=values))
+        steps = []
+        both = (torch.split(rows, list(batch.sizes)) for rows in (batch.inputs, projected))
+        for words, step in zip(*both, strict=True):
+            state = self.step(state.first(len(words)), words, step)
+            steps.append(self.kept(state))
+        return PositionStates.cat(steps)
 
     def _prefix_values(self, positions: Positions, contexts: Rows) -> Tensor:
         """The context's values (N, D) at positions whose words are known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lm.batches import PackedBatch
 from lm.corpus import Corpus
-from lm.recurrences import Recurrence, State
+from lm.recurrences import Recurrence, Sizes, State
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import labels_of
 
@@ -150,6 +150,25 @@ class Context(nn.Module):
     def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
         """`word_values` (N, D) of one position in each of the first N contexts."""
         return self.word_values(prepared, torch.arange(len(query), device=query.device), query)
+
+    def unroll(
+        self,
+        cells: Recurrence,
+        words: Tensor,
+        state: State,
+        *,
+        sizes: Sizes,
+        prepared: Prepared,
+        share: Callable[[Tensor], Tensor],
+    ) -> tuple[State, Tensor] | None:
+        """States after every word of packed sentences, and values (N, D) that entered with words.
+
+        Only if the values of `per_word` enter the inputs. None, as here, where single steps and
+        `row_values` are needed. words: (N, gates · H) projections; state: before the first words;
+        prepared: `prepared(contexts)` of the B sentences in packed order; share: a linear function
+        from values to what they add to projections.
+        """
+        return None
 
     def state(self, contexts: Rows) -> State:
         """Recurrent states (B rows) for sentences to begin in, if `carries_state`."""

@@ -21,7 +21,8 @@ from torch.nn import functional as F
 from lm.backend import linear
 from lm.contexts import Context, GivenContext
 from lm.contexts.document import DocumentRecurrence, SourceAndPrevious
-from lm.recurrences import Recurrence
+from lm.recurrences import Recurrence, Sizes, State, attentive
+from lm.recurrences.gated import CIFG, has_few_rows
 from lm.sentences import ReadSentences, Rows
 
 MOST_ENTRIES = 1 << 22  # of (positions, states, size of the attention) at once
@@ -202,6 +203,32 @@ class Attention(Context):
         if not prepared.keys.shape[1]:
             return query.new_zeros(len(query), self.width)
         return prepared.attend(self.query(query))
+
+    def unroll(
+        self,
+        cells: Recurrence,
+        words: Tensor,
+        state: State,
+        *,
+        sizes: Sizes,
+        prepared: Memory,
+        share: Callable[[Tensor], Tensor],
+    ) -> tuple[State, Tensor] | None:
+        """All values are 0 without any states; of few rows `lm.recurrences.attentive` unrolls."""
+        if not prepared.keys.shape[1]:
+            return cells.unroll(words, state, sizes), state[0].new_zeros(len(words), self.width)
+        if not (isinstance(cells, CIFG) and has_few_rows(words, state[0])):
+            return None
+        shares = share(prepared.states.flatten(0, 1)).view(*prepared.states.shape[:2], -1)
+        attended = attentive.AttendedStates(
+            prepared.keys,
+            torch.cat([shares, prepared.states], dim=2),
+            prepared.energies,
+            self.query.weight,
+            prepared.weight,
+        )
+        states, sums = attentive.unroll(cells, words, state, attended, sizes=sizes)
+        return states, sums[:, shares.shape[2] :]
 
 
 class FinalStates(Attention):

@@ -326,10 +326,8 @@ class PackedCIFG(torch.autograd.Function):
         """Back through time; the weights' gradients are products over all positions."""
         gates, h_all, c_all, h_0, c_0, weight, peepholes, begun = ctx.saved_tensors
         sizes, dtype = ctx.sizes, ctx.dtype
-        i, g, o = gates.chunk(3, dim=1)
-        t, c_before = c_all.tanh(), before_each(c_all, c_0, sizes)
-        kept = 1 - i
-        shares = (g - c_before) * i * kept, i * (1 - g * g), o * (1 - o) * t, o * (1 - t * t), kept
+        c_before = before_each(c_all, c_0, sizes)
+        shares = cifg_factors(gates, c_all, c_before)
         low, (to_i, to_o) = weight.to(dtype), peepholes.to(dtype).chunk(2)
         by_row = torch.contiguous_format
         d_h, d_c = (gradient.float().clone(memory_format=by_row) for gradient in gradients)
@@ -384,6 +382,16 @@ class PackedCIFG(torch.autograd.Function):
 
 
 _cifg_layer: Callable[..., tuple[Tensor, Tensor]] = PackedCIFG.apply
+
+
+def cifg_factors(gates: Tensor, c: Tensor, c_before: Tensor) -> tuple[Tensor, ...]:
+    """Factors (…, H) of gradients, as `lm.recurrences.few_rows.backward` takes them.
+
+    gates: (…, 3H) i, g and o; c, c_before: (…, H) memory cells after and before each word.
+    """
+    i, g, o = gates.chunk(3, dim=-1)
+    t, kept = c.tanh(), 1 - i
+    return (g - c_before) * i * kept, i * (1 - g * g), o * (1 - o) * t, o * (1 - t * t), kept
 
 
 def has_few_rows(like: Tensor, first: Tensor) -> bool:

@@ -7,22 +7,27 @@ Whole models are compared with scalar code in `test_against_scalar.py`; the laws
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from lm.batches import Segment
 from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow
 from lm.contexts import Context
 from lm.contexts.attention import Attention, FinalStates, Memory, PreviousWords
 from lm.contexts.bags import BagAttention, BagOfWords, WordFrequencies
 from lm.contexts.document import SourceAndPrevious
 from lm.contexts.states import STEPS, ThoughtVector
+from lm.corpus import Corpus
 from lm.encoders import Encoder, encoder_of
 from lm.fusions import Fusion, Input, InputSum, Output
 from lm.laws import check_composition, context_after, read_by_words, tiny_model
 from lm.model import Config, DocumentLM
+from lm.reading import read
+from lm.recurrences import attentive, few_rows
 from lm.recurrences.gated import LSTM
 from lm.sentences import Rows
 from lm.zoo import ZOO
@@ -94,6 +99,31 @@ def test_values_and_gradients_of_a_memory_are_those_of_the_plain_formula(taken: 
     for _ in range(2):
         again = torch.autograd.grad((found * dice).sum(), leaves, retain_graph=True)
         torch.testing.assert_close(again, expected)
+
+
+@pytest.mark.parametrize("recurrence", ["cifg", "cifg-2015", "lstm"])
+@pytest.mark.parametrize("model", ["adclm", "dam"])
+def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradients(
+    model: str, recurrence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents of different lengths, some previous sentences empty; only Ji's cell is compiled."""
+    documents = [[[3, 4, 5], [6], [], [7, 3]], [[], [4, 4]], [[5, 6, 7, 3, 4], [3, 5], [6, 7, 4]]]
+    grid = np.array([[0, 4, 6], [1, 5, 7], [2, -1, 8], [3, -1, -1]])  # sentences of documents
+    corpus, segment = Corpus.of(documents), Segment(grid, np.ones(3, dtype=np.bool_))
+    lm = tiny_model(ZOO[model], recurrence=recurrence, layers=2)
+    compiled = Mock(wraps=attentive.unroll)
+    monkeypatch.setattr(attentive, "unroll", compiled)
+
+    def loss_and_gradients(most: int) -> tuple[Tensor, ...]:
+        monkeypatch.setattr(few_rows, "MOST", most)
+        found = read(lm, corpus, segment, lm.context.start(3))
+        loss = lm.head.exact_loss(found.features, found.targets).sum()
+        return loss, *torch.autograd.grad(loss, [*lm.parameters()])
+
+    truth = loss_and_gradients(0)
+    assert not compiled.called
+    torch.testing.assert_close(loss_and_gradients(1000), truth, atol=1e-5, rtol=1e-4)
+    assert compiled.called == (recurrence != "lstm")
 
 
 # Bags of words
