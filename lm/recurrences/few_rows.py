@@ -38,7 +38,7 @@ def forward(gates: Any, states: Any, start: Any, weights: Any, begun: Any, sizes
             n = begin + r
             h = h_all[before + r] if t else h_0[r]
             c = c_all[before + r] if t else c_0[r]
-            step(gates[n], (h, c), (h_all[n], c_all[n]), weights, t > 0 or begun[r])
+            _step(gates[n], (h, c), (h_all[n], c_all[n]), weights, t > 0 or begun[r])
         before = begin
         begin += size
 
@@ -66,7 +66,7 @@ def backward(
             dc_before = d_c[before + r] if t else d_c_0[r]
             own = in_i[n], in_g[n], in_o[n], through[n], onward[n]
             after, before_it = (d_h[n], d_c[n]), (dh_before, dc_before)
-            step_back(d_z[n], after, before_it, own, weights, t > 0 or begun[r])
+            _step_back(d_z[n], after, before_it, own, weights, t > 0 or begun[r])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -103,7 +103,7 @@ def attentive_forward(
             h = h_all[before + r] if t else h_0[r]
             c = c_all[before + r] if t else c_0[r]
             query[:] = 0
-            add_product(query, h.reshape(-1)[first:], to_query)
+            _add_product(query, h.reshape(-1)[first:], to_query)
             for m in range(len(shares[n])):
                 energy = energies[r, m]
                 for a in range(units):
@@ -111,15 +111,15 @@ def attentive_forward(
                     energy += to_energy[a] * hidden[n, m, a]
                 shares[n, m] = energy
             _normalise(shares[n])
-            add_product(sums[n], shares[n], values[r])
+            _add_product(sums[n], shares[n], values[r])
             for j in range(3 * wide):
                 gates[n, 0, j] += sums[n, j]
             for k in range(layers):
                 z, after = gates[n, k], (h_all[n, k], c_all[n, k])
                 if k:
-                    add_product(z, h_all[n, k - 1], from_below[k - 1])
+                    _add_product(z, h_all[n, k - 1], from_below[k - 1])
                 own = to_gates[k], to_i[k], to_o[k]
-                step(z, (h[k], c[k]), after, own, t > 0 or begun[r, k])
+                _step(z, (h[k], c[k]), after, own, t > 0 or begun[r, k])
         before = begin
         begin += size
 
@@ -164,12 +164,12 @@ def attentive_backward(
                 own = in_i[n, k], in_g[n, k], in_o[n, k], through[n, k], onward[n, k]
                 after, before_it = (d_h[n, k], d_c[n, k]), (dh_before[k], dc_before[k])
                 to = weight[k], peephole_i[k], peephole_o[k]
-                step_back(d_z[n, k], after, before_it, own, to, t > 0 or begun[r, k])
+                _step_back(d_z[n, k], after, before_it, own, to, t > 0 or begun[r, k])
                 if k:
-                    add_product(d_h[n, k - 1], d_z[n, k], to_below[k - 1])
+                    _add_product(d_h[n, k - 1], d_z[n, k], to_below[k - 1])
             for j in range(3 * wide):
                 d_sums[n, j] += d_z[n, 0, j]
-            add_product(d_energies[n], d_sums[n], values[r])
+            _add_product(d_energies[n], d_sums[n], values[r])
             mean = type(to_energy[0])(0)
             for m in range(len(shares[n])):
                 mean += shares[n, m] * d_energies[n, m]
@@ -183,7 +183,7 @@ def attentive_backward(
                     d -= d * unit * unit
                     d_query[n, a] += d
                     d_keys[r, m, a] += d
-            add_product(dh_before.reshape(-1)[first:], d_query[n], from_query)
+            _add_product(dh_before.reshape(-1)[first:], d_query[n], from_query)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -198,7 +198,7 @@ def _normalise(energies: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def step(z: Any, before: Any, after: Any, weights: Any, begun: Any) -> None:
+def _step(z: Any, before: Any, after: Any, weights: Any, begun: Any) -> None:
     """Gates z (3H,) and the state after one word of one row, both written; O(H²).
 
     z: at first the pre-activations without the shares of states; before, after: hidden state and
@@ -206,14 +206,14 @@ def step(z: Any, before: Any, after: Any, weights: Any, begun: Any) -> None:
     """
     (h, c), (h_next, c_next), (to_gates, to_i, to_o) = before, after, weights
     wide = len(h)
-    add_product(z, h, to_gates)
-    add_product(z[:wide], c, to_i)
+    _add_product(z, h, to_gates)
+    _add_product(z[:wide], c, to_i)
     for j in range(wide):
         i, g = _sigmoid(z[j]), tanh(z[wide + j])
         z[j], z[wide + j] = i, g
         c_next[j] = c[j] + i * (g - c[j])
     if begun:
-        add_product(z[2 * wide :], c_next, to_o)
+        _add_product(z[2 * wide :], c_next, to_o)
     for j in range(wide):
         o = _sigmoid(z[2 * wide + j])
         z[2 * wide + j] = o
@@ -221,7 +221,7 @@ def step(z: Any, before: Any, after: Any, weights: Any, begun: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def step_back(z: Any, d_after: Any, d_before: Any, shares: Any, weights: Any, begun: Any) -> None:
+def _step_back(z: Any, d_after: Any, d_before: Any, shares: Any, weights: Any, begun: Any) -> None:
     """Gradients of the pre-activations z (3H,), written, and of the state before, added to; O(H²).
 
     Arguments as those of `backward`, of one word of one row.
@@ -234,16 +234,16 @@ def step_back(z: Any, d_after: Any, d_before: Any, shares: Any, weights: Any, be
         z[2 * wide + j] = dh[j] * in_o[j]
         dc[j] += dh[j] * through[j]
     if begun:
-        add_product(dc, z[2 * wide :], peephole_o)
+        _add_product(dc, z[2 * wide :], peephole_o)
     for j in range(wide):
         z[j], z[wide + j] = dc[j] * in_i[j], dc[j] * in_g[j]
         dc_before[j] += dc[j] * onward[j]
-    add_product(dc_before, z[:wide], peephole_i)
-    add_product(dh_before, z, weight)
+    _add_product(dc_before, z[:wide], peephole_i)
+    _add_product(dh_before, z, weight)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def add_product(total: Any, x: Any, matrix: Any) -> None:
+def _add_product(total: Any, x: Any, matrix: Any) -> None:
     """Add x (D,) times the matrix (D, C) to total (C,), four rows at a time."""
     whole = len(x) - len(x) % 4
     for k in range(0, whole, 4):

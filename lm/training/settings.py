@@ -338,7 +338,7 @@ FAMILIES: Mapping[str, Family] = {
         "Ghosh et al.",
         "paper (§§3–5): 256 to 1,024 hidden units, words of 200 or more, to convergence, one LSTM "
         "over a paragraph; ours: embeddings as large, one layer, AdaGrad 0.1 and all else, the "
-        "state as the model says; 1,600 topics are a choice of those who make them, 100 here",
+        "state as the model says, 100 topics where the paper has 1,600",
         {"paper": _GHOSH},
     ),
     "luong": Family(
