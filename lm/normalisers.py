@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.backend import Backend
+from lm.backend import Backend, column_multiple
 
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
@@ -35,7 +35,7 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
         def attempt(floats: int) -> Tensor:
             total = rows.new_zeros(len(rows))
             own = backend.operand(rows)
-            for block in _blocks(len(factor), len(rows), floats):
+            for block in _blocks(factor, len(rows), floats):
                 words = factor[block]
                 logits = backend.buffer(rows, len(words))
                 total += backend.product(own, words.T, logits).exp_().sum(dim=1)
@@ -71,7 +71,8 @@ def pair_log_sums(
     factor = backend.operand(weight)
     # CUDA is waited for twice in all, not for each pair: its queue never runs dry
     masks = torch.stack(backend.map(_columns, pairs)).cpu().numpy()
-    spans = [(_span(varying), _span(used)) for varying, used in masks]
+    multiple = column_multiple(weight.device)
+    spans = [(_span(varying, multiple), _span(used, multiple)) for varying, used in masks]
 
     def product(item: tuple[Pair, tuple[slice, slice]]) -> tuple[Tensor, Tensor, Tensor]:
         pair, own = item
@@ -121,7 +122,7 @@ def _guarded_product(
     def attempt(floats: int) -> Tensor:
         product = rows.new_zeros(n_rows, n_columns)
         of_rows, of_columns = backend.operand(rows), backend.operand(columns)
-        for block in _blocks(len(factor), n_rows + n_columns, floats):
+        for block in _blocks(factor, n_rows + n_columns, floats):
             words = factor[block]
             logits = backend.buffer(rows, len(words))
             a = backend.product(of_rows, words[:, varying].T, logits)
@@ -134,10 +135,14 @@ def _guarded_product(
     return backend.within_memory(attempt)
 
 
-def _span(mask: NDArray[np.bool_]) -> slice:
-    """The columns from the first to the last where a mask holds; the first one if it never does."""
-    where = np.flatnonzero(mask)
-    return slice(int(where[0]), int(where[-1]) + 1) if len(where) else slice(0, 1)
+def _span(mask: NDArray[np.bool_], multiple: int) -> slice:
+    """The columns from the first to the last where a mask holds, or a first one if it never does.
+
+    Both ends are multiples of a number, which the number of columns is, too.
+    """
+    where = np.flatnonzero(mask) // multiple
+    first, last = (int(where[0]), int(where[-1])) if len(where) else (0, 0)
+    return slice(first * multiple, (last + 1) * multiple)
 
 
 def _log_of(
@@ -182,7 +187,7 @@ def _shifted_product(
 
     def attempt(floats: int) -> Tensor:
         product = rows.new_zeros(len(rows), len(columns))
-        for block in _blocks(len(weight), len(rows) + len(columns), floats):
+        for block in _blocks(weight, len(rows) + len(columns), floats):
             words = weight[block]
             a = backend.product(rows, words.T, backend.buffer(rows, len(words)))
             b = backend.product(words, columns.T)
@@ -198,17 +203,19 @@ def _maxima(rows: Tensor, weight: Tensor, backend: Backend) -> Tensor:
     """(N,) of max_v rows · weight[v]."""
 
     def attempt(floats: int) -> Tensor:
-        blocks = _blocks(len(weight), len(rows), floats)
+        blocks = _blocks(weight, len(rows), floats)
         return torch.stack([(rows @ weight[b].T).amax(dim=1) for b in blocks]).amax(dim=0)
 
     return backend.within_memory(attempt)
 
 
-def _blocks(n: int, rows: int, floats: int) -> Iterator[slice]:
-    """Blocks of n words whose logits with so many rows are at most `floats`, or of 16 words.
+def _blocks(weight: Tensor, rows: int, floats: int) -> Iterator[slice]:
+    """Blocks of a weight's words whose logits with so many rows are at most `floats`, or of 16.
 
-    A multiple of 256 words where so many fit, since kernels are compiled for a shape.
+    A multiple of 256 words where so many fit, since kernels are compiled for a shape; and of
+    `column_multiple`, but for the last block.
     """
-    words = floats // rows
+    n, multiple, words = len(weight), column_multiple(weight.device), floats // rows
     words = max(16, words - words % 256 if words > 256 else words)
+    words = max(multiple, min(words, n) // multiple * multiple)
     yield from (slice(begin, min(begin + words, n)) for begin in range(0, n, words))

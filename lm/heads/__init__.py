@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.backend import Backend, linear
+from lm.backend import Backend, column_multiple, linear
 from lm.normalisers import Pair, log_sums, pair_log_sums
 from lm.objective import NoiseDistribution, Proposal, chunked_nll, exact_nll
 from lm.sentences import Positions
@@ -85,9 +85,15 @@ class LinearPredictor:
         return (columns[parents] * self.weight[words]).sum(dim=1), columns @ self.weight[END]
 
 
-def with_column(features: Tensor, value: float) -> Tensor:
-    """(N, R + 1): features and a last column, which multiplies the bias."""
-    return torch.cat([features, features.new_full((len(features), 1), value)], dim=1)
+def with_column(rows: Tensor, column: Tensor | float) -> Tensor:
+    """(N, R + 1): rows of a matrix or features, and beside them the bias or what multiplies it.
+
+    On CUDA zeros follow: `lm.backend.column_multiple`.
+    """
+    width = rows.shape[1]
+    found = rows.new_zeros(len(rows), width + 1 + -(width + 1) % column_multiple(rows.device))
+    found[:, :width], found[:, width] = rows, column
+    return found
 
 
 class Head(nn.Module):
@@ -197,7 +203,7 @@ class Head(nn.Module):
 
     def predictor(self, backend: Backend) -> Predictor:
         """The head ready to score words, in many contexts at once if it is linear."""
-        return self.scorer(torch.cat([self.weight(), self.bias[:, None]], dim=1), backend)
+        return self.scorer(with_column(self.weight(), self.bias), backend)
 
 
 class Softmax(Head):

@@ -24,9 +24,10 @@ from torch.nn import functional as F
 from lm.backend import Backend
 from lm.heads import LinearPredictor, LogitHead, with_column
 from lm.normalisers import ROWS, Pair, log_sums, pair_log_sums
-from lm.objective import exact_nll
+from lm.objective import cross_entropy, exact_nll
 from lm.vocabulary import END
 
+LOGITS = 1 << 27  # of a product with all words, 512 MiB
 REACH = 80.0  # exp(±REACH) neither overflows nor underflows in float32, nor do sums of 1,000
 
 
@@ -64,6 +65,14 @@ class ClassSoftmax(LogitHead):
         """
         features = features.to(self.classes.dtype)
         own = class_of(targets)
+        with torch.autocast(features.device.type, enabled=False):
+            of_class = exact_nll(features, self.classes, self.class_bias, own)
+            if features.is_cuda:
+                return of_class + self.within_by_rows(features, own, targets)
+            return of_class + self.within_by_class(features, own, targets)
+
+    def within_by_class(self, features: Tensor, own: Tensor, targets: Tensor) -> Tensor:
+        """−log p(word | class), (N,): a product for each class that occurs; O(N √V R)."""
         order = own.argsort(stable=True)
         counts = torch.bincount(own, minlength=len(self.sizes)).tolist()
         of_classes = zip(
@@ -73,10 +82,26 @@ class ClassSoftmax(LogitHead):
             torch.split((targets - own.square())[order], counts),
             strict=True,
         )
-        with torch.autocast(features.device.type, enabled=False):
-            within = torch.cat([exact_nll(*columns) for columns in of_classes if len(columns[-1])])
-            of_class = exact_nll(features, self.classes, self.class_bias, own)
-        return of_class + torch.empty_like(within).index_copy(0, order, within)
+        within = torch.cat([exact_nll(*columns) for columns in of_classes if len(columns[-1])])
+        return torch.empty_like(within).index_copy(0, order, within)
+
+    def within_by_rows(self, features: Tensor, own: Tensor, targets: Tensor) -> Tensor:
+        """The same by products with all words, of `LOGITS` at a time; O(N V R).
+
+        A GPU takes less time for it than the processor for the calls of √V small products.
+        """
+        weight, bias, place = self.weight(), self.bias, targets - own.square()
+        within = torch.arange(max(self.sizes), device=targets.device)
+
+        def loss(rows: Tensor) -> Tensor:
+            ids = own[rows].square()[:, None] + within
+            outside = (within > 2 * own[rows, None]) | (ids >= len(bias))
+            logits = F.linear(features[rows], weight, bias)
+            chosen = logits.gather(1, ids.clamp(max=len(bias) - 1)).masked_fill(outside, -torch.inf)
+            return cross_entropy(chosen, place[rows])
+
+        every = torch.arange(len(targets), device=targets.device)
+        return torch.cat([loss(rows) for rows in torch.split(every, max(1, LOGITS // len(bias)))])
 
     @torch.no_grad()
     def log_probabilities(self, features: Tensor) -> Tensor:
@@ -89,8 +114,8 @@ class ClassSoftmax(LogitHead):
 
     def predictor(self, backend: Backend) -> LinearPredictor:
         """The head ready to score words, in many contexts at once."""
-        words = torch.cat([self.weight(), self.bias[:, None]], dim=1)
-        classes = torch.cat([self.classes, self.class_bias[:, None]], dim=1)
+        words = with_column(self.weight(), self.bias)
+        classes = with_column(self.classes, self.class_bias)
         return ClassPredictor(words, backend, classes)
 
 
@@ -104,7 +129,7 @@ class ClassPredictor(LinearPredictor):
         """Log-probabilities of words and of `</s>`; O((N + M) √V R) time."""
         columns = with_column(features, 1.0)
         log_z = log_sums(columns, self.classes, self.backend)
-        at, targets, order, pieces = _pieces(len(features), parents, words)
+        at, targets, order, pieces = self.pieces(len(features), parents, words)
 
         def scores(piece: tuple[int, slice]) -> Tensor:
             own, rows = piece
@@ -128,7 +153,7 @@ class ClassPredictor(LinearPredictor):
         O((N + M) √V (R + C) + C W R) time, with W the words of the classes that occur.
         """
         columns, shifts = pair
-        at, targets, order, pieces = _pieces(len(columns), parents, words)
+        at, targets, order, pieces = self.pieces(len(columns), parents, words)
         own = class_of(targets)
         scores = (self.classes @ shifts.T)[own] - log_z[at]
         scores += (columns @ self.classes.T)[at, own][:, None]
@@ -140,25 +165,25 @@ class ClassPredictor(LinearPredictor):
             scores[rows] -= _sums_of_pairs(a, b, self.backend)
         return _restored(scores, order, len(words))
 
+    def pieces(
+        self, positions: int, parents: Tensor, words: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, list[tuple[int, slice]]]:
+        """Words after their parents and `</s>` after every position, sorted by class.
 
-def _pieces(
-    positions: int, parents: Tensor, words: Tensor
-) -> tuple[Tensor, Tensor, Tensor, list[tuple[int, slice]]]:
-    """Words after their parents and `</s>` after every position, sorted by class.
-
-    (M + N,) positions, words, and places before sorting; then the classes that occur, each with
-    its range in these, at most `ROWS` at a time.
-    """
-    every = torch.arange(positions, device=words.device)
-    at, targets = torch.cat([parents, every]), torch.cat([words, torch.full_like(every, END)])
-    own = class_of(targets)
-    order = own.argsort(stable=True)
-    pieces, begin = [], 0
-    for number, count in enumerate(torch.bincount(own).tolist()):
-        end = begin + count
-        pieces += [(number, slice(b, min(b + ROWS, end))) for b in range(begin, end, ROWS)]
-        begin = end
-    return at[order], targets[order], order, pieces
+        (M + N,) positions, words, and places before sorting; then the classes that occur, each with
+        its range in these, at most `ROWS` at a time on a CPU, for which many pieces are better.
+        """
+        every = torch.arange(positions, device=words.device)
+        at, targets = torch.cat([parents, every]), torch.cat([words, torch.full_like(every, END)])
+        own = class_of(targets)
+        order = own.argsort(stable=True)
+        most = LOGITS // (2 * len(self.classes)) if self.backend.device.type == "cuda" else ROWS
+        pieces, begin = [], 0
+        for number, count in enumerate(torch.bincount(own).tolist()):
+            end = begin + count
+            pieces += [(number, slice(b, min(b + most, end))) for b in range(begin, end, most)]
+            begin = end
+        return at[order], targets[order], order, pieces
 
 
 def _restored(scores: Tensor, order: Tensor, words: int) -> tuple[Tensor, Tensor]:

@@ -73,8 +73,9 @@ class Adaptive(PlainAttention):
         self, inputs: PackedSequence, targets: PackedSequence, source: PackedSequence
     ) -> torch.Tensor:
         """Mean −log p of the targets, given source sentences in the same order."""
-        features = self.features(inputs, self.attend_each(source))
-        loss: torch.Tensor = self.output(features, targets.data).loss
+        features = self.features(inputs, self.attend_each(source)).float()
+        with torch.autocast(features.device.type, enabled=False):  # which its parts do not survive
+            loss: torch.Tensor = self.output(features, targets.data).loss
         return loss
 
 

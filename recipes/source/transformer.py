@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import click
@@ -71,7 +71,9 @@ class Transformer(nn.Module):
         states = self.layers(
             self.placed(self.source(source)),
             self.placed(self.embedding(inputs)),
-            tgt_mask=nn.Transformer.generate_square_subsequent_mask(inputs.shape[1]).bool(),
+            tgt_mask=self.layers.generate_square_subsequent_mask(
+                inputs.shape[1], device=inputs.device
+            ).bool(),
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
@@ -89,14 +91,13 @@ def ended(rows: Tensor, end: int) -> Tensor:
 
 def losses(model: Transformer, corpus: Corpus, chosen: np.ndarray) -> list[Tensor]:
     """−log p of the words and ends of some sentences, a tensor for each group of similar length."""
-    lengths = np.diff(corpus.sentences)[chosen]
+    lengths, device = np.diff(corpus.sentences)[chosen], model.embedding.weight.device
     found = []
     for group in np.array_split(chosen[np.argsort(lengths, kind="stable")], GROUPS):
         if len(group):
-            rows = corpus.rows(group)  # 1 + id, and 0 behind the end
+            rows, source = (side.rows(group).to(device) for side in (corpus, corpus.side["source"]))
             inputs = torch.cat([rows.new_full((len(rows), 1), START), (rows - 1).clamp(0)], dim=1)
-            source = ended(corpus.side["source"].rows(group), END + 1)
-            found.append(model(inputs, source, ended(rows, END + 1) - 1))
+            found.append(model(inputs, ended(source, END + 1), ended(rows, END + 1) - 1))
     return found
 
 
@@ -124,10 +125,12 @@ class Texts:
         return cls(*both, source_words=len(own), words=len(target))
 
 
-def transformer(texts: Texts, settings: Settings, size: int) -> tuple[float, int]:
+def transformer(
+    texts: Texts, settings: Settings, size: int, device: torch.device
+) -> tuple[float, int]:
     """Perplexity on the validation text after a training, and the number of parameters."""
     torch.manual_seed(settings.seed)
-    model = Transformer(texts.words, texts.source_words, size)
+    model = Transformer(texts.words, texts.source_words, size).to(device)
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=settings.weight_decay)
     segments = SEGMENTS["carried"]
     of_epoch = partial(segments, texts.train, streams=settings.streams, length=settings.segment)
@@ -139,7 +142,7 @@ def transformer(texts: Texts, settings: Settings, size: int) -> tuple[float, int
         if number and not place:
             epoch = list(of_epoch(seed=settings.seed, epoch=number))
         chosen = epoch[place].sentences
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16):
             nats = torch.cat(losses(model, texts.train, chosen[chosen >= 0]))
         optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(nats.mean())
@@ -154,11 +157,13 @@ def transformer(texts: Texts, settings: Settings, size: int) -> tuple[float, int
     return math.exp(float(every.double().mean())), n_parameters(model)
 
 
-def attention(texts: Texts, settings: Settings, size: int) -> tuple[float, int]:
+def attention(
+    texts: Texts, settings: Settings, size: int, device: torch.device
+) -> tuple[float, int]:
     """Those of our model."""
     shape = {"embed": size, "hidden": size, "source_words": texts.source_words}
     model = DocumentLM.seeded(Config("attention", texts.words, **shape), settings.seed)
-    run = Trainer(model, texts.train, texts.valid, settings=settings).run()
+    run = Trainer(model.to(device), texts.train, texts.valid, settings=settings).run()
     *_, report = (report for report in run if report is not None)
     return report.valid_perplexity, n_parameters(model)
 
@@ -176,7 +181,10 @@ MODELS = {"attention": attention, "transformer": transformer}
 @click.option("--vocab", default=16_000, show_default=True)
 @click.option("--size", default=256, show_default=True)
 @click.option("--seed", default=1, show_default=True)
-def main(rates: tuple[str, ...], words: int, size: int, seed: int, **files: Any) -> None:
+@click.option("--device", default="cpu", show_default=True)
+def main(
+    rates: tuple[str, ...], words: int, size: int, seed: int, device: str, **files: Any
+) -> None:
     """Train each model at each rate, and print a row for it."""
     torch.set_num_threads(1)
     pairs = (files["train"], files["source"]), (files["valid"], files["valid_source"])
@@ -186,12 +194,12 @@ def main(rates: tuple[str, ...], words: int, size: int, seed: int, **files: Any)
     for one in rates:
         name, _, rate = one.partition("=")
         settings = replace(common, learning_rate=float(rate), clip=CLIP[name])
-        began = process_time()
-        perplexity, parameters = MODELS[name](texts, settings, size)
-        minutes = (process_time() - began) / 60
+        began, cpu = perf_counter(), process_time()
+        perplexity, parameters = MODELS[name](texts, settings, size, torch.device(device))
+        minutes, cpu = (perf_counter() - began) / 60, (process_time() - cpu) / 60
         click.echo(
             f"{name}\t{parameters:,} parameters\t{words:,} words\trate {rate}\t"
-            f"perplexity {perplexity:.2f}\t{minutes:.1f} min CPU"
+            f"perplexity {perplexity:.2f}\t{minutes:.1f} min, {cpu:.1f} of CPU"
         )
 
 

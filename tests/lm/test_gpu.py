@@ -144,9 +144,10 @@ def scarce() -> Iterator[int]:
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(DEVICE).total_memory
     held = torch.cuda.memory_reserved(DEVICE)
-    torch.cuda.set_per_process_memory_fraction((held + (400 << 20)) / total, DEVICE)
+    number = torch.device(DEVICE).index or 0
+    torch.cuda.set_per_process_memory_fraction((held + (110 << 20)) / total, number)
     yield 60_000
-    torch.cuda.set_per_process_memory_fraction(1.0, DEVICE)
+    torch.cuda.set_per_process_memory_fraction(1.0, number)
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm"])
