@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from lm import heads, normalisers
 from lm.backend import Backend
 from lm.composition import HEADS, load
 from lm.corpus import Corpus
 from lm.evaluation import perplexity
-from lm.heads import ALPHA, hashed_softmax
+from lm.heads import ALPHA, class_softmax, hashed_softmax
 from lm.heads.class_softmax import REACH, class_of, words_of_class
 from lm.heads.hashed_softmax import NONE, HashedLogits, HashTable, distinct, hashed_nll
 from lm.laws import read_by_words, tiny_model
@@ -28,9 +29,20 @@ V, H, S = 9, 4, 23
 both_ties = pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 
 
+every_multiple = pytest.mark.parametrize("columns", [1, 8], indirect=True)
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """What numbers of columns are rounded up to: 8 as on CUDA."""
+    for module in (heads, normalisers):
+        monkeypatch.setattr(module, "column_multiple", lambda device: request.param)
+    return int(request.param)
 
 
 def head_of(
@@ -66,11 +78,14 @@ SCORES = {  # of all words, by definition
 every_head = pytest.mark.parametrize("name", SCORES)
 
 
+@every_multiple
 @pytest.mark.parametrize("words", [3, 17])
 @both_ties
 @every_head
 @torch.no_grad()
-def test_scores_of_all_words_are_those_of_the_definition(name: str, tied: bool, words: int) -> None:
+def test_scores_of_all_words_are_those_of_the_definition(
+    name: str, tied: bool, words: int, columns: int
+) -> None:
     head = head_of(name, words, tied=tied)
     hidden, value = torch.randn(5, 3), torch.randn(5, 2)
     features = head.features(hidden, value)
@@ -90,11 +105,12 @@ def test_scores_of_all_words_are_those_of_the_definition(name: str, tied: bool, 
     torch.testing.assert_close(added, head.features(hidden, 2 * value))  # linear
 
 
+@every_multiple
 @pytest.mark.parametrize("spread", [1.0, 30.0], ids=["a product", "beyond the range of exp"])
 @every_head
 @torch.no_grad()
 def test_scores_in_many_contexts_are_those_of_the_shifted_features(
-    name: str, spread: float
+    name: str, spread: float, columns: int
 ) -> None:
     """Of more positions than fit in one piece of work."""
     head = head_of(name, 30)
@@ -133,6 +149,26 @@ def test_every_word_has_one_class_of_ranks_and_classes_are_about_the_root_of_v()
 
 
 # Self-normalised softmax
+
+
+@pytest.mark.parametrize("logits", [40, 1 << 27], ids=["two rows at a time", "at once"])
+@both_ties
+def test_one_product_with_all_words_has_the_loss_and_gradients_of_a_product_for_each_class(
+    tied: bool, logits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 words: the last class, of ids 16 to 19, is cut."""
+    monkeypatch.setattr(class_softmax, "LOGITS", logits)
+    head = head_of("classes", 20, tied=tied)
+    features = torch.randn(20, head.weight().shape[1], requires_grad=True)
+    targets = torch.randperm(20)
+    given, direction = (features, class_of(targets), targets), torch.randn(20)
+    found = []
+    for loss in (head.within_by_rows, head.within_by_class):
+        within = loss(*given)
+        wanted = [features, head.weight(), head.bias]
+        found.append([within, *torch.autograd.grad(within @ direction, wanted)])
+    for own, expected in zip(*found, strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from lm.composition import RECURRENCES, load
 from lm.model import n_parameters
-from lm.recurrences import Recurrence, attentive, few_rows, select
+from lm.recurrences import Recurrence, attentive, few_rows, gated, select
 from lm.recurrences.attentive import AttendedStates
 from lm.recurrences.gated import CIFG, CIFG2015, LSTM
 from lm.recurrences.simple import HTanh, OneHotHTanh
@@ -65,6 +65,38 @@ def test_unrolled_states_and_gradients_are_those_of_single_steps(
     for own in (kind.unroll, Recurrence.unroll):
         for found, expected in zip(run(own), truth, strict=True):
             torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_the_loops_around_the_kernels_of_cuda_are_those_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """States and gradients; the kernels as torch documents `LSTMCell`, gates i, f, g, o."""
+
+    def cell(z: Tensor, of_h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        i, f, g, o = (z + of_h).chunk(4, dim=1)
+        i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+        after = f * c + i * g
+        return o * after.tanh(), after, torch.cat([i, f, g, o], dim=1)
+
+    def back(
+        d_h: Tensor, d_c: Tensor, c: Tensor, after: Tensor, gates: Tensor, bias: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        (i, f, g, o), t = gates.chunk(4, dim=1), after.tanh()
+        d = d_c + d_h * o * (1 - t * t)
+        of_i, of_f, of_g = d * g * i * (1 - i), d * c * f * (1 - f), d * i * (1 - g * g)
+        return torch.cat([of_i, of_f, of_g, d_h * t * o * (1 - o)], dim=1), d * f, None
+
+    monkeypatch.setattr(gated, "_fused", cell)
+    monkeypatch.setattr(gated, "_fused_back", back)
+    sizes = (5, 4, 3, 3, 1, 1)
+    shapes = (sum(sizes), 16), (5, 4), (5, 4), (16, 4)
+    given = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    direction, found = torch.randn(2, sum(sizes), 4), []
+    for layer, more in ((gated._fused_layer, ()), (gated._layer, (None,))):
+        states = torch.stack(layer(*given, *more, sizes))
+        found.append([states, *torch.autograd.grad((states * direction).sum(), given)])
+    for own, expected in zip(*found, strict=True):
+        torch.testing.assert_close(own, expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", [CIFG, CIFG2015])
