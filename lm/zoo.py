@@ -43,8 +43,9 @@ _early = partial(_wang_cho, source="{}, §3", fusion="InputSum")
 _late = partial(_early, fusion="LateFusion")
 _topics = partial(
     _ghosh,
-    source="{}, eq. 1 and §3.3.1; state reset in every sentence: --fusion input-initial carries it "
-    "on (§5.1)",
+    source="{}, eq. 1 and §3.3.1; state reset in every sentence, but with --recipe paper: --fusion "
+    "input-initial carries it on (§5.1)",
+    recipe="ghosh-topics",
 )
 _memo = partial(
     _model,

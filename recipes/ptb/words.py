@@ -3,8 +3,9 @@
     python recipes/ptb/words.py --data WORK --work WORK [--size 64:128 …] [-- OPTIONS]
 
 The paper reads the sentences of a paragraph with a single LSTM (§5.1, the rolled-up architecture);
-`--fusion input`, the default of the models, resets it at each sentence. Test perplexity of each row
-of the table, both ways, for each size; what `run.py` has trained is not trained again.
+`--fusion input`, the default of the models but by the recipe `paper`, resets it at each sentence.
+Test perplexity of each row of the table, both ways, for each size; what is trained already is not
+trained again.
 """
 
 from __future__ import annotations
@@ -18,20 +19,17 @@ import numpy as np
 from run import Figures, Size, Training, size_of, spread
 
 CELL = ("--recurrence", "peephole")
-CARRIED = ("--fusion", "input-initial")
-ROWS = {  # features in the table: the model whose sentences are reset, and the one that carries on
+RESET, CARRIED = ("--fusion", "input"), ("--fusion", "input-initial")
+TOPICS = {  # features in the table, beside the word
+    "previous sentence": "clstm-prevsent",
+    "sentence so far": "clstm-sentseg",
+    "paragraph so far": "clstm-paraseg",
+    "previous sentence, sentence so far": "clstm-prevsent-sentseg",
+    "sentence so far, paragraph so far": "clstm-sentseg-paraseg",
+}
+ROWS = {  # the model whose sentences are reset, and the one that carries on
     "word": (("rnnlm",), ("drnnlm",)),
-    "word, previous sentence": (("clstm-prevsent",), ("clstm-prevsent", *CARRIED)),
-    "word, sentence so far": (("clstm-sentseg",), ("clstm-sentseg", *CARRIED)),
-    "word, paragraph so far": (("clstm-paraseg",), ("clstm-paraseg", *CARRIED)),
-    "word, previous sentence, sentence so far": (
-        ("clstm-prevsent-sentseg",),
-        ("clstm-prevsent-sentseg", *CARRIED),
-    ),
-    "word, sentence so far, paragraph so far": (
-        ("clstm-sentseg-paraseg",),
-        ("clstm-sentseg-paraseg", *CARRIED),
-    ),
+    **{f"word, {name}": ((lm, *RESET), (lm, *CARRIED)) for name, lm in TOPICS.items()},
 }
 
 
