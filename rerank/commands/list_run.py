@@ -393,6 +393,28 @@ class ListRun(Run):
         """What was kept of the terms of a glossary, under its name; empty without one."""
         return {} if self.glossary is None else {GLOSSARY: self.glossary.to_dict()}
 
+    def scorer_entries(self) -> dict[str, dict[str, dict[str, object]]]:
+        """What weights files and traces state of models and of scorers of `--scorer`, by name.
+
+        Model, digests and, of a program, its own name and version; kinds that there are not are
+        left out.
+        """
+        given = self.options.scorers
+        models = {
+            one.name: {
+                "folder": one.value.name,
+                "digest": scorer.digest,
+                **one.provenance,
+                **scorer.chosen,
+            }
+            for scorer, one in zip(self.models, given.lm, strict=True)
+        }
+        plugins = {
+            one.name: {"entry": entry, "digest": one.digest, **one.chosen}
+            for one, (_, entry) in zip(self.plugins, given.scorer, strict=True)
+        }
+        return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}
+
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""
         return next((named for named in self.read_unreported() if named[1].n), None)

@@ -228,7 +228,9 @@ class ServerScorer(WindowSource[ServerEngine]):
             PromptTemplate(Path(given.prompt), given.languages) if given.prompt else None
         )
         self._given = own = given
-        self.chosen: dict[str, object] = {"model": given.model, "begin": given.begin or NO_TOKEN}
+        # without one nothing is stated, which decode would take for what was given (`as_tuned`)
+        begin = {} if given.begin is None else {"begin": given.begin}
+        self.chosen: dict[str, object] = {"model": given.model, **begin}
         if self.template is not None:
             used = self.template.variables
             self.side_information = ("source",) if used & {*OF_SOURCE} else ()
