@@ -86,6 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
             named["token_logprobs"][2] = float("nan")
         if fault == "zeros":
             named["token_logprobs"][1:-1] = [0.0] * (len(named["tokens"]) - 2)
+        if fault == "short":  # cut at its end
+            at = 1 + len(tokens) // 2
+            named = {name: [*own[:at], own[-1]] for name, own in named.items()}
+        if fault in ("cutting", "cropped"):  # cut at its begin, and the text with it
+            named = {name: [own[0], *own[2:]] for name, own in named.items()}
+            text = text.removeprefix(tokens[0]) if fault == "cutting" else text
         if fault == "silent":  # as llama-server
             text, named = "", {"tokens": [" x"], "token_logprobs": [-1]}
         shown = None if fault == "null" else named
