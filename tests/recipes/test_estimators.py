@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import dedent
 from typing import Any
 
+import numpy as np
 import pytest
 from support.world import DECODE, EVALUATE, ROOT, World
 
@@ -189,3 +190,28 @@ def test_a_list_is_scored_and_outputs_are_judged_by_a_real_comet(world: World) -
     refused = world.run(["score", *lists.split(), "--scorer", f"qe=command:{program}"])
     assert refused.exit == 1
     assert "needs a reference: give it to --metric, not to --scorer" in refused.err
+
+
+def test_orders_and_choices_by_embeddings_are_those_of_hand(
+    world: World, script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors have an angle of a text's digit, 0.3 each; of two equal texts no pair counts."""
+
+    class Angles:
+        dim = 2
+
+        def query(self, text: str) -> Any:
+            return np.array([np.cos(0.3 * int(text[-1])), np.sin(0.3 * int(text[-1]))], np.float32)
+
+    monkeypatch.setattr("rerank.metrics.embeddings._encoder", Angles)
+    for name, texts in {"A": ["a 0", "b 1"], "B": ["a 1", "b 1"], "C": ["a 3", "b 2"]}.items():
+        world.write(f"hyp.{name}.en", texts)
+    world.write("src.zh", ["0", "3"])
+    world.write("mqm.columns", ["A\tB\tC"])
+    world.write("mqm.tsv", ["1\t0\t2", "0\t1\t3"])
+    out = script("estimators/embeddings.py", "--data", world.folder).out.splitlines()
+    # of a: B < A < C by people, A > B > C by the source, B > A > C by the others; of b: A < B < C
+    # by people, C > A = B by the source
+    assert out[2] == "| cosine of source and candidate | 40.0 | 2.00 |"
+    assert out[3].startswith("| mean cosine to the others | 100.0 | 0.")
+    assert out[5] == "| none: mean of 3 systems | 50.0 | 1.17 |"
