@@ -189,7 +189,14 @@ def decode(options: DecodeOptions) -> None:
             return
         with run.outputs(paths, messages.announce) as files:
             with ExitStack() as ordered:
-                writer = _Writer(run, files, explained, ordered, approximate=approximate)
+                writer = _Writer(
+                    run,
+                    files,
+                    explained,
+                    ordered,
+                    approximate=approximate,
+                    stated={**run.scorer_entries(), **search.entries()},
+                )
                 for batch in model.batches(run, search):
                     for document in batch.documents:
                         writer.write(document, batch.weights)
@@ -305,7 +312,8 @@ class _Writer:
 
     results: of the documents so far; choices: of the document that is to be explained; overtaken:
     how many chosen candidates have smaller totals in the list than others; agreement: of choices;
-    approximate: whether a feature is, so that no search proves a path best.
+    approximate: whether a feature is, so that no search proves a path best; stated: what traces
+    state of models, of scorers, and of programs of the search.
     """
 
     def __init__(
@@ -316,6 +324,7 @@ class _Writer:
         opened: ExitStack,
         *,
         approximate: bool,
+        stated: Mapping[str, object],
     ) -> None:
         from rerank.commands.lists import in_source_order
         from rerank.commands.results import TABLE
@@ -333,6 +342,7 @@ class _Writer:
         self.choices: list[Choice] = []
         self.overtaken = 0
         self.agreement = MeanAgreement()
+        self.stated = stated
 
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
@@ -354,7 +364,7 @@ class _Writer:
                 if reasons:
                     lists = [name for name, _ in run.lists.merged]
                     trace = trace.with_totals_alone(run.scorers)
-                    records = list(trace.records(run.systems, lists, terms))
+                    records = list(trace.records(run.systems, lists, terms, self.stated))
                     if "trace" in files:
                         files["trace"].writelines(map(to_line, records))
                     if name == self.explained:

@@ -204,9 +204,33 @@ def _decoders() -> Iterable[Row]:
 
 
 def _metrics() -> Iterable[Row]:
-    """Show the metrics of --objective."""
+    """Show the metrics of tune-mert --objective and of evaluate --metric."""
+    from rerank.report.measures import DISCOURSE, KINDS_OF_BLEU, OF_DOCUMENTS
+
     for name, address in METRICS.builtin.items():
         yield {"name": name, "option": f"--objective {name}", "address": address}
+    descriptions = {
+        "cohesion": "F1 of words that a document repeats, English; of evaluate and report alone.",
+        "terms": "How often what the source repeats, and the reference renders alike, is rendered "
+        "alike; needs --source; of evaluate and report alone.",
+        "bleu-lc": "BLEU of texts in lower case; of evaluate and report alone.",
+        "d-bleu": "BLEU of documents as one line each; of evaluate and report alone.",
+    }
+    for name, address in {**OF_DOCUMENTS, **KINDS_OF_BLEU}.items():
+        row: Row = {"name": name, "option": f"--metric {name}", "description": descriptions[name]}
+        yield row | {"address": address}
+    yield {
+        "name": DISCOURSE,
+        "option": f"--metric {DISCOURSE}",
+        "description": "All of pronouns, connectives, tense, names and cohesion; of evaluate and "
+        "report alone.",
+    }
+    yield {
+        "name": PROGRAM,
+        "option": f"--metric NAME={PROGRAM}:PROGRAM",
+        "description": "The mean of what a program answers of each line, with references, and with "
+        "--source unless source=no is behind it; tune-mert --objective NAME maximises it.",
+    }
 
 
 def _utilities() -> Iterable[Row]:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from decoders.result import Direction
 from rerank.commands.distribution import cost, deal
 from rerank.commands.document_run import Array, Run, Stopwatch
 from rerank.commands.lists import (
@@ -24,7 +25,7 @@ from rerank.commands.lists import (
     with_own_sources,
 )
 from rerank.commands.run import RunOptions, ScorerOptions
-from rerank.commands.search import Search
+from rerank.commands.search import Search, row_of
 from rerank.commands.systems import made_lists
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
@@ -60,6 +61,7 @@ from rerank.scorers.system_scores import ScoreSource, SystemScores
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 SAMPLE = 10  # sentences that the estimate of a run's time is measured on
 SLOW = 1.0  # seconds for a sentence, above which fewer are measured
+LONG = 300.0  # seconds of a run, above which cheaper ways are named
 
 
 class InputCopies(ExitStack):
@@ -393,6 +395,28 @@ class ListRun(Run):
         """What was kept of the terms of a glossary, under its name; empty without one."""
         return {} if self.glossary is None else {GLOSSARY: self.glossary.to_dict()}
 
+    def scorer_entries(self) -> dict[str, dict[str, dict[str, object]]]:
+        """What weights files and traces state of models and of scorers of `--scorer`, by name.
+
+        Model, digests and, of a program, its own name and version; kinds that there are not are
+        left out.
+        """
+        given = self.options.scorers
+        models = {
+            one.name: {
+                "folder": one.value.name,
+                "digest": scorer.digest,
+                **one.provenance,
+                **scorer.chosen,
+            }
+            for scorer, one in zip(self.models, given.lm, strict=True)
+        }
+        plugins = {
+            one.name: {"entry": entry, "digest": one.digest, **one.chosen}
+            for one, (_, entry) in zip(self.plugins, given.scorer, strict=True)
+        }
+        return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}
+
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""
         return next((named for named in self.read_unreported() if named[1].n), None)
@@ -429,22 +453,22 @@ class ListRun(Run):
             candidates, all_words = self.sizes
             kept = any(scorer.keeps_trials for scorer in self.scorers)
             first, alone = trial(SAMPLE if kept else 1)
-            n, slow, cheaper = SAMPLE, first > SLOW and not kept, ""
+            n, slow = SAMPLE, first > SLOW and not kept
             if slow:  # sentences after the first one have more contexts
                 n, documents = 2, len(self.documents)
                 more, alone = trial(n)
                 each = max(first, more - first)
                 seconds = first * documents + each * (self.documents.n_sentences - documents)
-                cheaper = self._cheaper_ways(search, seconds)
             else:
                 seconds, alone = trial(n)
             head = kbest.head(n)
             factor = all_words / max(1, sum(len(head.tokens(row)) for row in range(head.n)))
+            seconds *= 1 if slow else factor
+            cheaper = self._cheaper_ways(search, seconds) if seconds > LONG else ""
             more_of = f", {duration(passes * alone * factor)} of it for {of}" if passes else ""
             announce(
                 f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
-                f"{duration(seconds if slow else seconds * factor)}"
-                f"{f' with {models}' if models else ''}{more_of}{cheaper}"
+                f"{duration(seconds)}{f' with {models}' if models else ''}{more_of}{cheaper}"
             )
 
     def _trial(
@@ -466,16 +490,24 @@ class ListRun(Run):
         return taken + sum(scorer.seconds_spared() for scorer in scorers), alone
 
     def _cheaper_ways(self, search: Search | None, seconds: float) -> str:
-        """Searches that take less than exact ones, where each list is scored after K contexts."""
-        k = self.mean_k()
+        """Ways that take less than a search which has lists scored after each context.
+
+        Of half the candidates each list is scored after half the contexts at most.
+        """
+        k, half = self.mean_k(), max(1, round(self.mean_k() / 2))
         costly = [one for one in self.scorers if one.passes(k) > 2 and not one.on_demand]
-        if search is None or self.order != 1 or not costly:
+        contexts = max((one.passes(k) for one in costly), default=1.0)
+        if search is None or not self.order or self.direction is Direction.BOTH or not costly:
             return ""
-        half = max(1, round(k / 2))
+        name = "viterbi" if search.method == "auto" else search.method
+        if row_of(name).histories(search.options) < contexts:
+            return ""
+        names, fewer = ", ".join(one.name for one in costly), duration(seconds * half / k)
         return (
-            f"; exact search scores each list after {k:.1f} contexts: --search beam --beam 2 takes "
-            f"about {duration(seconds * min(1, 2 / k))}, --top {half} at most "
-            f"{duration(seconds * half / k)}"
+            f"; exact search scores each list after {contexts:.1f} contexts: --search beam --beam "
+            f"2 takes about {duration(seconds * min(1, 2 / contexts))}, --top {half} at most "
+            f"{fewer}, and so it does after a first pass by other features: decode --kbest-out "
+            f"FILE without {names}, the lines of each sentence sorted by total"
         )
 
     def write_list(

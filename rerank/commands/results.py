@@ -18,6 +18,9 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
   exist without them, too: not with --pair-scores;
 - `systems`: names of those whose output the choice is, and `outputs`, the text of each; only of
   lists made by `--systems`;
+- `models` and `scorers`: of `--lm` and `--scorer`, by name, what a weights file states of them:
+  model, digests, prompt and its digest, a program's name and version; `programs`: the same of one
+  that computes the utility of a search;
 - `terms`: with `--glossary`, those of the source sentence, each `[term, translations, kept]`;
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
   in the order of the file; only of a search that has a posterior.
@@ -56,6 +59,7 @@ from rerank.table import Column, Table, tsv_line
 
 Array = NDArray[np.float64]
 NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
+NOTHING_STATED: Mapping[str, object] = MappingProxyType({})
 TABLE = ("document", "segment", "engine", "text", "score", "agreement")  # of `decode --table`
 _DIRECTIONS = {
     Direction.REVERSED: "from the last sentence to the first",
@@ -330,11 +334,13 @@ class Trace:
         systems: Mapping[str, str],
         lists: Collection[str] = (),
         terms: Sequence[Sequence[TermRecord]] | None = None,
+        stated: Mapping[str, object] = NOTHING_STATED,
     ) -> Iterator[dict[str, Any]]:
         """The JSON object of each sentence with candidates.
 
         systems: name of each system by the label of its indicator feature; lists: names of those
-        among them that are merged lists, which have many texts; terms: of a glossary, by sentence.
+        among them that are merged lists, which have many texts; terms: of a glossary, by sentence;
+        stated: of the scorers, beside it (`ListRun.scorer_entries`).
         """
         kbest, document, result = self.kbest, self.document, self.result
         names = column_names(document.space.labels)
@@ -386,7 +392,7 @@ class Trace:
                 }
             if terms is not None:
                 record["terms"] = terms[s]
-            yield record
+            yield {**record, **stated}
 
     def table(self, systems: Mapping[str, str]) -> Iterator[str]:
         """The lines of `decode --table`, with empty cells for a sentence without candidates."""

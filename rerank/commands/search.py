@@ -143,6 +143,11 @@ class Search:
             self._programs[name] = Estimator(option, argument, WITHOUT_WINDOW)
         return [self._programs[name]]
 
+    def entries(self) -> dict[str, object]:
+        """What weights files and traces state of the program: its name, version and digest."""
+        programs = [one.facts | {"digest": one.digest} for one in self.programs()]
+        return {"programs": programs} if programs else {}
+
     def at(self, weights: Weights) -> Search:
         """A copy with the scale of weights, for decoders that need one, or with mbr's spread."""
         options = replace(self.options, scale=weights.alpha)

@@ -144,11 +144,10 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         choice = choose_spread(sums, metric)
         listed = ", ".join(f"{name}: {score:.2f}" for name, score in choice.by_spread().items())
         messages.announce(f"{metric.name} by spread: {listed}")
-        programs = [one.facts | {"digest": one.digest} for one in search.programs()]
         made = {
             "rerank": __version__,
             "utility": search.options.utility or UTILITY,
-            **({"programs": programs} if programs else {}),
+            **search.entries(),
             "word_reward": search.options.word_reward or 0.0,
             "objective": f"corpus {metric.name}",
             "metric": metric.signature(len(lines[0]) if lines else 0),

@@ -281,26 +281,13 @@ def _provenance(
         "diverse": lists.diverse,
         **({"normalize": AS_NFC} if lists.in_nfc else {}),
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
-        "models": {
-            one.name: {
-                "folder": one.value.name,
-                "digest": scorer.digest,
-                **one.provenance,
-                **scorer.chosen,
-            }
-            for scorer, one in zip(run.models, run.options.scorers.lm, strict=True)
-        },
+        "models": {},
         "scores": {
             scorer.name: {"file": Path(scorer.place.source).name, "digest": scorer.digest}
             for scorer in run.score_files
         },
+        **run.scorer_entries(),
     }
-    if run.plugins:  # scorers of other packages
-        entries = zip(run.plugins, run.options.scorers.scorer, strict=True)
-        made["scorers"] = {
-            one.name: {"entry": entry, "digest": one.digest, **one.chosen}
-            for one, (_, entry) in entries
-        }
     if run.glossary is not None:
         terms = Path(run.glossary.source).name
         made["glossary"] = {"file": terms, "digest": run.glossary.digest}

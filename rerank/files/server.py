@@ -29,9 +29,12 @@ _MOST = 1 << 28  # bytes of an answer
 _READ, _SAID = 1 << 16, 200  # bytes at once, and characters of its messages
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 600.0  # seconds before another try
 _PASSING = {408, 425, 429, *range(500, 600)}  # statuses after which a request is tried again
+_UNSEEN = re.compile("[^!-~]")  # spaces and what is not ASCII
 _AGAIN = "; its log may say why, and the same command goes on from what it has answered"
+_LONG = "show fewer sentences, ,sentences=N, raise its limit, or leave the candidate out"
+_OF_TEXTS = dict.fromkeys((400, 413, 422), f"; a text may be longer than the model reads: {_LONG}")
 _CURES = {
-    400: "; a text may be longer than the model reads: show fewer sentences, ,sentences=N",
+    **_OF_TEXTS,
     401: "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME",
     403: "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME",
     404: "; a URL ends in /v1 as a rule, and model= is a name that the server lists",
@@ -40,6 +43,16 @@ _CURES = {
 
 class ServerError(RerankError):
     """What a server did wrong, or why it was not reached."""
+
+
+class TextError(ServerError):
+    """A fault about a text; number: of the text among those that the server was to return."""
+
+    number = 0
+
+
+class _RefusedText(TextError):
+    """A status that refuses a text of a request."""
 
 
 class PassingError(ServerError):
@@ -124,6 +137,8 @@ class Server:
         try:
             for _ in range(parts):
                 begin, found = answers.get()
+                if isinstance(found, TextError):
+                    found.number += begin
                 if isinstance(found, Exception):
                     raise found
                 yield from enumerate(found, begin)
@@ -144,6 +159,11 @@ class Server:
         for tries in range(self._retries + 1):
             try:
                 return _read(self._sent(body), texts)
+            except _RefusedText as fault:
+                if len(texts) == 1:
+                    raise
+                many = f"{fault}; to see which of {len(texts)} texts, add ,batch=1 behind the URL"
+                raise ServerError(many) from None
             except PassingError as fault:
                 if tries == self._retries or stopped.is_set():
                     raise ServerError(f"{fault} (tries: {tries + 1})") from None
@@ -200,9 +220,8 @@ class Server:
             asked = response.headers.get("Retry-After", "")
             wait = float(asked) if asked.isdecimal() else 0.0
             return PassingError(f"{message}{_AGAIN}", wait)
-        return ServerError(
-            f"{message}{f'; {ECHOES}' if 'echo' in said else _CURES.get(status, '')}"
-        )
+        kind = _RefusedText if status in _OF_TEXTS and "echo" not in said else ServerError
+        return kind(f"{message}{f'; {ECHOES}' if 'echo' in said else _CURES.get(status, '')}")
 
 
 def _read(body: bytes, texts: Sequence[str]) -> list[EchoedText]:
@@ -221,7 +240,35 @@ def _read(body: bytes, texts: Sequence[str]) -> list[EchoedText]:
     made = usage.get("completion_tokens") if isinstance(usage, dict) else None
     generated = {0: 0, len(texts): 1}.get(made) if isinstance(made, int) else None
     choices.sort(key=lambda one: int(one["index"]))
-    return [_echoed(one, text, generated) for one, text in zip(choices, texts, strict=True)]
+    read = list[EchoedText]()
+    for one, text in zip(choices, texts, strict=True):
+        try:
+            read.append(_echoed(one, text, generated))
+        except TextError as fault:
+            fault.number = len(read)
+            raise
+    return read
+
+
+def cut_of(tokens: Sequence[str], text: str) -> str:
+    """The message about tokens of the begin or the end of a text alone; '' for others.
+
+    Compared are visible ASCII characters. The first token may stand before the text, and the last
+    one be generated; a single one may be all that a server generates.
+    """
+    whole = _UNSEEN.sub("", text)
+    read = [
+        (len(own), _UNSEEN.sub("", "".join(own)))
+        for own in (tokens[1:-1], tokens[1:], tokens[:-1], tokens)
+    ]
+    if not any(part == whole for _, part in read):
+        for n, part in read:
+            if n > 1 and part and (whole.startswith(part) or whole.endswith(part)):
+                return (
+                    f"returns {n:,} tokens, of a part of the text that it is given: it cuts "
+                    f"texts; {_LONG}"
+                )
+    return ""
 
 
 def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedText:
@@ -233,16 +280,19 @@ def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedT
     echoed = str(choice.get("text")).startswith(text)
     lists = isinstance(tokens, list) and isinstance(numbers, list)
     if not (echoed and lists and numbers) or None in numbers[1:]:
+        parts = tokens if lists and all(isinstance(one, str) for one in tokens) else []
+        if cut := cut_of(parts, text):
+            raise TextError(cut)
         raise ServerError(silent)
     if len(tokens) != len(numbers) or not all(isinstance(one, str) for one in tokens):
-        raise ServerError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
+        raise TextError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
     given = numbers[1 : None if generated == 0 else -1]  # the last one may be generated
     if given and not any(given):
         raise ServerError(f"returns 0.0 as the log-probability of each token of a text; {ECHOES}")
     for place, (token, number) in enumerate(zip(tokens, numbers, strict=True)):
         fine = isinstance(number, int | float) and -1e6 < number < 1e-3
         if not fine and (place or number is not None):
-            raise ServerError(
+            raise TextError(
                 f"expected a log-probability of token {place + 1} of {len(tokens)}, "
                 f"{shown(token.encode())}, found {number!s:.20}"
             )

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
@@ -50,6 +50,15 @@ class Choice:
     systems: Sequence[str] | None = None
     outputs: Mapping[str, str] | None = None
     terms: Sequence[tuple[str, str, bool]] = ()
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    programs: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def stated(self) -> dict[str, Mapping[str, Any]]:
+        """What the trace states of each model, scorer and program of a utility, by its name."""
+        of_search = {f"utility {n}" if n else "utility": one for n, one in enumerate(self.programs)}
+        return {**self.models, **self.scorers, **of_search}
 
     def engines(self, text: str | None) -> list[str]:
         """Names of the systems whose output a text is."""

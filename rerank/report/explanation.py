@@ -11,6 +11,7 @@ from typing import Any
 
 from rerank.errors import UsageError
 from rerank.formats.run_records import Choice
+from rerank.signature import LENGTH
 from rerank.table import Column, Table, one_line
 
 MOST_ROWS = 15  # of the tables of features and of words
@@ -23,6 +24,7 @@ _FEATURES = (
 _WORDS = Column("first candidate"), Column("chosen"), Column("times", "d")
 _TERMS = Column("document"), Column("terms kept", "d"), Column("missed", "d")
 _MISSED = Column("term missed"), Column("translations"), Column("times", "d")
+_SCORERS = Column("scorer"), Column("model, digests and version")
 _LEGEND = """\
 changed: another text than that of the first candidate
 added most: changed sentences in which the feature added most to the choice's
@@ -41,7 +43,7 @@ class Explanation:
     of a glossary, how many of those of each document are kept and missed; missed: which terms;
     shown: choices to print one by one, each with the one before it; explained: changed sentences of
     which it is known what the features added; alone: of each engine, choices that are the output of
-    no other.
+    no other; stated: what traces state of each model and scorer, by its name.
     """
 
     documents: int = 0
@@ -59,6 +61,7 @@ class Explanation:
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
     alone: Counter[str] = field(default_factory=Counter)
+    stated: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -83,6 +86,7 @@ class Explanation:
 
     def _count(self, choice: Choice) -> None:
         self.sentences += 1
+        self.stated |= choice.stated
         self.frequencies.update((choice.texts["chosen"] or "").lower().split())
         if choice.alone is not None:
             self.by_context = (self.by_context or 0) + choice.by_context
@@ -163,6 +167,7 @@ class Explanation:
                 else {}
             ),
             "words": [[old, new, count] for (old, new), count in self.words.most_common()],
+            **({"scorers": dict(self.stated)} if self.stated else {}),
             "shown": [asdict(choice) for _, choice in self.shown],
         }
 
@@ -189,6 +194,11 @@ class Explanation:
         """Terms of a glossary that choices miss, and in how many sentences."""
         missed = self.missed.most_common(MOST_ROWS)
         return Table(_MISSED, [[*map(one_line, term), count] for term, count in missed])
+
+    def scorers_table(self) -> Table:
+        """Models and scorers, and what is stated of each, with the first digits of digests."""
+        rows = [[one_line(name), _facts(own)] for name, own in self.stated.items()]
+        return Table(_SCORERS, rows)
 
     def to_text(self) -> str:
         """The figures as tables, and the sentences that are shown."""
@@ -224,7 +234,16 @@ class Explanation:
         ]
         if words:
             parts.append(Table(_WORDS, words).to_text())
+        if self.stated:
+            parts.append(self.scorers_table().to_text())
         return "\n\n".join([*parts, *shown]) + "\n"
+
+
+def _facts(stated: Mapping[str, Any]) -> str:
+    """`program kiwi, version 2.2, digest ab12cd34`, of what a trace states of a scorer."""
+    shown = {name: str(value) for name, value in stated.items() if value not in ("", None)}
+    shown |= {name: text[:LENGTH] for name, text in shown.items() if name.endswith("digest")}
+    return one_line(", ".join(f"{name} {text}" for name, text in shown.items()))
 
 
 def _natural(row: Sequence[Any]) -> list[str | tuple[int, str]]:

@@ -21,7 +21,7 @@ from lm.backend import Backend
 from lm.scoring import EngineCounts
 from rerank.errors import RerankError, UsageError
 from rerank.files.cache import Cache
-from rerank.files.server import EchoedText, Server, ServerError
+from rerank.files.server import EchoedText, Server, ServerError, TextError, cut_of
 from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache, Sums
 from rerank.scorers.causal_lm import NO_TOKEN
 from rerank.scorers.hugging_face import ServerSettings
@@ -95,6 +95,11 @@ class SentText:
     t: int
     k: int
 
+    @property
+    def place(self) -> str:
+        """Where the candidate stands: file and line, where these are known."""
+        return self.problem.place(self.t, self.k)
+
     def log_probs(self, found: EchoedText) -> list[float]:
         """Log-probabilities of the candidate's tokens; RerankError if these are not known."""
         try:
@@ -109,8 +114,9 @@ class SentText:
                     "what texts begin with, as <|endoftext|>, or begin=none to leave it out"
                 )
         except _TokenError as fault:
-            place = self.problem.place(self.t, self.k)
-            raise RerankError(f"{self.problem.label}: {fault} ({place})") from None
+            cut = cut_of(found.tokens, self.before + self.text)
+            message = f"the server {cut}" if cut else fault
+            raise RerankError(f"{self.problem.label}: {message} ({self.place})") from None
         return [number for number in numbers if number is not None]
 
 
@@ -127,6 +133,9 @@ class ServerEngine:
         texts = [*dict.fromkeys(p.before + p.text for own in requests for p in own if p.text)]
         try:
             found = {texts[n]: echo for n, echo in self.server.echoed(texts)}
+        except TextError as fault:
+            own = (p for one in requests for p in one if p.before + p.text == texts[fault.number])
+            raise RerankError(f"{self.label}: the server {fault} ({next(own).place})") from None
         except ServerError as fault:
             raise RerankError(f"{self.label}: the server {fault}") from None
         finally:
@@ -228,7 +237,9 @@ class ServerScorer(WindowSource[ServerEngine]):
             PromptTemplate(Path(given.prompt), given.languages) if given.prompt else None
         )
         self._given = own = given
-        self.chosen: dict[str, object] = {"model": given.model, "begin": given.begin or NO_TOKEN}
+        # without one nothing is stated, which decode would take for what was given (`as_tuned`)
+        begin = {} if given.begin is None else {"begin": given.begin}
+        self.chosen: dict[str, object] = {"model": given.model, **begin}
         if self.template is not None:
             used = self.template.variables
             self.side_information = ("source",) if used & {*OF_SOURCE} else ()

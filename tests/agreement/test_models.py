@@ -6,21 +6,27 @@ models of Hugging Face, `lm.ngrams` for n-gram models; every path of two documen
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sacrebleu
+import torch
 from support import causal, seq2seq
 from support.definitions import Texts, definition
 from support.ngrams import GOLDEN, golden, scores
-from support.server import STUB, log_prob
-from support.world import World
+from support.programs import ESTIMATOR
+from support.server import STUB, ModelServer, log_prob
+from support.world import ROOT, World
 
 from lm.causal_folder import open_causal_model
 from lm.vocabulary import UNKNOWN
@@ -214,6 +220,50 @@ class Prompted:
         return f"{options} --source dev.source", values
 
 
+CHAT = """{% for one in messages %}<|{{ one['role'] }}|>{{ one['content'] }}<|end|>
+{% endfor %}{% if add_generation_prompt %}<|assistant|>
+{% endif %}"""
+
+
+def plain(folder: Path) -> Callable[[str, str], float]:
+    """log p(candidate | prompt), tokenised together, by transformers alone in float64."""
+    transformers = pytest.importorskip("transformers")
+    words = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).double().eval()
+
+    @functools.cache
+    def log_p(prompt: str, candidate: str) -> float:
+        first, ids = (
+            words(x, add_special_tokens=False).input_ids for x in (prompt, prompt + candidate)
+        )
+        assert ids[: len(first)] == first
+        with torch.no_grad():
+            log_probs = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(dim=1)
+        return sum(float(log_probs[n - 1, ids[n]]) for n in range(len(first), len(ids)))
+
+    return log_p
+
+
+class Chat:
+    """`--lm lm=hf:DIR,prompt=FILE,chat=yes`: a user's turn, and its answer."""
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        marks = ("<|user|>", "<|end|>", "<|assistant|>")
+        folder = causal.save(world.folder / "chat", "llama", positions=400, more=marks)
+        world.write("chat/chat_template.jinja", CHAT.encode())
+        world.write("p.jinja", b"{{ targets_before | join }} {{ source }} =")
+        log_p = plain(folder)
+
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            source = SIDE["source"][FIRST[document] + NUMBERS[document][t]]
+            before = texts[t - 1] if t else ""
+            prompt = f"<|user|>{before} {source} =<|end|>\n<|assistant|>\n"
+            return {"lm": log_p(prompt, texts[t])}
+
+        options = "--lm lm=hf:chat,prompt=p.jinja,sentences=1,chat=yes"
+        return f"{options} --source dev.source", values
+
+
 @dataclass(frozen=True)
 class Served:
     """`--lm lm=openai:URL`: a server whose numbers are a function of all that stands before."""
@@ -275,6 +325,7 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "server": ("viterbi", [Served(1)]),
     "server-of-two": ("viterbi", [Served(2)]),
     "hf-prompt-alone": ("viterbi", [Prompted(0)]),
+    "hf-chat": ("viterbi", [Chat()]),
     "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
     "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),
     "translation": ("viterbi", [Seq2Seq("nllb")]),
@@ -714,17 +765,61 @@ def test_ablation_chooses_in_the_contexts_of_the_references_and_in_none(
         assert rows[name]["bleu"] == pytest.approx(bleu.score, abs=1e-4)
 
 
+SORTED = (
+    r"""awk -F ' \|\|\| ' '{print $1 "\t" $4 "\t" $0}' first | sort -s -k1,1n -k2,2gr | cut -f3-"""
+)
+
+
 def test_where_exact_search_takes_long_cheaper_ways_are_named_with_their_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The time of the whole run counts; a sentence alone takes milliseconds here."""
     options, _ = written(world, LISTS, [Hf(",sentences=1", 1)])
     command = f"decode --kbest dev.kbest --docs dev.docs --weights w.json --out out {options}"
     assert "--search beam" not in world.ok(f"{command} --dry-run").err
-    monkeypatch.setattr("rerank.commands.list_run.SLOW", 0.0)
+    monkeypatch.setattr("rerank.commands.list_run.LONG", 0.0)
     monkeypatch.setattr("rerank.commands.list_run.ListRun.mean_k", lambda run: 3.0)
     beam, top = "(--search beam --beam 2)", "(--top 2)"
-    pattern = rf"after 3\.0 contexts: {beam} takes about \d+ s, {top} at most \d+ s"
+    first = "decode --kbest-out FILE without lm, the lines of each sentence sorted by total"
+    pattern = rf"after 3\.0 contexts: {beam} takes about \d+ s, {top} at most \d+ s, .*{first}"
     found = re.search(pattern, world.ok(f"{command} --dry-run").err)
     assert found
     for cure in found.groups():
         world.ok(f"{command} {cure}")
+    assert "contexts:" not in world.ok(f"{command} --dry-run --search beam --beam 2").err
+
+
+def test_a_program_of_windows_has_cheaper_ways_and_a_first_pass_is_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("qe.py", ESTIMATOR)
+    monkeypatch.setattr("rerank.commands.list_run.LONG", 0.0)
+    qe = f"--scorer 'qe=command:{sys.executable} -IS qe.py,window=2'"
+    monkeypatch.setattr("rerank.commands.list_run.ListRun.mean_k", lambda run: 3.0)
+    command = "decode --docs dev.docs --default-weight 1 --out out --weights w.ini"
+    qe += " --source dev.src"
+    said = world.ok(f"{command} --kbest dev.kbest {qe} --dry-run").err
+    assert "after 3.0 contexts: --search beam --beam 2 takes about" in said
+    world.ok(f"{command} --kbest dev.kbest --kbest-out first")
+    recipe = (ROOT / "recipes" / "scorers.md").read_text()
+    (sort,) = re.findall("^awk .*sorted.nbest$", recipe, re.MULTILINE)
+    subprocess.run(["sh", "-c", sort], cwd=world.folder, check=True)
+    totals: dict[str, list[float]] = {}
+    for number, _, _, total in (line.split(" ||| ") for line in world.lines("sorted.nbest")):
+        totals.setdefault(number, []).append(float(total))
+    assert [*totals] == [*"0123"]
+    assert all(own == sorted(own, reverse=True) for own in totals.values())
+    world.ok(f"{command} --kbest sorted.nbest --top 2 {qe}")
+
+
+def test_a_model_behind_a_server_has_the_scores_of_its_folder(world: World) -> None:
+    """The server tokenises, decodes and echoes as transformers do; numbers are in float32."""
+    folder = causal.save(world.folder / "gpt", "llama", positions=300)
+    world.write("p.jinja", b"{{ source }} {{ targets_before | join }} =\n")
+    scores = []
+    for model in ("hf:gpt", f"openai:{ModelServer(folder).url},model=x,concurrency=1"):
+        command = "score --kbest dev.kbest --docs dev.docs --source dev.src --out scored"
+        world.ok(f"{command} --no-cache --lm g={model},prompt=p.jinja,sentences=1")
+        scores.append([features(line)["g"] for line in world.lines("scored")])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert len({*scores[0]}) == len(scores[0]) == len(world.lines("dev.kbest"))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from hashlib import sha256
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from support.definitions import definition
-from support.world import World
+from support.programs import ESTIMATOR
+from support.server import STUB
+from support.world import TUNE, World
 
 LISTS = [["the lamp is lit", "it burns", "it burns"], [], ["she is", "no one"], ["lamp"], ["it"]]
 LISTS[-1] += ["a light", "no light", "one"]
@@ -190,3 +194,32 @@ def test_two_texts_of_equal_scores_are_a_near_tie_where_scores_may_err(world: Wo
     world.ok("decode --kbest k --no-docs one --weights w.json --summary out.json --out out")
     (document,) = world.json("out.json")["documents"]
     assert document["near_ties"] == 0
+
+
+def test_a_trace_states_of_scorers_what_weights_do_and_reports_show_it(world: World) -> None:
+    """Of an LLM with a prompt behind a server, of a program, and of the utility of a search."""
+    world.write("qe.py", ESTIMATOR)
+    world.write("p", "{{ source }} =\n")
+    qe = f"command:{sys.executable} -IS qe.py"
+    given = f"--source dev.src --lm g=openai:{STUB.url()},model=toy,prompt=p --scorer 'q={qe}'"
+    world.ok(f"{TUNE} {given}")
+    made = world.json("tuned.json")["provenance"]
+    assert made["models"]["g"]["prompt_digest"] == sha256(b"{{ source }} =\n").hexdigest()
+    assert (made["scorers"]["q"]["program"], made["scorers"]["q"]["version"]) == ("toy", "1")
+    decode = "decode --kbest dev.kbest --docs dev.docs --weights tuned.json --out out --trace t"
+    world.ok(f"{decode} {given} '--search=mbr:utility={qe}'")
+    lines = [json.loads(line) for line in world.lines("t")]
+    program = {"program": "toy", "version": "1"}
+    for line in lines:
+        assert (line["models"], line["scorers"]) == (made["models"], made["scorers"])
+        assert [one.items() >= program.items() for one in line["programs"]] == [True]
+    found = world.ok("explain t")
+    for name, fact in (("g", "model toy"), ("q", "version 1"), ("utility", "program toy")):
+        (row,) = (line for line in found.lines if line.startswith(f"{name} "))
+        assert fact in row
+    assert made["models"]["g"]["prompt_digest"][:8] in found.out
+    stated = world.ok("explain t --format json").json["scorers"]
+    assert stated["g"] == made["models"]["g"]
+    page = "report --trace t --docs dev.docs --ref dev.ref --out r.html"
+    world.ok(page)
+    assert "prompt p, prompt_digest" in world.text("r.html")

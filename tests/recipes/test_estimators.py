@@ -1,12 +1,19 @@
 """The loop of `recipes/estimators`: export, score outside, feed back; and its programs."""
 
+import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from textwrap import dedent
 from typing import Any
 
-from support.world import DECODE, ROOT, World
+import numpy as np
+import pytest
+from support.world import DECODE, EVALUATE, ROOT, World
 
 LISTS = [["the bank", "a bank"], ["it is", "the bank is", "no"], ["he goes"]]
 
@@ -101,3 +108,110 @@ def test_a_comet_model_that_needs_a_reference_is_no_scorer(world: World) -> None
     found = world.run(f"{ASKED}{comet(world, 'Unbabel/kiwi', 'REFERENCES=1')}")
     assert found.exit == 1
     assert "needs a reference: give it to --metric, not to --scorer" in found.err
+
+
+TEXTS = ["the lamp is lit", "a lamp burns", "nobody comes", "it lights"]
+REQUESTS: list[dict[str, Any]] = [
+    {"source": "la lampe", "candidate": TEXTS[0], "references": ["the lamp burns", "lit"]},
+    {"source": "elle luit", "candidate": TEXTS[1], "reference": TEXTS[0]},
+    {"source": "le bar", "sources_before": ["la lampe", "elle luit"], "references": [TEXTS[3]],
+     "candidate": TEXTS[2], "candidates_before": TEXTS[:2], "sources_after": ["personne"]},
+]  # fmt: skip
+SAMPLES = [
+    {"src": "la lampe", "mt": TEXTS[0], "ref": "the lamp burns"},
+    {"src": "elle luit", "mt": TEXTS[1], "ref": TEXTS[0]},
+    {"src": "la lampe </s> elle luit </s> le bar", "ref": TEXTS[3],
+     "mt": f"{TEXTS[0]} </s> {TEXTS[1]} </s> {TEXTS[2]}"},
+]  # fmt: skip
+
+
+class RealComet:
+    """COMET in the environment of $COMET_PYTHON, and a tiny checkpoint of a kind."""
+
+    def __init__(self, world: World, kind: str) -> None:
+        self._python = os.environ.get("COMET_PYTHON", "")
+        if not self._python:
+            pytest.skip("set COMET_PYTHON to the Python of an environment with COMET 2.2")
+        self._kind, self._folder = kind, world.folder / "tiny"
+        self.program = [self._python, f"{FOLDER}/comet_program.py"]
+        self.program += [f"{self._folder}/checkpoints/model.ckpt"]
+
+    def run(self, command: Sequence[str], text: str) -> str:
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        found = subprocess.run(
+            command, input=text, env=environment, capture_output=True, text=True, check=False
+        )
+        assert found.returncode == 0, found.stderr
+        return found.stdout
+
+    def predict(self, samples: Sequence[Mapping[str, str]]) -> list[float]:
+        """What a new checkpoint gives by COMET's own `predict`."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        script = ROOT / "tests" / "support" / "tiny_comet.py"
+        command = [self._python, str(script), self._kind, str(self._folder)]
+        return list(json.loads(self.run(command, json.dumps(samples))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["referenceless", "regression", "unified"])
+def test_the_adapter_gives_the_numbers_of_comets_own_predict(kind: str, world: World) -> None:
+    """They are float32, and batches of other sizes differ in the last digits."""
+    comet = RealComet(world, kind)
+    expected = comet.predict(SAMPLES)
+    text = "\n".join(map(json.dumps, REQUESTS))
+    introduced, *answers = comet.run(comet.program, f"{text}\n\n").splitlines()
+    assert re.fullmatch("COMET 2[.0-9]+ [0-9a-f]{12}", json.loads(introduced)["version"])
+    assert answers.pop() == ""
+    numbers = [float(one) for one in answers]
+    assert numbers == pytest.approx(expected, abs=1e-6)
+    assert len({*expected}) == len(expected)
+
+
+@pytest.mark.slow
+def test_a_list_is_scored_and_outputs_are_judged_by_a_real_comet(world: World) -> None:
+    comet = RealComet(world, "referenceless")
+    lines = world.lines("dev.kbest")
+    sources, texts = world.lines("dev.src"), [line.split(" ||| ")[1] for line in lines]
+    rows = [(sources[int(x.split(" ")[0])], y) for x, y in zip(lines, texts, strict=True)]
+    expected = comet.predict([{"src": src, "mt": text} for src, text in rows])
+    lists = "--kbest dev.kbest --docs dev.docs --source dev.src"
+    program = shlex.join(comet.program)
+    world.ok(["score", *lists.split(), "--out", "out", "--scorer", f"qe=command:{program}"])
+    found = [float(line.split("qe= ")[1].split()[0]) for line in world.lines("out")]
+    assert found == pytest.approx(expected, abs=1e-5)
+    comet = RealComet(world, "regression")
+    hypotheses, references = world.lines("hyp.txt"), world.lines("dev.ref")
+    own = zip(sources, hypotheses, references, strict=True)
+    values = comet.predict([{"src": a, "mt": b, "ref": c} for a, b, c in own])
+    judged = world.ok([*EVALUATE.split(), "--source", "dev.src", "--format", "json",
+                       "--metric", f"m=command:{program}"]).json  # fmt: skip
+    score = judged["systems"][1]["scores"]["m"]["score"]
+    assert score == pytest.approx(sum(values) / len(values), abs=1e-6)
+    refused = world.run(["score", *lists.split(), "--scorer", f"qe=command:{program}"])
+    assert refused.exit == 1
+    assert "needs a reference: give it to --metric, not to --scorer" in refused.err
+
+
+def test_orders_and_choices_by_embeddings_are_those_of_hand(
+    world: World, script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors have an angle of a text's digit, 0.3 each; of two equal texts no pair counts."""
+
+    class Angles:
+        dim = 2
+
+        def query(self, text: str) -> Any:
+            return np.array([np.cos(0.3 * int(text[-1])), np.sin(0.3 * int(text[-1]))], np.float32)
+
+    monkeypatch.setattr("rerank.metrics.embeddings._encoder", Angles)
+    for name, texts in {"A": ["a 0", "b 1"], "B": ["a 1", "b 1"], "C": ["a 3", "b 2"]}.items():
+        world.write(f"hyp.{name}.en", texts)
+    world.write("src.zh", ["0", "3"])
+    world.write("mqm.columns", ["A\tB\tC"])
+    world.write("mqm.tsv", ["1\t0\t2", "0\t1\t3"])
+    out = script("estimators/embeddings.py", "--data", world.folder).out.splitlines()
+    # of a: B < A < C by people, A > B > C by the source, B > A > C by the others; of b: A < B < C
+    # by people, C > A = B by the source
+    assert out[2] == "| cosine of source and candidate | 40.0 | 2.00 |"
+    assert out[3].startswith("| mean cosine to the others | 100.0 | 0.")
+    assert out[5] == "| none: mean of 3 systems | 50.0 | 1.17 |"

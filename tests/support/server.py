@@ -8,7 +8,8 @@ import re
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -86,6 +87,12 @@ class _Handler(BaseHTTPRequestHandler):
             named["token_logprobs"][2] = float("nan")
         if fault == "zeros":
             named["token_logprobs"][1:-1] = [0.0] * (len(named["tokens"]) - 2)
+        if fault == "short":  # cut at its end
+            at = 1 + len(tokens) // 2
+            named = {name: [*own[:at], own[-1]] for name, own in named.items()}
+        if fault in ("cutting", "cropped"):  # cut at its begin, and the text with it
+            named = {name: [own[0], *own[2:]] for name, own in named.items()}
+            text = text.removeprefix(tokens[0]) if fault == "cutting" else text
         if fault == "silent":  # as llama-server
             text, named = "", {"tokens": [" x"], "token_logprobs": [-1]}
         shown = None if fault == "null" else named
@@ -111,3 +118,44 @@ class Stub(ThreadingHTTPServer):
 
 
 STUB = Stub()
+
+
+class ModelServer(HTTPServer):
+    """A server that echoes texts with the log-probabilities of a causal model of transformers."""
+
+    def __init__(self, folder: Path) -> None:
+        import transformers
+
+        super().__init__(("127.0.0.1", 0), _ModelHandler)
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+        self.words = transformers.AutoTokenizer.from_pretrained(folder)
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def echo(self, text: str) -> dict[str, Any]:
+        """The choice for a text: the token that texts begin with, its own, and nothing more."""
+        import torch
+
+        ids = [self.words.bos_token_id, *self.words(text, add_special_tokens=False).input_ids]
+        with torch.no_grad():
+            log_probs = self.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(dim=1)
+        given = [None, *(float(log_probs[n - 1, one]) for n, one in enumerate(ids) if n)]
+        tokens = [self.words.decode([one]) for one in ids]
+        named = {"tokens": tokens, "token_logprobs": given}
+        return {"index": 0, "text": text, "logprobs": named}
+
+
+class _ModelHandler(BaseHTTPRequestHandler):
+    server: ModelServer
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = {"choices": [self.server.echo(request["prompt"])]}
+        body = json.dumps(answer | {"usage": {"completion_tokens": 0}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

@@ -11,20 +11,25 @@ AT = "--lm g=openai:http.* the server "
 ECHOES = "returns no log-probabilities of the text .*; vLLM, SGLang and llama_cpp.server .*, llama-server of llama.cpp does not"
 
 
+CUT = r"of a part of the text that it is given: it cuts texts; show fewer sentences, ,sentences=N, raise its limit, or leave .* \(dev.kbest:\d\)$"
+
+
 def at(fault: str, more: str = "", retries: int = 0) -> str:
     """The command with a server that goes wrong in this way."""
     return f"{WITH}{STUB.url(fault)},model=toy,sentences=1,retries={retries}{more}"
 
 
 FAULTS = [
-    Fault(f"76-server-{fault}", at(fault, more, int(fault == "half")), f"{AT}{message}", exit=1, cure=cure or OK)
+    Fault(f"76-server-{fault}{'-batch' * ('batch=3' in more)}", at(fault, more, int(fault == "half")), f"{AT}{message}", exit=1, cure=cure or OK)
     for fault, more, message, cure in (
         ("slow", ",timeout=0.2", r"gave no answer in 0.2 s; add ,timeout=SECONDS behind the URL \(tries: 1\)", at("slow", ",timeout=9,concurrency=64")),
         ("cut", "", r"(cannot be asked|answered with what is no JSON).*tries: 1", ""),
         ("half", "", rf"answered with what is no JSON, or half of it; {AGAIN} \(tries: 2\)", ""),
         ("broken", "", rf"answered 500: no, None; {AGAIN} \(tries: 1\)", ""),
         ("moved", "", "answered 302.*; redirects are not followed: give the URL itself", ""),
-        ("long", "", "answered 400.*; a text may be longer than the model reads: show fewer sentences, ,sentences=N", f"{OK[:-1]}0"),
+        ("long", "", r"answered 400.*; a text may be longer than the model reads: show fewer sentences, ,sentences=N, raise its limit, or leave the candidate out \(dev.kbest:\d\)$", f"{OK[:-1]}0"),
+        ("long", ",batch=3", "answered 400.*; to see which of . texts, add ,batch=1 behind the URL", f"{OK[:-1]}0"),
+        ("cutting", "", rf"returns \d tokens, {CUT}", ""),
         ("silent", "", ECHOES, ""),
         ("null", "", ECHOES, ""),
         ("zeros", "", "returns 0.0 as the log-probability of each token of a text; vLLM", ""),
@@ -36,6 +41,7 @@ FAULTS = [
 FAULTS += [
     Fault("76-server-wrong", at("wrong"), r"document 'evening': expected tokens of the text that was sent, found 'token_id:7' as token 3; .* \(dev.kbest:\d\)",
           exit=1, cure=OK),
+    *(Fault(f"76-server-{one}", at(one), rf"the server returns \d tokens, {CUT}", exit=1, cure=OK) for one in ("short", "cropped")),
     Fault("76-server-bare", at("bare"), r"the first token of a text is not predicted; add ,begin=TOKEN .* \(dev.kbest:1\)", exit=1, cure=at("bare", ",begin=<|x|>")),
     Fault("76-server-key-shown", at("broken", ",key-env=K"), (r"answered 500: no, Bearer \*\*\*; .* \(tries: 1\)", f"!{KEY}"), exit=1, cure=OK, environment={"K": KEY}),
     Fault("76-server-down", f"{WITH}http://127.0.0.1:9/v1,model=toy,retries=0,sentences=0", f"{AT}cannot be asked: .*; is it running.", exit=1, cure=OK),
