@@ -139,7 +139,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
         announce = options.messages.announce if group.rank == 0 else lambda line: None
         options.messages.report(notices)
         _describe(options, values, trainer, device)
-        about = begin.digests | _about(
+        about = begin.about | _about(
             options, trainer, {"train": train.text, "valid": valid.text, **train.side}
         )
         inputs.check()

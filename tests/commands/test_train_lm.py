@@ -518,6 +518,28 @@ def test_models_of_pieces_are_resumed_and_measured_by_piece_and_by_word(
     assert saved.about["valid_perplexity_per_word"] == pytest.approx(per_word, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [("codclm", "codclm"), ("attention", "attention-context")]
+)
+def test_a_model_of_pieces_is_trained_on_with_its_pieces(
+    before: str, after: str, world: World
+) -> None:
+    """At a learning rate of almost 0 both have equal perplexities, also of new characters."""
+    beside = "--source train.txt --valid-source valid.txt" if before == "attention" else ""
+    given = "--source other.txt" if beside else ""
+    whole = trained(world, f"--model {before} --tokenizer unigram:273 {beside}", "whole")
+    world.write("other.txt", ["le café est fermé", ""])
+    command = f"--model {after} --from whole --learning-rate 1e-20 --words 1000 {beside}"
+    saved = trained(world, command)
+    assert (saved.vocabulary, saved.side) == (whole.vocabulary, whole.side)
+    assert (saved.about["from"], saved.about["tokenizer"]) == (whole.digest, "unigram:273")
+    found, true = (measured(world, given, out, "other.txt") for out in ("lm", "whole"))
+    assert (found["tokens"], found["oov"]) == (true["tokens"], 0)
+    assert found["nats"] == pytest.approx(true["nats"], rel=1e-6)
+    world.ok(f"{TRAIN} {command.replace('1000', '2000')} --resume -q")
+    assert load_model(world.folder / "lm").vocabulary == whole.vocabulary
+
+
 def test_what_needs_words_refuses_pieces_and_samples_are_text(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

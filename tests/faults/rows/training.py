@@ -125,9 +125,9 @@ FROM_MODELS = table(
 --from-another-model | {T} --model drnnlm --from old | context.first of this codclm .* none in drnnlm | {FROM}
 --from-a-model-that-reads-backward | {FROM} --backward | give --backward to both | {FROM}
 --from-nothing-but-the-context | {OF_DOCUMENTS} | --levels context: without --from all other weights would stay random; give --from DIR | {OF_DOCUMENTS} --from fwd
---from-pieces | {SOUND} --from pieces | expected a model of words, found one of subword | {FROM}
+--from-and-a-tokenizer | {FROM} --tokenizer bpe:280 | --tokenizer: the vocabularies are those of --from | {FROM}
 """,
-    {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "pieces": Model("codclm", {"pieces": True}), "fwd": Model("attention", {"embed": 4, "hidden": 4})},
+    {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "fwd": Model("attention", {"embed": 4, "hidden": 4})},
 )
 OLD: Changes = {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4})}
 FROM_MODELS.append(Fault("--from-no-folder", f"{SOUND} --from none", "none: .*made by .rerank train-lm., found none", OLD, cure=FROM))
