@@ -48,6 +48,11 @@ def model_before(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedMod
                 f"--from {folder}: it and the model to be trained read in different directions; "
                 f"give --{name.replace('_', '-')} to both, or to none"
             )
+    if bool(saved.about.get("reverse")) != options.files.reverse:
+        raise UsageError(
+            f"--from {folder}: it and the model to be trained translate in different directions; "
+            "give --reverse to both, or to none"
+        )
     return saved
 
 

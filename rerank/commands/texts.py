@@ -139,6 +139,10 @@ class TextFiles:
         """All of the files."""
         return (self.text, *self.side.values())
 
+    def exchanged(self) -> TextFiles:
+        """The source as the text, and the text as its source: what a channel model is trained on."""
+        return TextFiles(self.side["source"], {**self.side, "source": self.text})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingTexts:

@@ -105,6 +105,8 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     check_files(dict.fromkeys(information_of(context), name), train.side)
     of_scores = information_of(context, training=False)
     check_files(dict.fromkeys(of_scores, name), valid.side, "valid-")
+    if files.reverse:
+        train, valid = train.exchanged(), valid.exchanged()
     read = (*train.all, *valid.all, *tokenizer_files(options.texts.tokenizers.values()))
     inputs = InputFiles(read)
     rows = LearningCurve(files.curve) if files.curve else None
@@ -201,7 +203,8 @@ def _describe(
     options.messages.announce(
         f"{options.choice.model}{f' ({others})' if others else ''}"
         f"{' from right to left' if values.get('backward') else ''}"
-        f"{', documents from the last sentence' if values.get('reverse_documents') else ''}: "
+        f"{', documents from the last sentence' if values.get('reverse_documents') else ''}"
+        f"{' of the source given the target' if options.files.reverse else ''}: "
         f"{n_parameters(model):,} parameters, order "
         f"{'unbounded' if model.order is None else model.order}"
         f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
@@ -553,6 +556,7 @@ def _about(
         "across_documents": texts.across_documents,
         "passages": texts.passages,
         **texts.tokenizers,
+        **({"reverse": True} if options.files.reverse else {}),
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

@@ -472,6 +472,26 @@ def test_a_model_with_a_context_begins_as_the_model_without_it(world: World) -> 
     assert float(trained["context.gate.weight"].abs().max()) > 0
 
 
+def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: World) -> None:
+    write_colours(world)
+    model = "--model attention --source-vocab 3"
+    options = "--embed 6 --hidden 8 --streams 2 --epochs 1 --precision float32 --device cpu -q"
+    for out, text, source in (("chan --reverse", "txt", "source"), ("hand", "source", "txt")):
+        train = f"--train train.{text} --source train.{source}"
+        valid = f"--valid valid.{text} --valid-source valid.{source}"
+        world.ok(f"train-lm {train} {valid} {model} {options} --out {out}")
+    chan, hand = (load_model(world.folder / name) for name in ("chan", "hand"))
+    assert chan.digest == hand.digest
+    assert (chan.about["reverse"], "reverse" in hand.about) == (True, False)
+    assert chan.about["data"] == hand.about["data"]
+    world.write("c.kbest", ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"])
+    world.write("c.source", ["das ist rot"])
+    score = "score --kbest c.kbest --no-docs one --source c.source --out - -q --lm"
+    refused = world.run(f"{score} chan=chan")
+    assert (refused.exit, ",reverse=yes behind the folder" in refused.err) == (2, True)
+    world.ok(f"{score} chan=chan,reverse=yes")
+
+
 def test_a_model_of_another_package_is_trained_and_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ negatives | codclm --head classes | --negatives 7 | 7: the head .* on all words
 context-noise | rnnlm | --context-noise 0.3 | 0.3: rnnlm reads no target context; leave
 reverse-documents | rnnlm | --reverse-documents | --reverse-documents: rnnlm reads no context
 levels | ccdclm | --levels two-step | this model has no sentence level; leave
+channel | codclm | --reverse | --reverse: codclm has no attention over the words of one source sentence, which a channel needs
 levels-of-no-document | ccdclm | --levels context | ccdclm adds no document context to the logits of another model; leave
 auxiliary-weight | dclm | --auxiliary-weight 2 | 2: dclm is trained by the loss of the words
 auxiliary-weight-later | hrnnlm --levels two-step | --auxiliary-weight 2 | losses are not added
@@ -118,12 +119,14 @@ SOURCE_MODELS += table(
 
 FROM = f"{SOUND} --from old"
 OF_DOCUMENTS = f"{T} --source t --valid-source t --model attention-context --levels context"
+OF_SOURCE_TEXT = f"{T} --source t --valid-source t --model attention"
 FROM_MODELS = table(
     f"""
 --from-and-a-vocabulary | {FROM} --vocab 9 | --vocab: the vocabularies are those of --from | {FROM}
 --from-another-size | {FROM} --hidden 7 | --from old: .* train with the --model, --embed | {FROM}
 --from-another-model | {T} --model drnnlm --from old | context.first of this codclm .* none in drnnlm | {FROM}
 --from-a-model-that-reads-backward | {FROM} --backward | give --backward to both | {FROM}
+--from-the-other-direction | {OF_SOURCE_TEXT} --from fwd --reverse | --from fwd: .*translate in different directions; give --reverse to both | {OF_SOURCE_TEXT} --from fwd
 --from-nothing-but-the-context | {OF_DOCUMENTS} | --levels context: without --from all other weights would stay random; give --from DIR | {OF_DOCUMENTS} --from fwd
 --from-and-a-tokenizer | {FROM} --tokenizer bpe:280 | --tokenizer: the vocabularies are those of --from | {FROM}
 """,
