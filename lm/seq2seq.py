@@ -37,6 +37,7 @@ from lm.trie import Candidates, Indices, build
 
 VERSION = 1  # of scores: to be raised whenever they change
 _CODE = re.compile(r"[a-z]{2,3}_[A-Za-z]{2,4}")  # special tokens of languages: zho_Hans, en_XX
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _MARIAN = re.compile(r">>(.+)<<")
 _NAMED = 3  # languages in a message
 Ids = tuple[int, ...]
@@ -89,6 +90,14 @@ class TranslationModel:
     def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[int]]:
         """Ids of the tokens of sources or translations, without special tokens."""
         return _encode(self.tokenizer, texts, target=target, special=False) if texts else []
+
+    def knows(self, letter: str, *, target: bool) -> bool:
+        """Whether a letter of a source or translation is read as neither unknown nor bytes."""
+        (ids,) = self.encode([letter], target=target)
+        names = self.tokenizer.convert_ids_to_tokens(ids)
+        return not any(id == self.tokenizer.unk_token_id for id in ids) and not any(
+            map(_BYTE.fullmatch, names)
+        )
 
 
 def open_translation_model(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,9 +189,11 @@ class Translator:
     ) -> list[tuple[int, ...]]:
         """What the model reads of each source; InputError for one that is too long.
 
-        Warnings: of sources that are blank, and of those that are cut at the model's positions.
+        Warnings: of sources that are blank, of a script that the model does not know, and of those
+        that are cut at the model's positions.
         """
         from rerank.corpus.spelling import detokenised
+        from rerank.scorers.translation_model import unknown_letters
 
         model, prefix = self.engine.model, self.given.prefix
         language = self.given.detokenize_source
@@ -210,6 +214,14 @@ class Translator:
         if blank := [t for t, own in enumerate(sources) if not own.strip()]:
             kind = "blank source line, whose candidates are invented; write its sentence"
             notices.add(kind, source=place, line=line(blank[0]) + 1, count=len(blank))
+        letters = Counter(chain.from_iterable(line.decode() for line in lines))
+        unknown_letters(model, letters, target=False).warn_of_language(
+            "the model",
+            notices,
+            unit="source letter",
+            source=place,
+            cure="give the model of this pair of languages",
+        )
         if long := [t for t, one in enumerate(tokens) if len(one) > most]:
             kind = f"text longer than the {model.positions:,} positions of the model, cut"
             at = line(long[0]) + 1

@@ -484,7 +484,9 @@ def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: W
     assert chan.digest == hand.digest
     assert (chan.about["reverse"], "reverse" in hand.about) == (True, False)
     assert chan.about["data"] == hand.about["data"]
-    world.write("c.kbest", ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"])
+    world.write(
+        "c.kbest", ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"]
+    )
     world.write("c.source", ["das ist rot"])
     score = "score --kbest c.kbest --no-docs one --source c.source --out - -q --lm"
     refused = world.run(f"{score} chan=chan")
@@ -558,6 +560,29 @@ def test_a_model_of_pieces_is_trained_on_with_its_pieces(
     assert found["nats"] == pytest.approx(true["nats"], rel=1e-6)
     world.ok(f"{TRAIN} {command.replace('1000', '2000')} --resume -q")
     assert load_model(world.folder / "lm").vocabulary == whole.vocabulary
+
+
+def test_models_of_pieces_warn_of_texts_in_another_script(world: World) -> None:
+    beside = "--source train.txt --valid-source valid.txt"
+    trained(world, f"--model attention --tokenizer unigram:273 {beside}", "fwd")
+    of_ngrams = "--order 2 --discount-fallback --tokenizer unigram:273"
+    world.ok(f"train-ngram --train train.txt --out m.arpa {of_ngrams} -q")
+    world.write("far.txt", ["夜 海", "", "灯"])
+    world.write("c.kbest", ["0 ||| 夜 海 ||| LM0= 0 ||| 0", "0 ||| the ||| LM0= 0 ||| 0"])
+    world.write("near.txt", ["the lamp is lit", "", "the moon is old"])
+    world.write("one.txt", ["the lamp"])
+    score = "score --kbest c.kbest --no-docs one --out -"
+    word = r"word unknown to {} \(100.0% of them; most frequent: '夜'.*, first at {}\b"
+    for command, n, model, file in (
+        ("perplexity --lm fwd far.txt --source near.txt", "3 x ", "the model", "far.txt"),
+        ("perplexity --lm fwd near.txt --source far.txt", "3 x source ", "the model", "far.txt"),
+        ("perplexity --ngram m.arpa far.txt", "3 x ", "m.arpa", "far.txt"),
+        (f"{score} --lm fwd=fwd --source one.txt", "2 x ", "fwd", "c.kbest"),
+        (f"{score} --ngram m.arpa", "2 x ", "ngram", "c.kbest"),
+    ):
+        assert re.search(n + word.format(model, file), world.ok(command).err), command
+    for command in ("--lm fwd near.txt --source near.txt", "--ngram m.arpa near.txt"):
+        assert "unknown" not in world.ok(f"perplexity {command}").err
 
 
 def test_what_needs_words_refuses_pieces_and_samples_are_text(

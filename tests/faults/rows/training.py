@@ -213,6 +213,16 @@ DOCUMENTS += [
     )
 ]
 
+OF_PAIR: Changes = {"t": "the lamp\nit is\n\nno one\n\n" * 4, "s": "la lampe\nelle luit\n\npersonne\n\n" * 4}
+SWAPPED = f"{T.replace('--valid v', '--valid s')} --model attention --source s --valid-source t"
+SIDES = [
+    Fault(f"95-valid-{name}", SWAPPED, message, OF_PAIR, 0, f"{T.replace('--valid v', '--valid t')} --model attention --source s --valid-source s")
+    for name, message in (
+        ("of-the-source", "20 x word unknown to the model .100.0%.*give a validation text in the language of the training text.* first at s"),
+        ("of-a-swapped-source", "24 x source word unknown to the model .100.0%.*give text and source in the languages.* first at t"),
+    )
+]
+
 # Subword units
 
 BPE = f"{SOUND} --tokenizer bpe:280"
@@ -294,4 +304,4 @@ TOPICS += [
         for name, command in (("topics", LEARN), ("trained", P), ("classifier", CLASSIFY))
     ),
 ]
-FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *FROM_MODELS, *DOCUMENTS, *TOKENIZERS, *TOPICS]
+FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *FROM_MODELS, *DOCUMENTS, *SIDES, *TOKENIZERS, *TOPICS]
