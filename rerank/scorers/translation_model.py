@@ -18,7 +18,14 @@ from itertools import chain
 import numpy as np
 
 from lm.backend import Backend
-from lm.seq2seq import VERSION, Frame, SourceAndTarget, TranslationEngine, TranslationModel
+from lm.seq2seq import (
+    VERSION,
+    Frame,
+    SourceAndTarget,
+    TranslationEngine,
+    TranslationModel,
+    TranslationTexts,
+)
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import SideError
 from rerank.files.cache import Cache
@@ -191,7 +198,7 @@ def separator_of(model: TranslationModel, given: TranslationSettings) -> int:
 
 
 def unknown_letters(
-    model: TranslationModel, letters: Mapping[str, int], *, target: bool
+    model: TranslationTexts, letters: Mapping[str, int], *, target: bool
 ) -> UnknownWords:
     """Counts of the letters of sources or translations, and of those that a model cannot read."""
     found = UnknownWords()

@@ -180,6 +180,7 @@ COMMANDS += table(
 66-seq2seq-reverse | {SOUND_ONE},reverse=2 | found reverse=2: .* is not a valid boolean | {SOUND_ONE}
 66-seq2seq-pmi | {SOUND_ONE},pmi=yes | always 0; leave the option out, or give a window | {SOUND_ONE},sentences=1,pmi=yes
 62-candidates-of-causal | {FIND} hf:gpt | --model hf:gpt: expected seq2seq:DIR, of Hugging Face | {FIND} seq2seq:marian
+62-candidates-of-a-converted-model-and-epsilon | {FIND} ct2:marian --sample --epsilon 0.1 | --epsilon 0.1: CTranslate2 does not leave out tokens so; leave it out | {FIND} seq2seq:marian --sample
 62-candidates-of-context | {FIND} seq2seq:marian,sentences=1 | expected src, tgt, .* found another key; leave it out | {FIND} seq2seq:marian
 62-candidates-of-no-beam | {FIND} seq2seq:marian --beam 2 | --beam 2: expected --n-best 3 or more | {FIND} seq2seq:marian --beam 3
 62-candidates-of-no-draws | {FIND} seq2seq:marian --temperature 2 | tokens are drawn under --sample alone; add it | {FIND} seq2seq:marian --temperature 2 --sample
@@ -194,6 +195,7 @@ COMMANDS += table(
 66-seq2seq-no-language | {TRANSLATION}nllb | nllb: expected src=CODE behind the folder, the language of sources, .* for eng_Latn, zho_Hans, | {TRANSLATION}{NLLB}
 66-candidates-no-language | {FIND} seq2seq:nllb | nllb: expected src=CODE behind the folder, the language of sources, .* for eng_Latn, zho_Hans, | {FIND} seq2seq:{NLLB}
 66-candidates-unknown-language | {FIND} seq2seq:nllb,src=zho_Hans,tgt=en | tgt=en: .* no such language; did you mean eng_Latn | {FIND} seq2seq:{NLLB}
+62-candidates-of-no-converted-model | {FIND} ct2:marian | marian: expected model.bin of CTranslate2, found none; .*converted by ct2-transformers-converter | {FIND} seq2seq:marian
 62-candidates-no-tokenizer | {FIND} seq2seq:bare | bare: .*with its tokenizer | {FIND} seq2seq:marian
 66-seq2seq-one-language | {TRANSLATION}nllb,src=zho_Hans | nllb: expected tgt=CODE behind the folder, the language of trans | {TRANSLATION}{NLLB}
 66-seq2seq-unknown-language | {TRANSLATION}nllb,src=zh_Hanz,tgt=eng_Latn | src=zh_Hanz: .* no such language; did you mean zho_Han. or zho_Han.\\? | {TRANSLATION}{NLLB}
