@@ -188,8 +188,8 @@ def positions_of(config: Any, *names: str) -> int:
 # Files
 
 
-def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
-    """The files of weights of a folder that holds what a model needs, and needs no code."""
+def check_regular_files(folder: Path) -> None:
+    """CausalFolderError unless there is a folder, all of whose files are regular ones."""
     if not folder.is_dir():
         raise CausalFolderError(
             f"{folder}: expected a folder written by save_pretrained, found "
@@ -202,6 +202,14 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
                 f"{path}: expected a regular file, as every file of a model must be, found "
                 f"{'a folder' if path.is_dir() else 'a pipe, a device or a broken link'}; remove it"
             )
+    for name, key in NAMING.items():
+        if (folder / name).is_file():
+            _check_names(folder / name, read_json(folder / name).get(key) or ())
+
+
+def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
+    """The files of weights of a folder that holds what a model needs, and needs no code."""
+    check_regular_files(folder)
     if (folder / ADAPTER).is_file():
         raise CausalFolderError(
             f"{folder}: expected a whole model, found an adapter ({ADAPTER}); give the folder of "
@@ -226,9 +234,6 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
             f"{folder}: this model comes with code of its own (auto_map in config.json), which is "
             "never run; give a model of an architecture that is in transformers"
         )
-    for name, key in NAMING.items():
-        if (folder / name).is_file():
-            _check_names(folder / name, read_json(folder / name).get(key) or ())
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():

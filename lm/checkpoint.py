@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -89,19 +89,17 @@ class SavedModel:
         words, corpus = spelled(*interned, vocabulary)
         return renumber(corpus, words, vocabulary)
 
-    def words_of_source(self, text: bytes) -> tuple[list[bytes], Container[bytes]]:
-        """The words of source sentences, and those that the model knows.
+    def words_of_source(self, text: bytes) -> tuple[list[bytes], Callable[[bytes], bool]]:
+        """The words of source sentences, and whether the model knows a word.
 
-        Characters in place of words if it knows nothing but these; none of subword units.
+        Characters in place of words if it knows nothing but these.
         """
         vocabulary = self.side["source"]
-        if isinstance(vocabulary, SubwordVocabulary):
-            return [], vocabulary
         words = text.split()
-        if all(len(word.decode(errors="replace")) == 1 for word in vocabulary.words):
+        if vocabulary.of_characters:
             characters = "".join(text.decode(errors="replace").split())
             words = [character.encode() for character in characters]
-        return words, vocabulary
+        return words, vocabulary.knows
 
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
         """The words of a sentence as the model reads them; or from that order to the usual one."""

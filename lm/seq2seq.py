@@ -37,6 +37,7 @@ from lm.trie import Candidates, Indices, build
 
 VERSION = 1  # of scores: to be raised whenever they change
 _CODE = re.compile(r"[a-z]{2,3}_[A-Za-z]{2,4}")  # special tokens of languages: zho_Hans, en_XX
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _MARIAN = re.compile(r">>(.+)<<")
 _NAMED = 3  # languages in a message
 Ids = tuple[int, ...]
@@ -70,25 +71,42 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TranslationModel:
-    """A sequence-to-sequence model that was read back.
+class TranslationTexts:
+    """What a sequence-to-sequence model reads and predicts of texts.
 
-    model: of transformers, in evaluation mode; digest: SHA-256 of its files, and of an adapter's;
+    tokenizer: of transformers; digest: SHA-256 of the model's files, and of an adapter's;
     positions: most tokens of a source or a translation; source, target: special tokens around
-    texts; start: the token that the decoder reads first.
+    texts.
     """
 
-    model: Any
     tokenizer: Any
     digest: str
     positions: int
     source: Frame
     target: Frame
-    start: int
 
     def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[int]]:
         """Ids of the tokens of sources or translations, without special tokens."""
         return _encode(self.tokenizer, texts, target=target, special=False) if texts else []
+
+    def knows(self, letter: str, *, target: bool) -> bool:
+        """Whether a letter of a source or translation is read as neither unknown nor bytes."""
+        (ids,) = self.encode([letter], target=target)
+        names = self.tokenizer.convert_ids_to_tokens(ids)
+        return not any(id == self.tokenizer.unk_token_id for id in ids) and not any(
+            map(_BYTE.fullmatch, names)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TranslationModel(TranslationTexts):
+    """A sequence-to-sequence model that was read back.
+
+    model: of transformers, in evaluation mode; start: the token that the decoder reads first.
+    """
+
+    model: Any
+    start: int
 
 
 def open_translation_model(
@@ -114,7 +132,7 @@ def open_translation_model(
         )
     words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids}
     check_tokenizer(folder, tokenizer, model, words)
-    source, target = _frames(folder, tokenizer, src, tgt)
+    source, target = frames(folder, tokenizer, src, tgt)
     if tokenizer.eos_token_id not in target.after:
         raise CausalFolderError(
             f"{folder}: expected a tokenizer that ends texts with a token, "
@@ -125,7 +143,7 @@ def open_translation_model(
     start = _start(model, target.around([[tokenizer.eos_token_id]]))
     digest = folder_digest(folder, adapter)
     model = model.to(device).eval()
-    return TranslationModel(model, tokenizer, digest, positions, source, target, start)
+    return TranslationModel(tokenizer, digest, positions, source, target, model, start)
 
 
 def _encode(
@@ -147,7 +165,7 @@ def _start(model: Any, labels: Ids) -> int:
     return int(shifted(torch.tensor([labels]))[0, 0])
 
 
-def _frames(folder: Path, tokenizer: Any, src: str | None, tgt: str | None) -> tuple[Frame, Frame]:
+def frames(folder: Path, tokenizer: Any, src: str | None, tgt: str | None) -> tuple[Frame, Frame]:
     """Special tokens around sources and translations in these languages."""
     vocabulary = tokenizer.get_vocab()
     given, mark = {"src": src, "tgt": tgt}, ""
@@ -195,6 +213,33 @@ def _check_language(folder: Path, key: str, code: str | None, tokens: Mapping[st
             f"{folder}: {key}={code}: its tokenizer has no such language; did you mean "
             f"{' or '.join(near)}?"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSettings:
+    """How translations of a source are found: by beam search, or drawn from the model.
+
+    number: of translations; beam: width of the beam; temperature: of draws, None for beam search;
+    epsilon: tokens of a smaller probability are not drawn; longest: most tokens of a translation.
+    """
+
+    number: int
+    beam: int
+    temperature: float | None = None
+    epsilon: float = 0.0
+    longest: int = 200
+
+
+class Generated(NamedTuple):
+    """A translation without special tokens, whether it ended by itself, and its score in the beam.
+
+    The score is log p of its tokens, divided by their number or as the model's folder says; 0 of
+    draws.
+    """
+
+    tokens: list[int]
+    ended: bool
+    score: float
 
 
 @dataclass(slots=True, eq=False)
@@ -381,6 +426,50 @@ class TranslationEngine:
         sums: NDArray[np.float64] = np.where(scored, found.cpu().double().numpy(), 0).sum(axis=1)
         return sums
 
+    # Search for translations
+
+    def generated(
+        self, sources: Sequence[Ids], given: GenerationSettings, seed: int
+    ) -> list[list[Generated]]:
+        """Translations of each source, by `generate` of transformers: best first, or as drawn.
+
+        Draws depend on the sources, their order and the seed alone.
+        """
+        from transformers import DynamicCache, EncoderDecoderCache
+
+        model, device = self.model, self.backend.device
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        ids, mask = _padded(sources, model.tokenizer.pad_token_id or 0, device)
+        begin = torch.tensor([[model.start, *model.target.before]] * len(sources), device=device)
+        way: dict[str, Any] = {"num_beams": given.beam, "do_sample": False}
+        if given.temperature is not None:
+            way = {"num_beams": 1, "do_sample": True, "temperature": given.temperature, "top_k": 0}
+            way |= {"top_p": 1.0, "epsilon_cutoff": given.epsilon}
+        longest = min(given.longest, model.positions - len(model.target))
+        with self.backend.inference(), torch.random.fork_rng():
+            torch.manual_seed(seed)
+            found = model.model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                decoder_input_ids=begin,
+                num_return_sequences=given.number,
+                max_new_tokens=longest,
+                max_length=None,
+                return_dict_in_generate=True,
+                output_scores=given.temperature is None,
+                **{cache_argument(model.model): cache},
+                **way,
+            )
+        end, texts = model.tokenizer.eos_token_id, found.sequences[:, begin.shape[1] :].tolist()
+        scores = getattr(found, "sequences_scores", None)
+        rows = [
+            Generated(row[: row.index(end)] if end in row else row, end in row, score)
+            for row, score in zip(
+                texts, [0.0] * len(texts) if scores is None else scores.tolist(), strict=True
+            )
+        ]
+        return [rows[a : a + given.number] for a in range(0, len(rows), given.number)]
+
 
 def _padded(rows: Sequence[Ids], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Ids (N, L) of rows, padded at the end, and a mask of those that are no padding."""
@@ -405,76 +494,3 @@ def _with_contexts(
             found.append((one.target[:first], n, 1.0))
     texts, rows, signs = zip(*found, strict=True)
     return Candidates.of([texts]), np.array(rows), np.array(signs)
-
-
-# Search for translations
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationSettings:
-    """How translations of a source are found: by beam search, or drawn from the model.
-
-    number: of translations; beam: width of the beam; temperature: of draws, None for beam search;
-    epsilon: tokens of a smaller probability are not drawn; longest: most tokens of a translation.
-    """
-
-    number: int
-    beam: int
-    temperature: float | None = None
-    epsilon: float = 0.0
-    longest: int = 200
-
-
-class Generated(NamedTuple):
-    """A translation without special tokens, whether it ended by itself, and its score in the beam.
-
-    The score is log p of its tokens, divided by their number or as the model's folder says; 0 of
-    draws.
-    """
-
-    tokens: list[int]
-    ended: bool
-    score: float
-
-
-def generated(
-    engine: TranslationEngine, sources: Sequence[Ids], given: GenerationSettings, seed: int
-) -> list[list[Generated]]:
-    """Translations of each source, by `generate` of transformers: best first, or as drawn.
-
-    Draws depend on the sources, their order and the seed alone.
-    """
-    from transformers import DynamicCache, EncoderDecoderCache
-
-    model, device = engine.model, engine.backend.device
-    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-    ids, mask = _padded(sources, model.tokenizer.pad_token_id or 0, device)
-    begin = torch.tensor([[model.start, *model.target.before]] * len(sources), device=device)
-    way: dict[str, Any] = {"num_beams": given.beam, "do_sample": False}
-    if given.temperature is not None:
-        way = {"num_beams": 1, "do_sample": True, "temperature": given.temperature, "top_k": 0}
-        way |= {"top_p": 1.0, "epsilon_cutoff": given.epsilon}
-    longest = min(given.longest, model.positions - len(model.target))
-    with engine.backend.inference(), torch.random.fork_rng():
-        torch.manual_seed(seed)
-        found = model.model.generate(
-            input_ids=ids,
-            attention_mask=mask,
-            decoder_input_ids=begin,
-            num_return_sequences=given.number,
-            max_new_tokens=longest,
-            max_length=None,
-            return_dict_in_generate=True,
-            output_scores=given.temperature is None,
-            **{cache_argument(model.model): cache},
-            **way,
-        )
-    end, texts = model.tokenizer.eos_token_id, found.sequences[:, begin.shape[1] :].tolist()
-    scores = getattr(found, "sequences_scores", None)
-    rows = [
-        Generated(row[: row.index(end)] if end in row else row, end in row, score)
-        for row, score in zip(
-            texts, [0.0] * len(texts) if scores is None else scores.tolist(), strict=True
-        )
-    ]
-    return [rows[a : a + given.number] for a in range(0, len(rows), given.number)]

@@ -117,6 +117,16 @@ class SubwordVocabulary(Vocabulary):
         """True but for `<unk>`, `<s>` and `</s>`: no other word is unknown."""
         return word not in SPECIAL
 
+    def knows(self, word: bytes) -> bool:
+        """Whether no more than half of the pieces of a word are single bytes."""
+        found = self.decode(self.pieces(word))
+        return 2 * sum(bool(_BYTE.fullmatch(piece)) for piece in found) <= len(found)
+
+    @property
+    def of_characters(self) -> bool:
+        """False: pieces are made of words."""
+        return False
+
     def pieces(self, word: bytes) -> list[int]:
         """Ids of the pieces of a word."""
         if word not in self._known:

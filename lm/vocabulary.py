@@ -46,6 +46,15 @@ class Vocabulary:
         """Whether a word has an id of its own."""
         return word in self.ids
 
+    def knows(self, word: bytes) -> bool:
+        """Whether a word is in the vocabulary, or made of pieces that were learnt."""
+        return word in self.ids
+
+    @property
+    def of_characters(self) -> bool:
+        """Whether all words are single characters, as where a text is read so."""
+        return all(len(word.decode(errors="replace")) == 1 for word in self.words)
+
     def encode(self, words: Iterable[bytes]) -> list[int]:
         """Ids of words; `UNKNOWN` for each word outside the vocabulary."""
         get = self.ids.get

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lm.ctranslate2 import ConvertedEngine
     from lm.seq2seq import Generated, GenerationSettings, TranslationEngine
     from rerank.corpus.documents import Documents
     from rerank.notices import Notices
 
+CONVERTED = "ct2:"  # before a folder of CTranslate2
 _DRAWN = {"sample": "tokens are drawn under --sample alone; add it"}
 
 
@@ -62,8 +66,9 @@ class CandidatesOptions:
     """Options of `rerank candidates`."""
 
     model: Path = option(
-        "Sequence-to-sequence model of Hugging Face (extra hf); behind the folder as of --lm of "
-        "rerank score: src, tgt, prefix, long, detokenize-source, adapter.",
+        "Sequence-to-sequence model of Hugging Face (extra hf), or ct2:DIR, converted for "
+        "CTranslate2 with the files of its tokenizer (extra ct2); behind the folder as of --lm of "
+        "rerank score: src, tgt, prefix, long, detokenize-source, and of seq2seq:DIR adapter.",
         type=FOLDER,
         metavar="seq2seq:DIR[,KEY=VALUE...]",
     )
@@ -84,6 +89,10 @@ def candidates(options: CandidatesOptions) -> None:
     drawn. Commands read it with --kbest, and need no --docs beside it. A run that is stopped keeps
     its sentences in FILE.jsonl.part, from which --resume goes on.
 
+    Diverse beam search is not offered, for transformers 5 would download its code; lists that
+    differ more are draws, --sample with a --temperature above 1, or those of several models:
+    --kbest, which is repeatable, merges them.
+
     Example:
       rerank candidates --model seq2seq:opus --source dev.zh --docs dev.ids --out dev.jsonl
     """
@@ -93,14 +102,16 @@ def candidates(options: CandidatesOptions) -> None:
 
     docs, kept = options.documents.docs, Path(f"{options.out}.part")
     files = [options.source, *([docs] if docs else [])]
-    model = _model(options)
+    model, converted = _model(options), str(options.model).startswith(CONVERTED)
     check_outputs((options.out, kept), (model.folder, *files))
     options.messages.announce_threads(options.machine.threads)
     with options.messages.warnings() as notices:
         inputs = InputFiles(files)
         documents, sources = _sources(options, notices)
         names = [name for name, own in documents.ranges() for _ in own]
-        translator = Translator.open(model, options)
+        opened = _converted if converted else _of_transformers
+        engine, given = opened(model, options)
+        translator = Translator(engine, given, _way(options.finding))
         texts = translator.read(sources, options.source, documents, notices)
         done = _kept(kept, translator.header(sources, options.finding.seed), options)
         batches = _batches(len(texts), options.finding.batch, done)
@@ -150,46 +161,21 @@ class TranslatedText:
 class Translator:
     """A model that translates, and how; cut: number of candidates that did not end."""
 
-    engine: TranslationEngine
+    engine: TranslationEngine | ConvertedEngine
     given: TranslationSettings
     way: GenerationSettings
     cut: int = 0
-
-    @classmethod
-    def open(cls, model: LanguageModelOption, options: CandidatesOptions) -> Translator:
-        """The model of a folder, on the machine of the options; InputError for an invalid one."""
-        from lm.seq2seq import GenerationSettings
-        from rerank.scorers.models import open_models
-        from rerank.scorers.translation_model import TranslationScorer
-
-        machine, finding = options.machine, options.finding
-        (scorer,) = open_models(
-            [model],
-            None,
-            device=machine.device,
-            threads=machine.threads,
-            dtype="float32",
-            deterministic=False,
-        )
-        if not isinstance(scorer, TranslationScorer):
-            raise TypeError(type(scorer))
-        way = GenerationSettings(
-            finding.n_best,
-            finding.beam or finding.n_best,
-            finding.temperature if finding.sample else None,
-            finding.epsilon,
-            finding.longest,
-        )
-        return cls(scorer.new_engine(), scorer.given, way)
 
     def read(
         self, sources: Sequence[bytes], name: str, documents: Documents, notices: Notices
     ) -> list[tuple[int, ...]]:
         """What the model reads of each source; InputError for one that is too long.
 
-        Warnings: of sources that are blank, and of those that are cut at the model's positions.
+        Warnings: of sources that are blank, of a script that the model does not know, and of those
+        that are cut at the model's positions.
         """
         from rerank.corpus.spelling import detokenised
+        from rerank.scorers.translation_model import unknown_letters
 
         model, prefix = self.engine.model, self.given.prefix
         language = self.given.detokenize_source
@@ -210,6 +196,14 @@ class Translator:
         if blank := [t for t, own in enumerate(sources) if not own.strip()]:
             kind = "blank source line, whose candidates are invented; write its sentence"
             notices.add(kind, source=place, line=line(blank[0]) + 1, count=len(blank))
+        letters = Counter(chain.from_iterable(line.decode() for line in lines))
+        unknown_letters(model, letters, target=False).warn_of_language(
+            "the model",
+            notices,
+            unit="source letter",
+            source=place,
+            cure="give the model of this pair of languages",
+        )
         if long := [t for t, one in enumerate(tokens) if len(one) > most]:
             kind = f"text longer than the {model.positions:,} positions of the model, cut"
             at = line(long[0]) + 1
@@ -239,13 +233,13 @@ class Translator:
         """
         import numpy as np
 
-        from lm.seq2seq import SourceAndTarget, generated
+        from lm.seq2seq import SourceAndTarget
 
         model = self.engine.model
         found: list[list[Generated]] = []
         for n, sources in enumerate([[one] for one in texts] if self.drawn else [texts], begin):
             own = int(np.random.SeedSequence((seed, n)).generate_state(1)[0])
-            found += generated(self.engine, sources, self.way, own)
+            found += self.engine.generated(sources, self.way, own)
         self.cut += sum(not one.ended for own in found for one in own)
         scores = self.engine.scores(
             [
@@ -274,21 +268,84 @@ class Translator:
         return sorted(lists, key=lambda one: -one.score) if drawn else lists
 
 
+# Models
+
+
+def _way(finding: CandidateSearch) -> GenerationSettings:
+    """How candidates are found."""
+    from lm.seq2seq import GenerationSettings
+
+    return GenerationSettings(
+        finding.n_best,
+        finding.beam or finding.n_best,
+        finding.temperature if finding.sample else None,
+        finding.epsilon,
+        finding.longest,
+    )
+
+
+def _of_transformers(
+    model: LanguageModelOption, options: CandidatesOptions
+) -> tuple[TranslationEngine, TranslationSettings]:
+    """The model of a folder of Hugging Face; InputError for an invalid one."""
+    from rerank.scorers.models import open_models
+    from rerank.scorers.translation_model import TranslationScorer
+
+    machine = options.machine
+    (scorer,) = open_models(
+        [model],
+        None,
+        device=machine.device,
+        threads=machine.threads,
+        dtype="float32",
+        deterministic=False,
+    )
+    if not isinstance(scorer, TranslationScorer):
+        raise TypeError(type(scorer))
+    return scorer.new_engine(), scorer.given
+
+
+def _converted(
+    model: LanguageModelOption, options: CandidatesOptions
+) -> tuple[ConvertedEngine, TranslationSettings]:
+    """The model of a folder of CTranslate2; InputError for an invalid one."""
+    from lm.causal_folder import CausalFolderError
+    from lm.ctranslate2 import open_converted_model
+    from rerank.scorers.models import choose_device
+
+    given, machine = model.window, options.machine
+    if not isinstance(given, TranslationSettings):
+        raise TypeError(type(given))
+    device = choose_device(machine.device, machine.threads)
+    try:
+        engine = open_converted_model(model.folder, given.src, given.tgt, device, machine.threads)
+    except CausalFolderError as fault:
+        raise InputError(str(fault)) from None
+    return engine, given
+
+
 # Files
 
 
 def _model(options: CandidatesOptions) -> LanguageModelOption:
     """The model of --model; UsageError for another kind, or for keys of scores."""
     text, finding = str(options.model), options.finding
-    if not text.startswith(SEQ2SEQ):
-        raise UsageError(f"--model {text}: expected seq2seq:DIR, of Hugging Face")
+    converted = text.startswith(CONVERTED)
+    if not text.startswith(SEQ2SEQ) and not converted:
+        raise UsageError(
+            f"--model {text}: expected seq2seq:DIR, of Hugging Face, or ct2:DIR, of CTranslate2"
+        )
+    if converted and finding.epsilon:
+        raise UsageError(
+            f"--epsilon {finding.epsilon:g}: CTranslate2 does not leave out tokens so; leave it out"
+        )
     if not finding.sample and finding.beam is not None and finding.beam < finding.n_best:
         raise UsageError(
             f"--beam {finding.beam}: expected --n-best {finding.n_best} or more; give a wider one"
         )
-    found = LanguageModelOption.of("model", text)
+    found = LanguageModelOption.of("model", f"{SEQ2SEQ}{text.partition(':')[2]}")
     given = found.window
-    own = ("src", "tgt", "prefix", "long", "detokenize_source", "adapter")
+    own = ["src", "tgt", "prefix", "long", "detokenize_source", *([] if converted else ["adapter"])]
     if (
         not isinstance(given, TranslationSettings)
         or found.pmi

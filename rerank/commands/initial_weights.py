@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.model import DocumentLM
 
+TOKENIZERS = ("tokenizer", "source_tokenizer")  # as a model's folder names them
+
 
 class Beginning(NamedTuple):
     """Models with whose weights and vocabularies training begins: --source-lm and --from."""
@@ -22,29 +24,35 @@ class Beginning(NamedTuple):
     whole: SavedModel | None
 
     @property
-    def digests(self) -> dict[str, object]:
-        """Those of the models that there are, for the folder of the new model."""
+    def about(self) -> dict[str, object]:
+        """Digests of the models, and the tokenizers of --from, for the folder of the new model."""
         both = {"source_lm": self.source, "from": self.whole}
-        return {name: saved.digest for name, saved in both.items() if saved is not None}
+        found: dict[str, object] = {
+            name: saved.digest for name, saved in both.items() if saved is not None
+        }
+        known = {} if self.whole is None else self.whole.about
+        return found | {name: known[name] for name in TOKENIZERS if name in known}
 
 
 def model_before(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
-    """The model of --from; UsageError if it reads another kind of text."""
-    from lm.subwords import SubwordVocabulary
+    """The model of --from; UsageError if it reads in another direction."""
     from rerank.scorers.models import open_model
 
     folder = options.choice.begin
     if folder is None:
         return None
     saved = open_model(folder, "cpu", options.machine.threads)
-    if any(isinstance(own, SubwordVocabulary) for own in (saved.vocabulary, *saved.side.values())):
-        raise UsageError(f"--from {folder}: expected a model of words, found one of subword units")
     for name in ("backward", "reverse_documents"):
         if bool(getattr(saved.model.config, name)) != bool(values.get(name)):
             raise UsageError(
                 f"--from {folder}: it and the model to be trained read in different directions; "
                 f"give --{name.replace('_', '-')} to both, or to none"
             )
+    if bool(saved.about.get("reverse")) != options.files.reverse:
+        raise UsageError(
+            f"--from {folder}: it and the model to be trained translate in different directions; "
+            "give --reverse to both, or to none"
+        )
     return saved
 
 

@@ -329,7 +329,7 @@ def _scores(
 
     def encoded(sentence: bytes) -> list[int]:
         words = sentence.split(b" ")
-        unknown.add(words, saved.vocabulary)
+        unknown.add(words, saved.vocabulary.__contains__)
         return saved.reading_order(saved.vocabulary.encode(words))
 
     variants = [[encoded(one) for one in (item.right, *item.wrong)] for item in items]

@@ -290,7 +290,8 @@ class EvaluationText:
             announce_choice(saved, self.sentences(), messages)
             return self.corpus, ModelFacts.of_causal(name, saved)
         unknown = UnknownWords()
-        unknown.add([self.words[i] for i in self.corpus.tokens.tolist()], saved.vocabulary)
+        words = [self.words[i] for i in self.corpus.tokens.tolist()]
+        unknown.add(words, saved.vocabulary.__contains__)
         unknown.warn(name, saved.about, notices, source=self.name, text="text")
         corpus = renumber(self.corpus, self.words, saved.vocabulary)
         return corpus, ModelFacts.of(name, saved, unknown.share)

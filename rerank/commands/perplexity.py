@@ -23,6 +23,7 @@ from rerank.commands.texts import (
     TextFiles,
     check_shape,
     encoded_text,
+    note_language,
     read_text,
     sentences_of,
 )
@@ -338,7 +339,9 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     model = read_ngrams(ngram, notices)
     running = RunningText(text, "evaluation", options.documents)
     words, corpus = read_text(running, notices, across=True)
-    corpus = renumber(corpus, words, model.vocabulary)
+    known = model.vocabulary
+    note_language(words, corpus, known, display(ngram), notices, path=text)
+    corpus = renumber(corpus, words, known)
     try:
         return perplexity_of_ngrams(model, corpus, per_document=options.per_document)
     except NGramError as fault:

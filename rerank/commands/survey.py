@@ -187,7 +187,7 @@ class ListSurvey:
             self.duplicates += len(texts) - unique
         for model in self.models:
             for row in range(kbest.n):
-                model.counts.add(kbest.tokens(row), model.vocabulary)
+                model.counts.add(kbest.tokens(row), model.vocabulary.__contains__)
         if not self._references:
             return
         rows = map(kbest.rows, range(len(kbest)))

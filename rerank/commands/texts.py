@@ -139,6 +139,10 @@ class TextFiles:
         """All of the files."""
         return (self.text, *self.side.values())
 
+    def exchanged(self) -> TextFiles:
+        """The source as the text, and the text as its source: what a channel is trained on."""
+        return TextFiles(self.side["source"], {**self.side, "source": self.text})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingTexts:
@@ -197,6 +201,13 @@ def training_texts(
         vocabulary = shared(subwords("--tokenizer", str(options.tokenizer), words, raw))
     valid_text = RunningText(valid.text, "evaluation", documents)
     valid_words, held_out = read_text(valid_text, notices, across=across)
+    trained = renumber(raw, words, vocabulary)
+    note_language(
+        *(valid_words, held_out, vocabulary, "the model", notices),
+        path=valid.text,
+        cure="give a validation text in the language of the training text",
+        trained=trained.n_unknown / len(trained.tokens),
+    )
     held_out = renumber(held_out, valid_words, vocabulary)
     profiles = {"training sentences": text.profile, "validation sentences": valid_text.profile}
     note_preparation(profiles, notices, source=text.source)
@@ -215,7 +226,7 @@ def training_texts(
             options, kind, own, beside[kind], spells=kind in spells, shared=shared
         )
         beside[kind] = _numbered_words(own, beside[kind], vocabularies[kind], spells=kind in spells)
-    corpus = replace(renumber(raw, words, vocabulary), side=beside)
+    corpus = replace(trained, side=beside)
     held_out = _with_side(held_out, valid, vocabularies, spells, documents, notices)
     if options.longest is not None:
         corpus = corpus.without_longer(options.longest)
@@ -418,6 +429,32 @@ def _numbered(
     return SentenceNumbers.of(indices)
 
 
+def note_language(
+    words: list[bytes],
+    text: SideText,
+    vocabulary: Vocabulary,
+    model: str,
+    notices: Notices,
+    *,
+    path: str | Path,
+    unit: str = "word",
+    cure: str = "",
+    trained: float = 0.0,
+) -> None:
+    """A warning if most words of an interned text are unknown to a model.
+
+    unit, cure, trained: as of `UnknownWords.warn_of_language`.
+    """
+    import numpy as np
+
+    from rerank.scorers.features import UnknownWords
+
+    counts = np.bincount(text.tokens, minlength=len(words)).tolist()
+    UnknownWords.of(dict(zip(words, counts, strict=True)), vocabulary).warn_of_language(
+        model, notices, unit=unit, cure=cure, source=display(path), trained=trained
+    )
+
+
 def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
     """InputError for a text that has not the documents and sentences of another one."""
     import numpy as np
@@ -458,11 +495,24 @@ def _with_side(
     documents: str,
     notices: Notices,
 ) -> Corpus:
-    """The corpus of a text with its side information, in the ids of vocabularies."""
+    """The corpus of a text with its side information, in the ids of vocabularies.
+
+    A warning of source sentences in another language than those of training.
+    """
+    from rerank.formats.translations import SOURCE
+
     side: dict[str, SideText] = {}
     for kind, path in files.side.items():
         name = display(files.text)
         words, side[kind] = interned(path, kind, corpus, name, documents, notices)
+        if kind == SOURCE:
+            own, cure = vocabularies[kind], "give text and source in the languages of the training"
+            note_language(
+                *(words, side[kind], own, "the model", notices),
+                path=path,
+                unit="source word",
+                cure=cure,
+            )
         if kind in vocabularies:
             side[kind] = _numbered_words(
                 words, side[kind], vocabularies[kind], spells=kind in spells
@@ -488,6 +538,10 @@ def encoded_text(
 
     text = RunningText(files.text, "evaluation", documents)
     words, corpus = read_text(text, notices, across=across)
-    corpus = renumber(corpus, words, saved.vocabulary)
+    share = saved.about.get("oov_rate", 0.0)
+    trained = float(share) if isinstance(share, float | int) else 0.0
+    known = saved.vocabulary
+    note_language(words, corpus, known, "the model", notices, path=files.text, trained=trained)
+    corpus = renumber(corpus, words, known)
     spells = saved.model.context.spells
     return _with_side(corpus, files, saved.side, spells, documents, notices)

@@ -28,7 +28,7 @@ from rerank.commands.texts import (
     counted_words,
     training_texts,
 )
-from rerank.commands.training_options import OF_RECIPES, TrainLmOptions
+from rerank.commands.training_options import OF_RECIPES, TrainingFiles, TrainLmOptions
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_new_folder, check_outputs
@@ -88,9 +88,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     Memory: 4 bytes a word of the training text, plus the model.
     """
     from lm.composition import fact, load
-    from lm.side_information import information_of
     from lm.training.state import load_training
-    from rerank.formats.translations import check_files
     from rerank.scorers.models import choose_device, valid_files
 
     began, files, name = perf_counter(), options.files, options.choice.model
@@ -100,11 +98,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     of_recipe: dict[str, Any] = {name: values.get(name) for name in OF_RECIPES}
     options = replace(options, texts=replace(options.texts, **of_recipe))
     context = load(MODELS[name].context)
-    side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
-    train, valid = TextFiles(files.train, files.side.values()), TextFiles(files.valid, side)
-    check_files(dict.fromkeys(information_of(context), name), train.side)
-    of_scores = information_of(context, training=False)
-    check_files(dict.fromkeys(of_scores, name), valid.side, "valid-")
+    train, valid = _text_files(files, name)
     read = (*train.all, *valid.all, *tokenizer_files(options.texts.tokenizers.values()))
     inputs = InputFiles(read)
     rows = LearningCurve(files.curve) if files.curve else None
@@ -139,7 +133,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
         announce = options.messages.announce if group.rank == 0 else lambda line: None
         options.messages.report(notices)
         _describe(options, values, trainer, device)
-        about = begin.digests | _about(
+        about = begin.about | _about(
             options, trainer, {"train": train.text, "valid": valid.text, **train.side}
         )
         inputs.check()
@@ -152,6 +146,24 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     else:
         _note_few_updates(trainer, out, notices)
     return last, math.exp(trainer.progress.best or 0.0)
+
+
+def _text_files(files: TrainingFiles, model: str) -> tuple[TextFiles, TextFiles]:
+    """Training and validation text, each with the files that a model needs beside it.
+
+    The sides of both are exchanged for a channel. UsageError for a file too many or too few.
+    """
+    from lm.composition import load
+    from lm.side_information import information_of
+    from rerank.formats.translations import check_files
+
+    context = load(MODELS[model].context)
+    side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
+    train, valid = TextFiles(files.train, files.side.values()), TextFiles(files.valid, side)
+    check_files(dict.fromkeys(information_of(context), model), train.side)
+    of_scores = information_of(context, training=False)
+    check_files(dict.fromkeys(of_scores, model), valid.side, "valid-")
+    return (train.exchanged(), valid.exchanged()) if files.reverse else (train, valid)
 
 
 def _known(options: TrainLmOptions, state: Path | None, begin: Beginning) -> dict[str, Vocabulary]:
@@ -201,7 +213,8 @@ def _describe(
     options.messages.announce(
         f"{options.choice.model}{f' ({others})' if others else ''}"
         f"{' from right to left' if values.get('backward') else ''}"
-        f"{', documents from the last sentence' if values.get('reverse_documents') else ''}: "
+        f"{', documents from the last sentence' if values.get('reverse_documents') else ''}"
+        f"{' of the source given the target' if options.files.reverse else ''}: "
         f"{n_parameters(model):,} parameters, order "
         f"{'unbounded' if model.order is None else model.order}"
         f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
@@ -553,6 +566,7 @@ def _about(
         "across_documents": texts.across_documents,
         "passages": texts.passages,
         **texts.tokenizers,
+        **({"reverse": True} if options.files.reverse else {}),
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

@@ -33,6 +33,13 @@ class TrainingFiles:
     side: Given = part(side_files("line of --train, blank where that is blank"))
     valid: str = option("Validation text in the same format.", type=FILE)
     valid_side: Given = part(side_files("line of --valid", "valid-"))
+    reverse: bool = option(
+        "Exchange the sides: learn log p(source | target), the channel, of --source given --train; "
+        "other options of the source are then of --train, which is read. The folder says so, and "
+        "--lm NAME=DIR,reverse=yes takes it. For --model attention.",
+        default=False,
+        rare=True,
+    )
     out: Path = option("New folder for the model.", type=FOLDER, metavar="DIR")
     resume: bool = option("Continue the interrupted training in --out.", default=False)
     curve: str | None = option(
@@ -111,7 +118,15 @@ class TrainLmOptions:
     messages: Messages = part(Messages, "Messages")
 
     def check(self) -> None:
-        """UsageError for options that do not fit the tokenizers, or --from."""
+        """UsageError for options that do not fit the tokenizers, --from, or the model."""
+        from lm.composition import fact, load
+
+        name = self.choice.model
+        if self.files.reverse and not fact(load(MODELS[name].context), "alone"):
+            raise UsageError(
+                f"--reverse: {name} has no attention over the words of one source sentence, which "
+                "a channel needs; choose --model attention, or leave it out"
+            )
         check_tokenizers(self.texts, self.files.side.values())
         others = {flag: getattr(self.texts, name) for flag, name in _VOCABULARIES.items()}
         others["source-lm"] = self.choice.source_lm

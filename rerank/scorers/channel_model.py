@@ -50,9 +50,7 @@ class ChannelModel(LanguageModel):
         """No columns; the unknown words of the source are counted for a warning."""
         lines = known.requested.side[SOURCE]
         sources = ListTexts(lines, np.ones(len(known.requested.counts), np.int64))
-        _, columns = self._encoded(sources)
-        words, unknown = int(columns["words"].sum()), columns["unknown"]
-        self.unknown.add_candidates(sources, words, unknown, self.saved.vocabulary.__contains__)
+        self.unknown.add_first(sources, self.saved.vocabulary.knows)
         return np.zeros((known.requested.counts.sum(), 0))
 
     def _batch(self, texts: Sequence[ListTexts], starts: Places, *, null: bool) -> list[Arrays]:

@@ -9,10 +9,10 @@ the lists for each scorer that is not of order 0, or none from a cache.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from rerank.files.arrays import ArrayStore
 from rerank.notices import Notices
 from rerank.scorers import TOTAL
 from rerank.scorers.cached_scores import ListTexts
+
+if TYPE_CHECKING:
+    from lm.vocabulary import Vocabulary
 
 _LISTED = 10  # unknown words in a warning
 
@@ -359,6 +362,9 @@ def _scored(
 
 # Words that a language model does not know
 
+FOREIGN = 0.5  # share of words unknown to a model, of a text in another language
+OF_PAIR = "give the model of this pair of languages, and the source as --source"
+
 
 @dataclass(slots=True)
 class UnknownWords:
@@ -373,12 +379,38 @@ class UnknownWords:
         """Share of the words that are out of vocabulary."""
         return self.oov / max(1, self.words)
 
-    def add(self, words: Sequence[bytes], known: Container[bytes]) -> None:
-        """Count the words of a sentence; known: the words of the vocabulary."""
-        unknown = [word for word in words if word not in known]
-        self.words += len(words)
-        self.oov += len(unknown)
-        self.named.update(unknown)
+    @classmethod
+    def of(cls, counts: Mapping[bytes, int], vocabulary: Vocabulary) -> UnknownWords:
+        """Of a text with so many of each word: of its characters if there are no other words."""
+        units: Counter[bytes] = Counter()
+        if vocabulary.of_characters:
+            for word, n in counts.items():
+                for character in word.decode(errors="replace"):
+                    units[character.encode()] += n
+        else:
+            units.update(counts)
+        found = cls()
+        for unit, n in units.items():
+            found.count(unit, n, vocabulary.knows(unit))
+        return found
+
+    def count(self, word: bytes, n: int, known: bool) -> None:
+        """Count a word n times; known: whether it is."""
+        self.words += n
+        if not known:
+            self.oov += n
+            self.named[word] += n
+
+    def add(self, words: Iterable[bytes], known: Callable[[bytes], bool]) -> None:
+        """Count words; known: whether a word is known."""
+        for word, n in Counter(words).items():
+            self.count(word, n, known(word))
+
+    def add_first(self, texts: ListTexts, known: Callable[[bytes], bool]) -> None:
+        """Count the words of the first candidate of each list, which costs little."""
+        lines = texts.text.split(b"\n")
+        for row in texts.offsets[:-1][np.diff(texts.offsets) > 0].tolist():
+            self.add(split_words(lines[row]), known)
 
     def add_candidates(
         self,
@@ -400,16 +432,29 @@ class UnknownWords:
         for row in rows[np.unique(owners, return_index=True)[1]].tolist():
             self.named.update(word for word in split_words(lines[row]) if not known(word))
 
-    def warn_of_source(self, name: str, notices: Notices, most: float) -> None:
-        """A warning if more than a share of the source words that a model reads are unknown."""
-        if self.share > most:
+    def warn_of_language(
+        self,
+        name: str,
+        notices: Notices,
+        *,
+        unit: str = "word",
+        cure: str = "",
+        source: str = "",
+        trained: float = 0.0,
+    ) -> None:
+        """A warning of a text in another language: most of its words are unknown.
+
+        unit: what was counted, a singular noun; trained: share of unknown words in training.
+        """
+        if self.share > max(FOREIGN, 2 * trained + 0.01):
             words = ", ".join(
                 repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
             )
             notices.add(
-                f"source word unknown to {name} ({self.share:.1%} of them; most frequent: {words}):"
-                " expected the language and the segmentation of the source that it was trained "
-                "with; give the model of this pair of languages, and the source as --source",
+                f"{unit} unknown to {name} ({self.share:.1%} of them; most frequent: {words}): "
+                "expected the language and the segmentation that it was trained with; "
+                f"{cure or 'give the model of this language'}",
+                source=source,
                 count=self.oov,
             )
 

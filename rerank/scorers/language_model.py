@@ -57,7 +57,13 @@ from rerank.scorers.cached_scores import (
     ScorerCache,
     flat,
 )
-from rerank.scorers.features import FeatureSource, ScoredDocument, UnknownWords
+from rerank.scorers.features import (
+    FOREIGN,
+    OF_PAIR,
+    FeatureSource,
+    ScoredDocument,
+    UnknownWords,
+)
 from rerank.scorers.histories import ContextualProblem, located
 
 if TYPE_CHECKING:
@@ -68,7 +74,6 @@ if TYPE_CHECKING:
 # in nats a sentence: recipes/bench/errors.py; tf32 has three bits more than bfloat16, and rounds
 # the operands of small products, too
 ERRORS = {"float32": 1.2e-4, "tf32": 0.125, "bfloat16": 0.5}
-FOREIGN = 0.5  # share of words unknown to a model, of a text in another language
 _SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
@@ -371,8 +376,12 @@ class LanguageModel(ModelSource[ScoringEngine]):
         super().finish(source, notices)
         about, cure = self.saved.about, self.cure if self.unknown.share > FOREIGN else ""
         text = self.counted
-        self.unknown.warn(self.label, about, notices, source=source, text=text, cure=cure)
-        self.of_source.warn_of_source(self.label, notices, FOREIGN)
+        if isinstance(self.saved.vocabulary, SubwordVocabulary):
+            unit = f"{'source ' * (self.counted == 'source')}word"
+            self.unknown.warn_of_language(self.label, notices, unit=unit, source=source, cure=cure)
+        else:
+            self.unknown.warn(self.label, about, notices, source=source, text=text, cure=cure)
+        self.of_source.warn_of_language(self.label, notices, unit="source word", cure=OF_PAIR)
         self.unknown, self.of_source = UnknownWords(), UnknownWords()
 
     def report(self) -> str:
@@ -458,6 +467,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         if SOURCE in known.requested.side:
             self.of_source.add(*self.saved.words_of_source(known.requested.side[SOURCE]))
         if isinstance(vocabulary, SubwordVocabulary):
+            self.unknown.add_first(known.requested, vocabulary.knows)
             return super()._static(known)
         words = int(known.column("words").sum())
         self.unknown.add_candidates(known.requested, words, unknown, vocabulary.__contains__)

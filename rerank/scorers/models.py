@@ -101,6 +101,11 @@ def _open_own(
     from rerank.scorers.language_model import LanguageModel
 
     if not model.reverse:
+        if saved.about.get("reverse"):
+            raise UsageError(
+                f"{model.option}: a model of the source given the target, of train-lm --reverse; "
+                "write ,reverse=yes behind the folder"
+            )
         pmi, share = model.pmi, model.document_cache
         return LanguageModel(model.name, saved, new_backend(), cache, pmi=pmi, document_cache=share)
     if model.pmi or model.document_cache is not None:
@@ -109,8 +114,7 @@ def _open_own(
     if not saved.model.context.alone:
         raise UsageError(
             f"{model.option}: reverse=yes is for models of attention over the words of a source "
-            "sentence; leave it out, or train one: train-lm --model attention --train SOURCE "
-            "--source TARGET"
+            "sentence; leave it out, or train one: train-lm --model attention --reverse"
         )
     return ChannelModel(model.name, saved, new_backend(), cache)
 

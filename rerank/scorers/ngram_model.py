@@ -127,8 +127,8 @@ class ArpaModel:
         self._model, self.unknown_share = model, model.unknown_share
 
     def __contains__(self, word: bytes) -> bool:
-        """Whether a word is in the vocabulary."""
-        return word in self._model.vocabulary
+        """Whether a word is in the vocabulary, or made of pieces that were learnt."""
+        return self._model.vocabulary.knows(word)
 
     def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
         """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
@@ -172,7 +172,10 @@ class NGramScores(FileScorer):
         blocks = [self._model.scores(block) for block in _blocks(texts.text)]
         sums, unknown = (np.concatenate(parts) for parts in list(zip(*blocks, strict=True))[:2])
         words = sum(words for _, _, words in blocks)
-        self._unknown.add_candidates(texts, words, unknown, self._model.__contains__)
+        if self._model.of_words:
+            self._unknown.add_candidates(texts, words, unknown, self._model.__contains__)
+        else:
+            self._unknown.add_first(texts, self._model.__contains__)
         lists = np.split(sums, texts.offsets[1:-1]) if kbest.n else []
         return ScoredDocument(
             Unary(lists), unknown.astype(np.float64)[:, None][:, : len(self.columns)]
@@ -190,8 +193,11 @@ class NGramScores(FileScorer):
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if a run has far more unknown words than p(`<unk>`) lets expect."""
-        about = {"oov_rate": self._model.unknown_share}
-        self._unknown.warn(self.name, about, notices, source=source)
+        if self._model.of_words:
+            about = {"oov_rate": self._model.unknown_share}
+            self._unknown.warn(self.name, about, notices, source=source)
+        else:
+            self._unknown.warn_of_language(self.name, notices, source=source)
         self._unknown = UnknownWords()
 
     def report(self) -> str:

@@ -9,18 +9,29 @@ tokenised on its own, with a separator after each if there is one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from lm.backend import Backend
-from lm.seq2seq import VERSION, Frame, SourceAndTarget, TranslationEngine, TranslationModel
-from rerank.corpus.kbest import KBest
+from lm.seq2seq import (
+    VERSION,
+    Frame,
+    SourceAndTarget,
+    TranslationEngine,
+    TranslationModel,
+    TranslationTexts,
+)
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import SideError
 from rerank.files.cache import Cache
+from rerank.notices import Notices
 from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache
+from rerank.scorers.features import OF_PAIR, ScoredDocument, UnknownWords
 from rerank.scorers.hugging_face import TranslationSettings
 from rerank.scorers.window_model import Choices, LengthCounts, WindowProblem, WindowSource
 
@@ -186,6 +197,17 @@ def separator_of(model: TranslationModel, given: TranslationSettings) -> int:
     return int(found)
 
 
+def unknown_letters(
+    model: TranslationTexts, letters: Mapping[str, int], *, target: bool
+) -> UnknownWords:
+    """Counts of the letters of sources or translations, and of those that a model cannot read."""
+    found = UnknownWords()
+    for letter, n in letters.items():
+        if letter.isalpha():
+            found.count(letter.encode(errors="replace"), n, model.knows(letter, target=target))
+    return found
+
+
 class TranslationScorer(WindowSource[TranslationEngine]):
     """The feature of one sequence-to-sequence model, in nats.
 
@@ -208,6 +230,7 @@ class TranslationScorer(WindowSource[TranslationEngine]):
     ) -> None:
         super().__init__(name, TranslationEngine(model, backend), given, cache, pmi=pmi)
         self.model, self.given = model, given
+        self._source_letters, self._letters = Counter[str](), Counter[str]()
         identity = repr((model.digest, given.identity))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
@@ -216,6 +239,30 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         if self.given.separator is not None:
             separator_of(self.model, self.given)
         self._engine.check()
+
+    def _work_uncached(self, engine: TranslationEngine) -> None:
+        super()._work_uncached(engine)
+        self._source_letters, self._letters = Counter(), Counter()
+
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """Features of each document (name, lists), whose letters are counted for a warning."""
+        for _, kbest in documents:
+            texts = self._texts(kbest)
+            lines = texts.text.decode(errors="replace").split("\n")
+            firsts = texts.offsets[:-1][np.diff(texts.offsets) > 0].tolist()
+            self._source_letters.update(texts.side[SOURCE].decode(errors="replace"))
+            self._letters.update(chain.from_iterable(lines[row] for row in firsts))
+        return super().score(documents)
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """Warnings: of memory and lengths, and of texts in a script that the model cannot read."""
+        super().finish(source, notices)
+        reverse, model = self.given.reverse, self.model
+        read = unknown_letters(model, self._source_letters, target=reverse)
+        read.warn_of_language(self.label, notices, unit="source letter", cure=OF_PAIR)
+        found = unknown_letters(model, self._letters, target=not reverse)
+        found.warn_of_language(self.label, notices, unit="letter", source=source)
+        self._source_letters, self._letters = Counter(), Counter()
 
     def new_engine(self) -> TranslationEngine:
         """Another engine of the model."""

@@ -81,7 +81,8 @@ def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_
         assert votes[0] == votes[1]
     translator.ok(f"{RUN} {MODEL} {DRAWS} --seed 2")
     assert translator.text("out.jsonl") != whole
-    draw, calls = lm.seq2seq.generated, iter(range(9))
+    engine = lm.seq2seq.TranslationEngine
+    draw, calls = engine.generated, iter(range(9))
 
     def killed(*given: Any) -> Any:
         if next(calls) == 4:  # a sentence a call
@@ -89,7 +90,7 @@ def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_
         return draw(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lm.seq2seq, "generated", killed)
+        patch.setattr(engine, "generated", killed)
         assert translator.run(f"{RUN} {MODEL} {DRAWS}").exit == 130
     part = translator.folder / "out.jsonl.part"
     part.write_bytes(part.read_bytes() + b'{"document": "b", "sou')
@@ -113,6 +114,64 @@ def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World)
     assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
     allowed = "--allow blank-source-line --allow candidate-cut-at"
     translator.ok(f"{strict} {allowed}")  # long=cut asks for what is cut
+
+
+@pytest.mark.parametrize("kind", ["nllb", "t5", "marian-last"])
+def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
+    kind: str, translator: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rerank.commands import candidates
+
+    converters = pytest.importorskip("ctranslate2").converters
+    monkeypatch.setitem(seq2seq.SHAPE, "decoder_attention_heads", 2)  # as many as the encoder has
+    folder = seq2seq.save(translator.folder / kind, kind)
+    files = ["tokenizer.json", "tokenizer_config.json"]
+    converters.TransformersConverter(str(folder), copy_files=files).convert(f"ct2-{kind}")
+    keys = seq2seq.LANGUAGES[kind]
+    translator.ok([*RUN.split(), f"seq2seq:{kind}{keys}"])
+    true = lists(translator)
+    run = [*RUN.split(), f"ct2:ct2-{kind}{keys}"]
+    translator.ok(run)
+    for line, other in zip(lists(translator), true, strict=True):
+        texts, expected = (
+            {one["text"]: one["features"]["logprob"] for one in own["candidates"]}
+            for own in (line, other)
+        )
+        both = texts.keys() & expected.keys()
+        assert len(both) > 1
+        assert [texts[one] for one in both] == pytest.approx(
+            [expected[one] for one in both], abs=1e-3
+        )
+    translator.ok([*run, "--sample"])
+    whole = translator.text("out.jsonl")
+    for line in lists(translator):
+        assert sum(one["features"]["votes"] for one in line["candidates"]) == 4
+    batches, calls = candidates._lines, iter(range(9))
+
+    def killed(*given: Any) -> Any:
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return batches(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(candidates, "_lines", killed)
+        assert translator.run([*run, "--sample"]).exit == 130
+    assert "2 sentences are kept" in translator.ok([*run, "--sample", "--resume"]).err
+    assert translator.text("out.jsonl") == whole
+    translator.ok([*run, "--sample", "--seed", "2"])
+    assert translator.text("out.jsonl") != whole
+
+
+def test_a_converted_model_needs_a_tokenizer_and_the_package(
+    translator: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator.write("mt/model.bin", b"")
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    found = translator.run(f"{RUN} {MODEL.replace('seq2seq', 'ct2')}")
+    assert (found.exit, "pip install 'rerank-mt[ct2]'" in found.err) == (3, True)
+    (translator.folder / "mt" / "tokenizer_config.json").unlink()
+    found = translator.run(f"{RUN} {MODEL.replace('seq2seq', 'ct2')}")
+    assert "mt: expected the files of a tokenizer, found no tokenizer_config.json" in found.err
 
 
 def test_the_model_of_the_recipe_finds_candidates(

@@ -472,6 +472,28 @@ def test_a_model_with_a_context_begins_as_the_model_without_it(world: World) -> 
     assert float(trained["context.gate.weight"].abs().max()) > 0
 
 
+def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: World) -> None:
+    write_colours(world)
+    model = "--model attention --source-vocab 3"
+    options = "--embed 6 --hidden 8 --streams 2 --epochs 1 --precision float32 --device cpu -q"
+    for out, text, source in (("chan --reverse", "txt", "source"), ("hand", "source", "txt")):
+        train = f"--train train.{text} --source train.{source}"
+        valid = f"--valid valid.{text} --valid-source valid.{source}"
+        world.ok(f"train-lm {train} {valid} {model} {options} --out {out}")
+    chan, hand = (load_model(world.folder / name) for name in ("chan", "hand"))
+    assert chan.digest == hand.digest
+    assert (chan.about["reverse"], "reverse" in hand.about) == (True, False)
+    assert chan.about["data"] == hand.about["data"]
+    world.write(
+        "c.kbest", ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"]
+    )
+    world.write("c.source", ["das ist rot"])
+    score = "score --kbest c.kbest --no-docs one --source c.source --out - -q --lm"
+    refused = world.run(f"{score} chan=chan")
+    assert (refused.exit, ",reverse=yes behind the folder" in refused.err) == (2, True)
+    world.ok(f"{score} chan=chan,reverse=yes")
+
+
 def test_a_model_of_another_package_is_trained_and_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -516,6 +538,51 @@ def test_models_of_pieces_are_resumed_and_measured_by_piece_and_by_word(
     per_word = np.exp(found["nats"] / (words + len(lines)))
     assert found["perplexity_per_word"] == pytest.approx(per_word)
     assert saved.about["valid_perplexity_per_word"] == pytest.approx(per_word, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("codclm", "codclm"), ("attention", "attention-context")]
+)
+def test_a_model_of_pieces_is_trained_on_with_its_pieces(
+    before: str, after: str, world: World
+) -> None:
+    """At a learning rate of almost 0 both have equal perplexities, also of new characters."""
+    beside = "--source train.txt --valid-source valid.txt" if before == "attention" else ""
+    given = "--source other.txt" if beside else ""
+    whole = trained(world, f"--model {before} --tokenizer unigram:273 {beside}", "whole")
+    world.write("other.txt", ["le café est fermé", ""])
+    command = f"--model {after} --from whole --learning-rate 1e-20 --words 1000 {beside}"
+    saved = trained(world, command)
+    assert (saved.vocabulary, saved.side) == (whole.vocabulary, whole.side)
+    assert (saved.about["from"], saved.about["tokenizer"]) == (whole.digest, "unigram:273")
+    found, true = (measured(world, given, out, "other.txt") for out in ("lm", "whole"))
+    assert (found["tokens"], found["oov"]) == (true["tokens"], 0)
+    assert found["nats"] == pytest.approx(true["nats"], rel=1e-6)
+    world.ok(f"{TRAIN} {command.replace('1000', '2000')} --resume -q")
+    assert load_model(world.folder / "lm").vocabulary == whole.vocabulary
+
+
+def test_models_of_pieces_warn_of_texts_in_another_script(world: World) -> None:
+    beside = "--source train.txt --valid-source valid.txt"
+    trained(world, f"--model attention --tokenizer unigram:273 {beside}", "fwd")
+    of_ngrams = "--order 2 --discount-fallback --tokenizer unigram:273"
+    world.ok(f"train-ngram --train train.txt --out m.arpa {of_ngrams} -q")
+    world.write("far.txt", ["夜 海", "", "灯"])
+    world.write("c.kbest", ["0 ||| 夜 海 ||| LM0= 0 ||| 0", "0 ||| the ||| LM0= 0 ||| 0"])
+    world.write("near.txt", ["the lamp is lit", "", "the moon is old"])
+    world.write("one.txt", ["the lamp"])
+    score = "score --kbest c.kbest --no-docs one --out -"
+    word = r"word unknown to {} \(100.0% of them; most frequent: '夜'.*, first at {}\b"
+    for command, n, model, file in (
+        ("perplexity --lm fwd far.txt --source near.txt", "3 x ", "the model", "far.txt"),
+        ("perplexity --lm fwd near.txt --source far.txt", "3 x source ", "the model", "far.txt"),
+        ("perplexity --ngram m.arpa far.txt", "3 x ", "m.arpa", "far.txt"),
+        (f"{score} --lm fwd=fwd --source one.txt", "2 x ", "fwd", "c.kbest"),
+        (f"{score} --ngram m.arpa", "2 x ", "ngram", "c.kbest"),
+    ):
+        assert re.search(n + word.format(model, file), world.ok(command).err), command
+    for command in ("--lm fwd near.txt --source near.txt", "--ngram m.arpa near.txt"):
+        assert "unknown" not in world.ok(f"perplexity {command}").err
 
 
 def test_what_needs_words_refuses_pieces_and_samples_are_text(

@@ -5,22 +5,32 @@ The truth: all segmentations enumerated, merges one by one, and the package `tok
 
 import struct
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.models import beside, config_of
 
+from lm.batches import PackedBatch
 from lm.checkpoint import ModelError, read_vocabulary, write_vocabulary
 from lm.corpus import intern, renumber
+from lm.evaluation import perplexity
+from lm.model import DocumentLM
 from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa
 from lm.ngrams.estimation import FALLBACK, KneserNey, count_ngrams
+from lm.reading import entered, read_on
 from lm.sentencepiece_model import read_pieces
 from lm.subwords import SEGMENTATIONS, Scores, SubwordError, SubwordVocabulary, learn
+from lm.training.settings import Settings
+from lm.training.trainer import Trainer
 from lm.vocabulary import SPECIAL, UNKNOWN
+from lm.zoo import ZOO
 
 SCORES = {
     "▁": -3.0,
@@ -224,3 +234,61 @@ def test_an_arpa_file_of_pieces_has_them_above_the_data() -> None:
     for line in (PIECES + b"{}", PIECES + b"[", lines[0].replace(b'"ba"', b'"bc"')):
         with pytest.raises(ArpaError, match="expected the pieces"):
             read_arpa([line, *lines[1:]])
+
+
+# Language models
+
+
+SPOKEN = (b"ab a ba", b"unheard \xc3\xa9", b"ab", b"", b"b ba", b"a ab ab", b"ba", b"") * 2
+FIGURES = Settings(epochs=1, seed=5, streams=2, segment=2, learning_rate=1e-2, negatives=6)
+
+
+@pytest.mark.parametrize("name", [*ZOO, *(family.replace("-N", "-2") for family in ZOO.families)])
+def test_every_model_learns_pieces_and_scores_a_document_as_its_single_sentences(name: str) -> None:
+    """One update of training; then all sentences at once against one after the other."""
+    vocabulary = made("unigram")
+    words, raw = intern(SPOKEN)
+    corpus = beside(renumber(raw, words, vocabulary))
+    config = config_of(name, len(vocabulary), 4, 5)
+    if config.topics_number is not None:
+        config = replace(config, topics_number=2)
+    model = DocumentLM.seeded(config, 3)
+    model.context.fit(corpus, 3)
+    trainer = Trainer(model, corpus, corpus, settings=FIGURES)
+    before = model.embedding.weight.clone()
+    next(iter(trainer.run()))
+    assert not torch.equal(model.embedding.weight, before)
+    if not model.causal:  # sentences are given later ones
+        assert np.isfinite(perplexity(model, corpus).nats)
+        return
+    found, total = perplexity(model.eval(), corpus), 0.0
+    with torch.no_grad():
+        for begin, end in pairwise(corpus.documents.tolist()):
+            context = model.context.start(1)
+            for s in range(begin, end):
+                sentence = np.array([s])
+                given = entered(model, corpus, sentence, context)
+                batch = PackedBatch.of(corpus, sentence, given.device)
+                features = model.features(model.unroll(batch, given), given)
+                total += float(model.head.nll(features, batch.targets).double().sum())
+                context = read_on(model, corpus, sentence, context)
+    assert found.nats == pytest.approx(total, rel=1e-5)
+    assert found.words == int(sum(len(line.split()) for line in SPOKEN))
+
+
+def test_kneser_ney_of_pieces_scores_a_text_as_its_single_sentences() -> None:
+    words, raw = intern(SPOKEN)
+    vocabulary = made("unigram")
+    counts = count_ngrams(renumber(raw, words, vocabulary), len(vocabulary), 3)
+    model, _ = KneserNey(FALLBACK).estimate(counts, vocabulary)
+    lines = [b"ab unheard\n", b"a \xc3\xa9 ba\n", b"\n"]
+    whole = model.scores(*vocabulary.encode_lines(b"".join(lines)))
+    single = [model.scores(*vocabulary.encode_lines(line)) for line in lines]
+    assert whole == pytest.approx(np.concatenate(single))
+    first = vocabulary.encode([b"ab"])
+    tokens = np.array([[*first, n] for n in range(len(SPECIAL), len(vocabulary))], np.int32)
+    starts = np.arange(0, tokens.size + 1, tokens.shape[1])
+    sums = model.scores(tokens.reshape(-1), starts)
+    before = model.scores(np.array(first, np.int32), np.array([0, len(first)]))
+    after = np.exp(sums[:, 0] - before[0, 0]).sum() + np.exp(before[0, 1])
+    assert 1 - model.unknown_share - 1e-6 <= after <= 1 + 1e-6  # all but <unk>

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from support.world import SOUND, World
 
 PARTS = {".docids": "dev.docs", ".zh": "dev.src", ".en": "dev.ref", ".nbest": "dev.kbest"}
@@ -28,6 +29,22 @@ def test_every_system_has_a_row_in_the_table_of_each_test_set(world: World, scri
     again = script("source/run.py", "--data", ".", "--work", "work", *models, *options)
     assert again.out == done.out
     assert "tune-mert" not in again.err  # what is done is not done again
+
+
+def test_the_last_documents_of_a_bitext_are_held_out_on_both_sides(
+    world: World, script: Any
+) -> None:
+    world.write("all.en", ["a b", "c", "", "", "d", "", "e f", "g"])
+    world.write("all.zh", ["A", "C C", "", "", "D", "", "E", "G"])
+    done = script("source/held_out.py", "en=all.en", "zh=all.zh", "--documents", "2", "--out", "o")
+    assert "valid.en: 2 documents, 4 words" in done.out
+    assert world.text("o/train.en") == "a b\nc\n"
+    assert world.text("o/valid.en") == "d\n\ne f\ng\n"
+    assert world.text("o/valid.zh") == "D\n\nE\nG\n"
+    world.write("all.zh", ["A", "", "D", "", "E", "G"])
+    with pytest.raises(SystemExit):
+        script("source/held_out.py", "en=all.en", "zh=all.zh", "--documents", "2", "--out", "new")
+    assert not (world.folder / "new").exists()
 
 
 def test_a_transformer_learns_beside_attention_from_the_same_words(

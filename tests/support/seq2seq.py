@@ -24,6 +24,7 @@ LANGUAGES = {
     "mbart50": ",src=zh_CN,tgt=en_XX",
     "marian": "",
     "marian-many": ",tgt=eng",
+    "marian-last": "",
     "t5": ",prefix=put into English:",
 }
 
@@ -50,16 +51,19 @@ def tokenizer(kind: str) -> Any:
     if kind == "t5":
         own = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *pieces()]
         return transformers.T5Tokenizer(vocab=own, extra_ids=0)
-    return _of_marian(["<unk>", "</s>", "<pad>"], many=kind == "marian-many")
+    if kind == "marian-last":  # as of OPUS-MT, whose last token is the padding
+        return _of_marian(["<unk>", "</s>"], ["<pad>"])
+    many = [">>eng<<", ">>fra<<"] if kind == "marian-many" else []
+    return _of_marian(["<unk>", "</s>", "<pad>", *many])
 
 
-def _of_marian(special: Sequence[str], *, many: bool) -> Any:
+def _of_marian(first: Sequence[str], last: Sequence[str] = ()) -> Any:
     """One of `tokenizers` in place of Marian's own, which needs the package sentencepiece."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    codes = [(">>eng<<", 0.0), (">>fra<<", 0.0)] if many else []
-    own = Tokenizer(models.Unigram([*((s, 0.0) for s in special), *codes, *pieces()], 0))
+    before, after = ([(one, 0.0) for one in names] for names in (first, last))
+    own = Tokenizer(models.Unigram([*before, *pieces(), *after], 0))
     own.pre_tokenizer, own.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     own.post_processor = processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
     names = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
@@ -91,8 +95,9 @@ def model(kind: str, words: Any, positions: int = 64) -> Any:
         return transformers.MBartForConditionalGeneration(
             transformers.MBartConfig(**common, **SHAPE)
         )
+    end = None if kind == "marian-last" else words.eos_token_id  # CTranslate2 forces none
     config = transformers.MarianConfig(
-        **common, **SHAPE, decoder_vocab_size=len(words), forced_eos_token_id=words.eos_token_id
+        **common, **SHAPE, decoder_vocab_size=len(words), forced_eos_token_id=end
     )
     return transformers.MarianMTModel(config)
 
@@ -107,6 +112,8 @@ def save(folder: Path, kind: str = "marian", positions: int = 64) -> Path:
     own = model(kind, words, positions)
     if hasattr(own, "final_logits_bias"):
         own.final_logits_bias.normal_()
+    if kind == "marian-last":
+        own.final_logits_bias[0, words.pad_token_id] = -1e4
     own.save_pretrained(folder)
     words.save_pretrained(folder)
     return folder

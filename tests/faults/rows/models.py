@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import json
 
 from support import causal, lora, seq2seq
-from support.faults import Changes, Fault, Model, line, replaced, table
+from support.faults import RESTORED, Changes, Fault, Model, each_line, line, replaced, table
 from support.models import save_models
 from support.world import DECODE, TUNE, World
 
@@ -178,6 +180,7 @@ COMMANDS += table(
 66-seq2seq-reverse | {SOUND_ONE},reverse=2 | found reverse=2: .* is not a valid boolean | {SOUND_ONE}
 66-seq2seq-pmi | {SOUND_ONE},pmi=yes | always 0; leave the option out, or give a window | {SOUND_ONE},sentences=1,pmi=yes
 62-candidates-of-causal | {FIND} hf:gpt | --model hf:gpt: expected seq2seq:DIR, of Hugging Face | {FIND} seq2seq:marian
+62-candidates-of-a-converted-model-and-epsilon | {FIND} ct2:marian --sample --epsilon 0.1 | --epsilon 0.1: CTranslate2 does not leave out tokens so; leave it out | {FIND} seq2seq:marian --sample
 62-candidates-of-context | {FIND} seq2seq:marian,sentences=1 | expected src, tgt, .* found another key; leave it out | {FIND} seq2seq:marian
 62-candidates-of-no-beam | {FIND} seq2seq:marian --beam 2 | --beam 2: expected --n-best 3 or more | {FIND} seq2seq:marian --beam 3
 62-candidates-of-no-draws | {FIND} seq2seq:marian --temperature 2 | tokens are drawn under --sample alone; add it | {FIND} seq2seq:marian --temperature 2 --sample
@@ -192,6 +195,7 @@ COMMANDS += table(
 66-seq2seq-no-language | {TRANSLATION}nllb | nllb: expected src=CODE behind the folder, the language of sources, .* for eng_Latn, zho_Hans, | {TRANSLATION}{NLLB}
 66-candidates-no-language | {FIND} seq2seq:nllb | nllb: expected src=CODE behind the folder, the language of sources, .* for eng_Latn, zho_Hans, | {FIND} seq2seq:{NLLB}
 66-candidates-unknown-language | {FIND} seq2seq:nllb,src=zho_Hans,tgt=en | tgt=en: .* no such language; did you mean eng_Latn | {FIND} seq2seq:{NLLB}
+62-candidates-of-no-converted-model | {FIND} ct2:marian | marian: expected model.bin of CTranslate2, found none; .*converted by ct2-transformers-converter | {FIND} seq2seq:marian
 62-candidates-no-tokenizer | {FIND} seq2seq:bare | bare: .*with its tokenizer | {FIND} seq2seq:marian
 66-seq2seq-one-language | {TRANSLATION}nllb,src=zho_Hans | nllb: expected tgt=CODE behind the folder, the language of trans | {TRANSLATION}{NLLB}
 66-seq2seq-unknown-language | {TRANSLATION}nllb,src=zh_Hanz,tgt=eng_Latn | src=zh_Hanz: .* no such language; did you mean zho_Han. or zho_Han.\\? | {TRANSLATION}{NLLB}
@@ -364,6 +368,7 @@ FILES += [
     for n in (3, 6)
 ]
 CHANNEL = f"{S},reverse=yes --source dev.src"
+ANOTHER_SCRIPT = each_line(lambda one: re.sub("[a-zé]", "一", one))
 KNOWN: Changes = {"lm": Model("attention", {"oov_rate": 0.1}), "dev.src": "the lamp\nit is\nno one\na light\n"}
 FILES += table(
     f"""
@@ -381,6 +386,16 @@ FILES += [
     Fault("95-reverse-of-the-target", CHANNEL, "unknown to lm .100.0% of the source's.*leave reverse=yes out if it is a", {**KNOWN, "dev.src": "la\n" * 4}, 0, SOURCE),
     Fault("95-source-of-another-pair", SOURCE, r"12 x source word unknown to lm .100.0% of them; most frequent: 'un', 'mot', .*give the model of this pair",
         {**KNOWN, "dev.src": "un mot d'avant\n" * 4}, 0, {"dev.src": "the lamp\n" * 4}),
+    Fault("95-source-of-another-script", SOUND_ONE, r"4 x source letter unknown to g .100.0% of them; most frequent: '一'.*give the model of this pair",
+        {"dev.src": "一\n" * 4}, 0, {"dev.src": "the lamp\n" * 4}, setup=translators),
+    Fault("95-lists-of-another-script", SOUND_ONE, r".* x letter unknown to g .*: '一'.*give the model of this language.* first at dev.kbest",
+        {"dev.kbest": ANOTHER_SCRIPT}, 0, {"dev.kbest": RESTORED}, setup=translators),
+    Fault("95-candidates-of-another-script", f"{FIND} seq2seq:marian", r".*source letter unknown to the model .*give the model of this pair.* first at dev.src",
+        {"dev.src": "一\n" * 4}, 0, {"dev.src": "the lamp\n" * 4}, setup=translators),
+    Fault("95-perplexity-of-another-language", f"{P} --source source", "2 x word unknown to the model .100.0%.*give the model of this language.* first at text",
+        {**KNOWN, "text": "un mot\n", "source": "it\n"}, 0, {"text": "the lamp\n"}),
+    Fault("95-perplexity-of-another-source", f"{P} --source source", "2 x source word unknown to the model .100.0%.*give text and source in the lang.* first at source",
+        {**KNOWN, "text": "it\n", "source": "un mot\n"}, 0, {"source": "the lamp\n"}),
     Fault("95-model-of-the-source", SOURCE, "; reverse=yes if it is a model of the source", {**KNOWN, "dev.kbest": replaced("e", "\u4e00")}, 0, CHANNEL),
 ]
 TOPICS, LABELS, ONE = (f"{S} --topics t", Model("clstm-given-topic"), "expected one label, found 2 words")

@@ -29,6 +29,7 @@ negatives | codclm --head classes | --negatives 7 | 7: the head .* on all words
 context-noise | rnnlm | --context-noise 0.3 | 0.3: rnnlm reads no target context; leave
 reverse-documents | rnnlm | --reverse-documents | --reverse-documents: rnnlm reads no context
 levels | ccdclm | --levels two-step | this model has no sentence level; leave
+channel | codclm | --reverse | --reverse: codclm has no attention over the words of one source sentence, which a channel needs
 levels-of-no-document | ccdclm | --levels context | ccdclm adds no document context to the logits of another model; leave
 auxiliary-weight | dclm | --auxiliary-weight 2 | 2: dclm is trained by the loss of the words
 auxiliary-weight-later | hrnnlm --levels two-step | --auxiliary-weight 2 | losses are not added
@@ -118,16 +119,18 @@ SOURCE_MODELS += table(
 
 FROM = f"{SOUND} --from old"
 OF_DOCUMENTS = f"{T} --source t --valid-source t --model attention-context --levels context"
+OF_SOURCE_TEXT = f"{T} --source t --valid-source t --model attention"
 FROM_MODELS = table(
     f"""
 --from-and-a-vocabulary | {FROM} --vocab 9 | --vocab: the vocabularies are those of --from | {FROM}
 --from-another-size | {FROM} --hidden 7 | --from old: .* train with the --model, --embed | {FROM}
 --from-another-model | {T} --model drnnlm --from old | context.first of this codclm .* none in drnnlm | {FROM}
 --from-a-model-that-reads-backward | {FROM} --backward | give --backward to both | {FROM}
+--from-the-other-direction | {OF_SOURCE_TEXT} --from fwd --reverse | --from fwd: .*translate in different directions; give --reverse to both | {OF_SOURCE_TEXT} --from fwd
 --from-nothing-but-the-context | {OF_DOCUMENTS} | --levels context: without --from all other weights would stay random; give --from DIR | {OF_DOCUMENTS} --from fwd
---from-pieces | {SOUND} --from pieces | expected a model of words, found one of subword | {FROM}
+--from-and-a-tokenizer | {FROM} --tokenizer bpe:280 | --tokenizer: the vocabularies are those of --from | {FROM}
 """,
-    {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "pieces": Model("codclm", {"pieces": True}), "fwd": Model("attention", {"embed": 4, "hidden": 4})},
+    {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4}), "fwd": Model("attention", {"embed": 4, "hidden": 4})},
 )
 OLD: Changes = {**TEXTS, "old": Model("codclm", {"embed": 4, "hidden": 4})}
 FROM_MODELS.append(Fault("--from-no-folder", f"{SOUND} --from none", "none: .*made by .rerank train-lm., found none", OLD, cure=FROM))
@@ -207,6 +210,16 @@ DOCUMENTS += [
         ("other-valid", ONCE, 0, EVERY, TEXT.replace(" ", "@@ "), {"t": TEXT}),
         ("few", f"{SOUND} --words 9", 0, r"barely .*\d+ epochs; give --words \d+ --res", TEXT, None),
         ("short", f"{SOUND} --minutes 1e-4", 0, r"barely .*\d+ epochs; give --minutes 1 --res", TEXT, None),
+    )
+]
+
+OF_PAIR: Changes = {"t": "the lamp\nit is\n\nno one\n\n" * 4, "s": "la lampe\nelle luit\n\npersonne\n\n" * 4}
+SWAPPED = f"{T.replace('--valid v', '--valid s')} --model attention --source s --valid-source t"
+SIDES = [
+    Fault(f"95-valid-{name}", SWAPPED, message, OF_PAIR, 0, f"{T.replace('--valid v', '--valid t')} --model attention --source s --valid-source s")
+    for name, message in (
+        ("of-the-source", "20 x word unknown to the model .100.0%.*give a validation text in the language of the training text.* first at s"),
+        ("of-a-swapped-source", "24 x source word unknown to the model .100.0%.*give text and source in the languages.* first at t"),
     )
 ]
 
@@ -291,4 +304,4 @@ TOPICS += [
         for name, command in (("topics", LEARN), ("trained", P), ("classifier", CLASSIFY))
     ),
 ]
-FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *FROM_MODELS, *DOCUMENTS, *TOKENIZERS, *TOPICS]
+FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *FROM_MODELS, *DOCUMENTS, *SIDES, *TOKENIZERS, *TOPICS]
