@@ -251,6 +251,7 @@ def test_every_model_learns_pieces_and_scores_a_document_as_its_single_sentences
     corpus = beside(renumber(raw, words, vocabulary))
     config = config_of(name, len(vocabulary), 4, 5)
     if config.topics_number is not None:
+        pytest.importorskip("sklearn", reason="topics are learnt by scikit-learn")
         config = replace(config, topics_number=2)
     model = DocumentLM.seeded(config, 3)
     model.context.fit(corpus, 3)
