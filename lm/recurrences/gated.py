@@ -194,23 +194,23 @@ class FusedLSTM(torch.autograd.Function):
         ctx: Any, projected: Tensor, h_0: Tensor, c_0: Tensor, weight: Tensor, sizes: Sizes
     ) -> tuple[Tensor, Tensor]:
         """One pass over the time steps; O(N · H²)."""
-        low, found = exchanged(weight, 0), []
-        turned, h, c = low.T, h_0.contiguous(), c_0.contiguous()
+        matrix, found = exchanged(weight, 0), []
+        transposed, h, c = matrix.T, h_0.contiguous(), c_0.contiguous()
         with torch.autocast("cuda", enabled=False):
             for z in torch.split(exchanged(projected.float(), 1), list(sizes)):
                 if len(z) < len(h):
                     h, c = h[: len(z)], c[: len(z)]
-                h, c, gates = _fused(z, torch.mm(h, turned), c)
+                h, c, gates = _fused(z, torch.mm(h, transposed), c)
                 found.append((h, c, gates))
         h_all, c_all, gates = (torch.cat(column) for column in zip(*found, strict=True))
-        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, low)
+        ctx.save_for_backward(gates, h_all, c_all, h_0, c_0, matrix)
         ctx.sizes, ctx.dtype = sizes, projected.dtype
         return h_all, c_all
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Back through time; the weight's gradient is a product over all positions."""
-        gates, h_all, c_all, h_0, c_0, low = ctx.saved_tensors
+        gates, h_all, c_all, h_0, c_0, matrix = ctx.saved_tensors
         sizes, by_row = list(ctx.sizes), torch.contiguous_format
         d_start = torch.zeros_like(h_0), torch.zeros_like(c_0)
         d_hs, d_cs = (
@@ -224,7 +224,7 @@ class FusedLSTM(torch.autograd.Function):
                 d_h, d_c, c = d_h[: sizes[t]], d_c[: sizes[t]], c[: sizes[t]]
             d, more, _ = _fused_back(d_hs[t + 1], d_cs[t + 1], c, cs[t + 1], zs[t], False)
             d_c.add_(more)
-            d_h.addmm_(d, low)
+            d_h.addmm_(d, matrix)
             d_z.append(d)
         d_all, before = torch.cat(d_z[::-1]), before_each(h_all, h_0, ctx.sizes)
         d_weight = (d_all.to(ctx.dtype).T @ before.to(ctx.dtype)).float()
