@@ -228,6 +228,11 @@ def main(
     """Print the table; OPTIONS after -- are those of `rerank train-lm`, as `--recipe paper`."""
     work.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 3600 * hours
+    if "rnnslm" in models:
+        raise click.UsageError(
+            "--model rnnslm: expected models of words, found one of bags, whose perplexity is "
+            "another; rerank train-lm --model rnnslm trains it"
+        )
     training = Training(data, text, work, tuple(map(size_of, sizes)), seeds, options, end)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
