@@ -51,8 +51,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def column_multiple(device: torch.device) -> int:
     """What numbers of columns are rounded up to, so that rows begin where fast products need it.
 
-    On an H100 products in bfloat16 or TF32 of rows of 1,025 numbers take 9 times as long as of
-    1,032: tensor cores are fed by copies whose rows begin at multiples of 16 bytes.
+    Tensor cores are fed by copies whose rows begin at multiples of 16 bytes: with rows of 1,025
+    numbers in bfloat16 an H100 spent 6.6 % of scoring at the rate of its products, with 1,032
+    13.3 % (of other lists: recipes/gpu).
     """
     return 8 if device.type == "cuda" else 1
 

@@ -86,9 +86,10 @@ class ClassSoftmax(LogitHead):
         return torch.empty_like(within).index_copy(0, order, within)
 
     def within_by_rows(self, features: Tensor, own: Tensor, targets: Tensor) -> Tensor:
-        """The same by products with all words, of `LOGITS` at a time; O(N V R).
+        """−log p(word | class), (N,): products with all words, `LOGITS` at a time; O(N V R).
 
-        A GPU takes less time for it than the processor for the calls of √V small products.
+        Those outside of the class are left out of the sum. On a GPU the calls of √V small products
+        take longer than this arithmetic.
         """
         weight, bias, place = self.weight(), self.bias, targets - own.square()
         within = torch.arange(max(self.sizes), device=targets.device)

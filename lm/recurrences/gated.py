@@ -222,7 +222,7 @@ class FusedLSTM(torch.autograd.Function):
             d_h, d_c, c = d_hs[t], d_cs[t], cs[t]
             if sizes[t] < len(d_h):
                 d_h, d_c, c = d_h[: sizes[t]], d_c[: sizes[t]], c[: sizes[t]]
-            d, more, _ = _fused_back(d_hs[t + 1], d_cs[t + 1], c, cs[t + 1], zs[t], False)
+            d, more = _fused_back(d_hs[t + 1], d_cs[t + 1], c, cs[t + 1], zs[t])
             d_c.add_(more)
             d_h.addmm_(d, matrix)
             d_z.append(d)
@@ -232,8 +232,22 @@ class FusedLSTM(torch.autograd.Function):
 
 
 _fused_layer: Callable[..., tuple[Tensor, Tensor]] = FusedLSTM.apply
-_fused = torch.ops.aten._thnn_fused_lstm_cell.default
-_fused_back = torch.ops.aten._thnn_fused_lstm_cell_backward_impl.default
+
+
+def _fused(projected: Tensor, of_hidden: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """h', c' and the gates (B, 4H) of a step, by a kernel that torch does not document."""
+    found: tuple[Tensor, Tensor, Tensor]
+    found = torch.ops.aten._thnn_fused_lstm_cell.default(projected, of_hidden, c)
+    return found
+
+
+def _fused_back(
+    d_h: Tensor, d_c: Tensor, c: Tensor, after: Tensor, gates: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the pre-activations (B, 4H) and of c; after: c'."""
+    back = torch.ops.aten._thnn_fused_lstm_cell_backward_impl.default
+    d, d_before, _ = back(d_h, d_c, c, after, gates, False)
+    return d, d_before
 
 
 def exchanged(stacked: Tensor, dim: int) -> Tensor:

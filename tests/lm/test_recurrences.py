@@ -79,12 +79,12 @@ def test_the_loops_around_the_kernels_of_cuda_are_those_of_the_processor(
         return o * after.tanh(), after, torch.cat([i, f, g, o], dim=1)
 
     def back(
-        d_h: Tensor, d_c: Tensor, c: Tensor, after: Tensor, gates: Tensor, bias: bool
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        d_h: Tensor, d_c: Tensor, c: Tensor, after: Tensor, gates: Tensor
+    ) -> tuple[Tensor, Tensor]:
         (i, f, g, o), t = gates.chunk(4, dim=1), after.tanh()
         d = d_c + d_h * o * (1 - t * t)
         of_i, of_f, of_g = d * g * i * (1 - i), d * c * f * (1 - f), d * i * (1 - g * g)
-        return torch.cat([of_i, of_f, of_g, d_h * t * o * (1 - o)], dim=1), d * f, None
+        return torch.cat([of_i, of_f, of_g, d_h * t * o * (1 - o)], dim=1), d * f
 
     monkeypatch.setattr(gated, "_fused", cell)
     monkeypatch.setattr(gated, "_fused_back", back)
