@@ -169,14 +169,14 @@ _MODELS: Zoo = {
         order=1,
     ),
     "attention": _luong(
-        "attention:SourceStates",
+        "source:SourceStates",
         f"{_ATTENTION} + V(H+K+1) + C(H+1)",
         "{}, §3.1, with the dot product, between two levels of the recurrence and after them",
         fusion="BetweenLevels",
         order=0,
     ),
     "attention-context": _luong(
-        "attention:SourceStatesAndDocument",
+        "source:SourceStatesAndDocument",
         f"{_ATTENTION} + V(2H+K+1) + C(2H+1) + 2(3KH+H) + 4H(2H+1) + 2H² + 2H",
         "attention ({}, §3.1), with gated vectors of the previous target sentence and of earlier "
         "source sentences added to its logits: ours",
