@@ -183,6 +183,14 @@ _MODELS: Zoo = {
         fusion="BetweenLevelsAndOutput",
         order=1,
     ),
+    "attention-gated": _luong(
+        "source:SourceStatesAndPreviousWords",
+        f"{_ATTENTION} + V(H+K+1) + C(H+1) + HK + 3H² + H",
+        "attention ({}, §3.1), whose values have a gated attention over the words of the previous "
+        "target sentence added to them: ours",
+        fusion="BetweenLevels",
+        order=1,
+    ),
     "clstm-prevsent": _topics("topics:PreviousTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=1),
     "clstm-sentseg": _topics(
         "topics:SentencePrefixTopic", "4H(H+2K) + 7H + V(H+K+1) + (T+1)K", order=0

@@ -189,7 +189,7 @@ class Context(nn.Module):
         return list(self.parameters()) if has_loss else []
 
     def added_parameters(self) -> list[nn.Parameter]:
-        """Parameters of what `value` adds to the logits beside values for words; here none."""
+        """Parameters of what a document adds to a model of single sentences; here none."""
         return []
 
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Attention over the states of a source sentence, alone or with what the document adds to it."""
+"""Attention over the states of a source sentence, alone, and with what the document adds to it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from lm.backend import linear
 from lm.contexts import GivenContext
 from lm.contexts.attention import NEVER
+from lm.contexts.bags import BagContext
 from lm.contexts.document import DocumentRecurrence, SourceAndPrevious
 from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
@@ -174,6 +175,70 @@ class SourceStatesAndDocument(SourceStates):
         return self.document.sentence_key(words)
 
 
+class SourceStatesAndPreviousWords(BagContext, SourceStates):
+    """`SourceStates`, to whose value for each word those of the previous target sentence add.
+
+    With the query q, the value c of the source, and f_m = W_p e(w_m) of the words of that sentence:
+    a_m = softmax_m(q · f_m), b = Σ a_m f_m, and c + σ(W_g [q; b] + b_g) ∘ Z b (the gated sum of
+    Voita et al. 2018, arXiv:1805.10163, weights c, too). Z is zero at first, so that training
+    begins with a model without context; without words, as at the beginning of a document, b is 0
+    and the value is c. The embeddings e are those of the word level, and no recurrence reads the
+    words: their order does not matter. Order 1. Tensors of a context: those of `SourceStates`, then
+    the sorted words (B, M) as `BagContext` has them. Parameters beside those of `SourceStates`:
+    HK + 3H² + H.
+    """
+
+    sentences = 1
+    alone = False
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, source_words: int
+    ) -> None:
+        super().__init__(embedding, recurrence, source_words=source_words)
+        self.target_embedding = embedding
+        self.previous = nn.Linear(embedding.embedding_dim, self.units, bias=False)
+        self.gate = nn.Linear(2 * self.units, self.units)
+        self.projection = nn.Linear(self.units, self.units, bias=False)
+        nn.init.zeros_(self.projection.weight)
+
+    def start(self, batch: int) -> Rows:
+        """No states, and no words."""
+        empty = self.get_buffer("empty")
+        return super().start(batch).beside(Rows.of(empty.new_zeros(batch, 0, dtype=torch.long)))
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """The states of the sentence's source, and the words."""
+        return encoded.beside(_parts(contexts)[1])
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """No states, and the words of the sentences just read."""
+        return super().start(len(contexts)).beside(summary)
+
+    def prepared(self, contexts: Rows) -> Rows:
+        """The states of the source, and f_m (B, M, H), zeros where padded, with their mask."""
+        of_source, rest = _parts(contexts)
+        (words,) = rest.tensors
+        mask = words > 0
+        embedded = self.target_embedding((words - 1).clamp(min=0)) * mask[:, :, None]
+        projected = linear(embedded.flatten(0, 1), self.previous.weight)
+        states = projected.view(*words.shape, self.units).to(of_source.tensors[0].dtype)
+        return of_source.beside(Rows.of(states, mask))
+
+    def word_values(self, prepared: Rows, row: Tensor, query: Tensor) -> Tensor:
+        """Values (N, H); twice the time of those of `SourceStates`, and O(N H²)."""
+        of_source, of_words = _parts(prepared)
+        c = super().word_values(of_source, row, query)
+        b = super().word_values(of_words, row, query)
+        asked = torch.cat([query.to(b.dtype), b], dim=1)
+        gate = torch.sigmoid(linear(asked, self.gate.weight, self.gate.bias))
+        return c + (gate * linear(b, self.projection.weight)).to(c.dtype)
+
+    def added_parameters(self) -> list[nn.Parameter]:
+        """W_p, W_g and b_g, and Z."""
+        parts = self.previous, self.gate, self.projection
+        return [parameter for part in parts for parameter in part.parameters()]
+
+
 def _parts(rows: Rows) -> tuple[Rows, Rows]:
-    """States of the source and their mask, and the other tensors."""
+    """States of the source with their mask, and the other tensors."""
     return Rows(rows.tensors[:2]), Rows(rows.tensors[2:])

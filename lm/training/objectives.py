@@ -120,7 +120,7 @@ def two_step(model: DocumentLM) -> list[Stage]:
 
 
 def context_alone(model: DocumentLM) -> list[Stage]:
-    """What a document adds to the logits, on top of all other weights, frozen."""
+    """What a document adds to a model of single sentences, whose weights are frozen."""
     return [Stage("words", True, False, (tuple(model.context.added_parameters()),))]
 
 

@@ -393,7 +393,7 @@ def _check_use(
         (model.order == 0, "context_noise", f"{name} reads no target context"),
         (
             values["levels"] == "context" and not model.context.added_parameters(),
-            *("levels", f"{name} adds no document context to the logits of another model"),
+            *("levels", f"{name} adds no document context to another model"),
         ),
         (
             values["levels"] == "context" and options.choice.begin is None,

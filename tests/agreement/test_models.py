@@ -306,6 +306,10 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
     "source-words": ("viterbi", [Lm("attention", side="source")]),
     "source-words-and-context": ("viterbi", [Lm("attention-context", side="source", pmi=True)]),
+    "source-words-and-words-before": (
+        "viterbi",
+        [Lm("attention-gated", side="source", pmi=True)],
+    ),
     "channel-of-words": ("viterbi", [Lm("attention", reverse=True)]),
     "source-and-context": ("viterbi", [Lm("dclm-bilingual-decoupled", side="source", pmi=True)]),
     "topics": ("viterbi", [Lm("clstm-given-topic", side="topics")]),

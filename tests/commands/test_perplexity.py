@@ -32,6 +32,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], str, float, str]] = {
     "next-sentence": ("dclm-right-target", {}, "", 0.0, ""),
     "source": ("dclm-bilingual-decoupled", {}, "", 0.0, "source"),
     "source-words": ("attention", {}, "", 0.0, "source"),
+    "source-words-and-words-before": ("attention-gated", {}, "", 0.0, "source"),
     "topics": ("clstm-given-topic-carried", {}, "", 0.0, "topics"),
     "relations": ("dclm-recurrence", {}, "", 0.0, "relations"),
     "parents": ("dclm-rst", {}, "", 0.0, "source parents"),

@@ -103,6 +103,9 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     ("attention-context", TIED, {"source_words": 8}),
     ("attention-context", ("cifg", 2, False), {"source_words": 8, "encoder": "bag"}),
     ("attention-context", ("gru", 1, True), {"source_words": 8, "head": "softmax"}),
+    ("attention-gated", TIED, {"source_words": 8}),
+    ("attention-gated", ("cifg", 2, False), {"source_words": 8}),
+    ("attention-gated", ("gru", 1, True), {"source_words": 8, "head": "softmax"}),
     # Ghosh et al. 2016
     *(
         (name, ("peephole", 1 + n % 2, n % 2 == 0), {"topics_number": 5})

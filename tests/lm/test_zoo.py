@@ -19,7 +19,7 @@ ORDERS = {  # None: unbounded; from the equations of the papers
     **dict.fromkeys(("rnnlm", "rlm", "rnnlm-lin", "dclm-bilingual", "dclm-right", "dclm-rst"), 0),
     **dict.fromkeys(("attention", "clstm-sentseg", "clstm-given-topic"), 0),
     **dict.fromkeys(("codclm", "dclm-decoupled", "dclm-bilingual-decoupled"), 1),
-    "attention-context": 1,
+    **dict.fromkeys(("attention-context", "attention-gated"), 1),
     **dict.fromkeys(("dclm-projection-decoupled", "clstm-prevsent", "clstm-prevsent-sentseg"), 1),
     "dclm-two-sentence": 2,
 }

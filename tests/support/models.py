@@ -34,11 +34,12 @@ OF_TEXT_ALONE = sorted(
 def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
     """The model, all of its weights multiplied: so large that contexts matter.
 
-    Tables of hashed features and gates of contexts, which are zero, get numbers of their own.
+    Tables of hashed features and matrices of contexts, which are zero, get numbers of their own.
     """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.mul_(factor).add_(float(name == "context.gate.weight"))
+            zero = name.startswith("context.") and parameter.ndim == 2 and not parameter.any()
+            parameter.mul_(factor).add_(float(zero))
         for table in sparse_parameters(model):
             table.copy_(torch.linspace(-1, 1, len(table)))
     return model

@@ -30,7 +30,7 @@ context-noise | rnnlm | --context-noise 0.3 | 0.3: rnnlm reads no target context
 reverse-documents | rnnlm | --reverse-documents | --reverse-documents: rnnlm reads no context
 levels | ccdclm | --levels two-step | this model has no sentence level; leave
 channel | codclm | --reverse | --reverse: codclm has no attention over the words of one source sentence, which a channel needs
-levels-of-no-document | ccdclm | --levels context | ccdclm adds no document context to the logits of another model; leave
+levels-of-no-document | ccdclm | --levels context | ccdclm adds no document context to another model; leave
 auxiliary-weight | dclm | --auxiliary-weight 2 | 2: dclm is trained by the loss of the words
 auxiliary-weight-later | hrnnlm --levels two-step | --auxiliary-weight 2 | losses are not added
 relation-classifier | dclm | --relation-classifier mlp | no classifier .*'mlp'

@@ -6,7 +6,7 @@ the head reads tanh(W_m h' + W_c c' + b_m).
 """
 
 from collections.abc import Sequence
-from math import isqrt
+from math import exp, isqrt
 
 from support.scalar.algebra import (
     Vector,
@@ -45,27 +45,52 @@ def attention_and_context(
     return _scores(p, document, source, added)
 
 
+def attention_and_words(p: Parameters, document: Document, source: Document) -> Scores:
+    """Ours: c + σ(W_g [h; d] + b_g) ∘ Z d in place of c, on both levels.
+
+    d = Σ softmax(h · W_p x_m) W_p x_m over the embeddings x_m of the sentence before.
+    """
+    before = [[], *document[:-1]]
+    memories = [[product(p["W_p"], p["X"][word]) for word in words] for words in before]
+    return _scores(p, document, source, [None] * len(document), memories)
+
+
 def _scores(
-    p: Parameters, document: Document, source: Document, contexts: Sequence[Vector | None]
+    p: Parameters,
+    document: Document,
+    source: Document,
+    contexts: Sequence[Vector | None],
+    memories: Sequence[list[Vector]] | None = None,
 ) -> Scores:
+    """memories: f_m of the words before each sentence, if values have a gated sum of these."""
     scores: Scores = []
-    for words, own, context in zip(document, source, contexts, strict=True):
+    besides = memories or [[] for _ in document]
+    for words, own, context, beside in zip(document, source, contexts, besides, strict=True):
         x = [p["X_s"][word] for word in own]
         ahead = [top(state) for state in p["ahead"].read(x)]
         back = [top(state) for state in p["back"].read(x[::-1])][::-1]
         memory = [product(p["W_f"], [*f, *b]) for f, b in zip(ahead, back, strict=True)]
         below = p["g"].read([p["X"][word] for word in [START, *words]])
-        above = p["upper"].read([[*top(s), *_value(p, memory, top(s))] for s in below])
+        both = memory, beside
+        above = p["upper"].read([[*top(s), *_value(p, *both, top(s))] for s in below])
         scores.append([])
         for state, target in zip(above, [*words, END], strict=True):
             h = top(state)
-            both = product(p["W_m"], h), product(p["W_c"], _value(p, memory, h))
-            units = [*tanh(plus(*both, p["b_m"])), *(context or [])]
+            merged = plus(product(p["W_m"], h), product(p["W_c"], _value(p, *both, h)), p["b_m"])
+            units = [*tanh(merged), *(context or [])]
             scores[-1].append(_log_prob(p, units, target))
     return scores
 
 
-def _value(p: Parameters, memory: list[Vector], query: Vector) -> Vector:
+def _value(p: Parameters, memory: list[Vector], beside: list[Vector], query: Vector) -> Vector:
+    c, d = _attended(p, memory, query), _attended(p, beside, query)
+    if not beside:
+        return c
+    gate = plus(product(p["W_g"], [*query, *d]), p["b_g"])
+    return [x + z / (1 + exp(-r)) for x, z, r in zip(c, product(p["Z"], d), gate, strict=True)]
+
+
+def _attended(p: Parameters, memory: list[Vector], query: Vector) -> Vector:
     if not memory:
         return [0.0] * len(p["b_m"])
     return weighted_sum(softmax([dot(query, f) for f in memory]), memory)

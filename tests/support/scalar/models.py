@@ -150,12 +150,17 @@ def parameters(model: DocumentLM) -> Parameters:
 def _luong(model: DocumentLM) -> Parameters:
     """Parameters of `attention`: those of the softmax are logits times the projection, if tied.
 
-    Of its form with a context, too: those of the vectors of source and of target sentences.
+    Of its forms with a context, too: those of the vectors of source and of target sentences, or
+    of the words of the sentence before.
     """
     cell = model.config.recurrence
     p: Parameters = {}
     of = tensors(model)
-    if "context.gate.weight" in of:
+    if model.config.model == "attention-gated":
+        p |= {"Z": of["context.projection.weight"].tolist()}
+        p |= {"W_g": of["context.gate.weight"].tolist(), "b_g": of["context.gate.bias"].tolist()}
+        p |= {"W_p": of["context.previous.weight"].tolist()}
+    elif "context.gate.weight" in of:
         p["Z"] = of["context.gate.weight"].tolist()
         for name, place in (("of_source", "source.of_document"), ("of_target", "previous")):
             p[name] = _vectors(model.config, part(of, f"context.document.{place}."))
@@ -279,6 +284,8 @@ def scores(model: DocumentLM, document: Document) -> Scores:
     if name == "attention-context":
         g = ENCODERS[config.encoder or "cnn"]
         return luong.attention_and_context(_luong(model), document, own["source"], g)
+    if name == "attention-gated":
+        return luong.attention_and_words(_luong(model), document, own["source"])
     p = parameters(model)
     if config.head == "hashed":
         table: Any = model.head.get_submodule("hashes")
