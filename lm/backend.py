@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -223,6 +224,17 @@ class Backend:
             for future in waiting:
                 future.cancel()
             torch.set_num_threads(torch.get_num_threads())  # undo the pool's setting
+
+    def ahead(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The items; on CUDA each is made by a thread while the device works on the one before."""
+        if self.device.type != "cuda":
+            yield from items
+            return
+        with ThreadPoolExecutor(1, "ahead") as pool:
+            waiting = pool.submit(list[Item], islice(items, 1))
+            while found := waiting.result():
+                waiting = pool.submit(list[Item], islice(items, 1))
+                yield from found
 
     def pieces(self, rows: Tensor, most: int) -> tuple[Tensor, ...]:
         """Pieces of at most `most` rows (a multiple of 64), for `map`.

@@ -19,7 +19,7 @@ from lm.backend import Backend, column_multiple
 
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
-ROWS = 512  # of features in one piece of work, at most
+ROWS = {"cpu": 512, "cuda": 2048}  # of features in one piece of work, at most: recipes/gpu
 DIRECT_ROWS = 64  # of pairs recomputed one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
@@ -44,7 +44,7 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
         return backend.within_memory(attempt)
 
     with backend.large_products():
-        total = torch.cat(backend.map(sums, backend.pieces(features, ROWS)))
+        total = torch.cat(backend.map(sums, backend.pieces(features, ROWS[backend.device.type])))
     log_z = total.log()
     weak = ~((total >= len(weight) * TINY / ACCURACY) & (total < torch.inf))
     for rows in torch.split(weak.nonzero()[:, 0], DIRECT_ROWS):

@@ -178,7 +178,8 @@ class ClassPredictor(LinearPredictor):
         at, targets = torch.cat([parents, every]), torch.cat([words, torch.full_like(every, END)])
         own = class_of(targets)
         order = own.argsort(stable=True)
-        most = LOGITS // (2 * len(self.classes)) if self.backend.device.type == "cuda" else ROWS
+        on_cuda = self.backend.device.type == "cuda"
+        most = LOGITS // (2 * len(self.classes)) if on_cuda else ROWS["cpu"]
         pieces, begin = [], 0
         for number, count in enumerate(torch.bincount(own).tolist()):
             end = begin + count

@@ -382,7 +382,7 @@ class HashedPredictor:
     def _normalisers(self, features: Tensor, slots: Tensor) -> Tensor:
         """(N,) of log Σ_v exp(logit), equal features once; memory: `Backend.floats` a thread."""
         first, own = distinct_inputs(features, slots)
-        places = self.backend.pieces(first, ROWS)
+        places = self.backend.pieces(first, ROWS[self.backend.device.type])
         with self.backend.large_products():
             found = self.backend.map(lambda at: self._log_sums(features[at], slots[at]), places)
         return torch.cat(found)[own]

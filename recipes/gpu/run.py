@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -28,11 +29,11 @@ import click
 import numpy as np
 import torch
 from plain import precision
-from torch import Tensor
 
 RECIPES = Path(__file__).parents[1]
 sys.path += [str(RECIPES / "bench"), str(RECIPES / "load")]
 
+import exponents  # noqa: E402
 import generate  # noqa: E402  # of load; those below of bench, but cases
 import training  # noqa: E402
 from cases import (  # noqa: E402
@@ -50,18 +51,17 @@ from cases import (  # noqa: E402
 )
 from lists import Set, Text  # noqa: E402
 from measuring import machine, matmul_peak, synchronise  # noqa: E402
-from tasks import TASKS, seeded  # noqa: E402
+from tasks import seeded  # noqa: E402
 
-from lm import normalisers  # noqa: E402
 from lm.backend import Backend  # noqa: E402
 from lm.checkpoint import save_model  # noqa: E402
 from lm.corpus import Corpus  # noqa: E402
 from lm.model import Config  # noqa: E402
-from lm.scoring import ScoringEngine  # noqa: E402
 from lm.side_information import SideText  # noqa: E402
 from lm.vocabulary import Vocabulary  # noqa: E402
 
 DOCUMENTS = 12  # of a set
+PRODUCTS = [(4096,) * 3, (8192,) * 3, (8192, 1024, 32768)]
 
 
 # Measuring
@@ -187,9 +187,11 @@ def made_up(sentences: int, words: int) -> Set:
     return Set("", lists, [t % every == 0 for t in range(sentences)])
 
 
-def scoring(report: Report, lists: Set, sizes: Sizes, device: torch.device) -> None:
-    """The table of hypotheses a second, after the device's own products."""
-    shapes = [(64,) * 3] if sizes is QUICK else [(4096,) * 3, (8192,) * 3, (8192, 1024, 32768)]
+def scoring(
+    report: Report, lists: Set, sizes: Sizes, device: torch.device, cases: Sequence[str]
+) -> None:
+    """The table of hypotheses a second of some cases, after the device's own products."""
+    shapes = [(64,) * 3] if sizes is QUICK else PRODUCTS
     peaks = {}
     report.table("Products", ["precision", "TFLOP/s"])
     for dtype in PRECISIONS:
@@ -198,13 +200,11 @@ def scoring(report: Report, lists: Set, sizes: Sizes, device: torch.device) -> N
         report.row(dtype, f"{peaks[dtype] / 1e12:,.3g}")
     columns = ["model", "precision", "ours/s", "script/s", "ours ÷ script", "of products", "MiB"]
     report.table("Hypotheses a second", [*columns, "max |Δ|: script", "CPU, float32"])
-    cases = [lambda name=name: word_case(name, sizes) for name in ("rnnlm", "codclm")]
-    cases += [lambda width=width: word_case("ccdclm", sizes, width) for width in (8, 64)]
-    for make in [*cases, lambda: attention_case(sizes), lambda: causal_case(sizes)]:
+    for name in cases:
         try:
-            case = make()
+            case = CASES[name](sizes)
         except ImportError as fault:
-            report.row("gpt2", f"not measured: {fault}")
+            report.row(name, f"not measured: {fault}")
             continue
         data = lists.head(sizes.sentences[case.name])
         every = max(1, len(data.lists) // DOCUMENTS)  # so that as many documents are in step
@@ -330,65 +330,58 @@ def decoding(report: Report, data: Path | None, sizes: Sizes, device: torch.devi
             report.row(dtype, f"{len(chosen):,}", f"{seconds:.1f}", rate, other)
 
 
-def sizes_tried(report: Report, lists: Set, sizes: Sizes, device: torch.device) -> None:
-    """Normalisers by other pieces of work, compiled, and as a CUDA graph: which of them pays."""
-    report.table("Sizes of the normalisers' work, rnnlm", ["rows", "logits", "precision", "ours/s"])
-    case, data = word_case("rnnlm", sizes), lists.head(sizes.sentences["rnnlm"])
-    config = Config("rnnlm", sizes.words, sizes.hidden, sizes.hidden, "lstm", tied=True)
-    model, kept = seeded(config).to(device), normalisers.ROWS
-    for dtype in ("tf32", "bfloat16"):
-        for rows in (512, 2048, 8192):
-            for logits in (1 << 22, 1 << 24, 1 << 26):
-                if report.late(rows, logits, dtype):
-                    return
-                normalisers.ROWS = rows
-                engine = ScoringEngine.of(model, Backend(device, dtype=dtype))
-                engine.backend.floats = logits
-                seconds, _ = fastest(lambda e=engine: TASKS["rnnlm"].ours(e, data))
-                report.row(rows, logits, dtype, f"{case.count(data) / seconds:,.0f}")
-    normalisers.ROWS = kept
-    x = torch.randn(2048, sizes.hidden, device=device, dtype=torch.bfloat16)
-    weight = torch.randn(sizes.words, sizes.hidden, device=device, dtype=torch.bfloat16)
-
-    def sums() -> Tensor:
-        return torch.mm(x, weight.T).float().exp_().sum(dim=1)
-
-    report.table("Sums of exponentials of 2,048 rows, bfloat16", ["form", "ms"])
-    for name, make in (
-        ("eager", lambda: sums),
-        ("compiled", lambda: torch.compile(sums)),
-        ("CUDA graph", lambda: graph_of(sums)),
-    ):
-        try:
-            run = make()
-            seconds, _ = fastest(lambda r=run: [r() for _ in range(20)] and [])
-            report.row(name, f"{1000 * seconds / 20:.3f}")
-        except Exception as fault:  # of a compiler that is not there, of any kind
-            report.row(name, f"not available: {type(fault).__name__}")
+def exponentials(report: Report, sizes: Sizes, device: torch.device) -> None:
+    """What sums of exponentials of logits cost beside their product, by form and rows at a time."""
+    columns = [f"{rows:,} rows" for rows in exponents.ROWS]
+    report.table(
+        "Sums of exponentials, share of the products' rate", ["precision", "form", *columns]
+    )
+    for dtype in PRECISIONS[1:]:
+        with precision(dtype, device):
+            peak = matmul_peak(device, TYPES[dtype], [(64,) * 3] if sizes is QUICK else PRODUCTS)
+        for form in exponents.FORMS:
+            if report.late(dtype, form):
+                return
+            shares = exponents.shares(
+                form, (sizes.hidden, sizes.words), Backend(device, dtype=dtype), peak
+            )
+            report.row(dtype, form, *shares)
 
 
-def graph_of(work: Callable[[], Tensor]) -> Callable[[], None]:
-    """Work as a CUDA graph."""
-    work()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph.replay
-
-
-PARTS = ("tests", "scoring", "decode", "training", "sizes")
+CASES: dict[str, Callable[[Sizes], Case]] = {
+    "rnnlm": partial(word_case, "rnnlm"),
+    "codclm": partial(word_case, "codclm"),
+    "ccdclm 8": partial(word_case, "ccdclm", width=8),
+    "ccdclm 64": partial(word_case, "ccdclm", width=64),
+    "attention": attention_case,
+    "gpt2": causal_case,
+}
+PARTS = ("tests", "scoring", "decode", "training", "exponentials")
 
 
 @click.command()
 @click.option("--device", default="cuda", show_default=True)
 @click.option("--data", type=click.Path(exists=True, path_type=Path), help="Folder of tvsub-zh-en.")
 @click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), default=PARTS[:-1])
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    type=click.Choice(list(CASES)),
+    default=list(CASES),
+    help="Rows of the part scoring; repeatable.",
+)
 @click.option("--minutes", default=9.0, show_default=True, help="No row begins after these.")
 @click.option("--quick", is_flag=True, help="Tiny sizes: whether all of it runs.")
 def main(
-    device: str, data: Path | None, parts: tuple[str, ...], minutes: float, quick: bool
+    device: str,
+    data: Path | None,
+    parts: tuple[str, ...],
+    cases: tuple[str, ...],
+    minutes: float,
+    quick: bool,
 ) -> None:
-    """Print the tables of all parts, but sizes, or of some."""
+    """Print the tables of all parts, but exponentials, or of some."""
     place, sizes = torch.device(device), QUICK if quick else REAL
     if place.type == "cuda" and not torch.cuda.is_available():
         raise click.UsageError(
@@ -408,10 +401,10 @@ def main(
         lists = text.encoded(text.vocabulary(sizes.words))
     made: dict[str, Callable[[], None]] = {
         "tests": lambda: tests(place, quick),
-        "scoring": lambda: scoring(report, lists, sizes, place),
+        "scoring": lambda: scoring(report, lists, sizes, place, cases),
         "decode": lambda: decoding(report, data, sizes, place),
         "training": lambda: trainings(report, sizes, place),
-        "sizes": lambda: sizes_tried(report, lists, sizes, place),
+        "exponentials": lambda: exponentials(report, sizes, place),
     }
     for part in parts:
         made[part]()

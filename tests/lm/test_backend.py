@@ -42,6 +42,29 @@ def test_work_is_parted_among_threads_and_comes_back_in_order() -> None:
         machine.map(lambda i: 1 // (i - 2), range(1000))
 
 
+def test_on_cuda_items_are_made_one_ahead_in_order_and_their_errors_come_in_turn() -> None:
+    machine, made, asked = Backend("cuda"), list[int](), threading.Event()
+
+    def items() -> Any:
+        for i in range(3):
+            made.append(i)
+            if i == 1:
+                asked.set()
+            yield i
+        raise MemoryError("of the fourth")
+
+    ahead = machine.ahead(items())
+    assert next(ahead) == 0
+    assert asked.wait(20)  # the second is made while the first is in use
+    assert [next(ahead), next(ahead)] == [1, 2]
+    with pytest.raises(MemoryError, match="of the fourth"):
+        next(ahead)
+    made.clear()
+    assert next(Backend().ahead(items())) == 0
+    assert made == [0]  # on a CPU none is made before it is asked for
+    assert list(machine.ahead(iter(()))) == []
+
+
 @pytest.mark.parametrize("kind", ["floats", "tokens"])
 def test_what_is_held_is_halved_until_it_fits_and_the_ceiling_is_remembered(kind: str) -> None:
     machine, asked = Backend(), list[int]()

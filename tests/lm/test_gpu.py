@@ -145,7 +145,7 @@ def scarce() -> Iterator[int]:
     total = torch.cuda.get_device_properties(DEVICE).total_memory
     held = torch.cuda.memory_reserved(DEVICE)
     number = torch.device(DEVICE).index or 0
-    torch.cuda.set_per_process_memory_fraction((held + (110 << 20)) / total, number)
+    torch.cuda.set_per_process_memory_fraction((held + (300 << 20)) / total, number)
     yield 60_000
     torch.cuda.set_per_process_memory_fraction(1.0, number)
 
