@@ -71,10 +71,14 @@ ALL = Share(0, 1, lambda tensor: None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tags:
-    """A tag for each word of a corpus: ids (N,), beside `Corpus.tokens`, and the names of tags."""
+    """A tag for each word of a corpus.
+
+    ids: (W,) of the words; names: of the tags; words: (N,) number of the word of each token.
+    """
 
     ids: NDArray[np.int64]
     names: Sequence[str]
+    words: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,11 @@ class Perplexity:
         """Perplexity with `</s>`, unknown words left out, as "excluding OOVs" of other programs."""
         known = self.tokens - self.oov + self.sentences
         return math.exp((self.nats - self.oov_nats) / max(1, known))
+
+    def alone(self, tokens: int, nats: float) -> Perplexity:
+        """The figures of some of the words, or of the ends of sentences, from their nats."""
+        own = replace(self, sentences=0, tokens=tokens, oov=0, nats=nats, word_nats=nats)
+        return replace(own, log_z=None, words=None)
 
     def as_json(self) -> dict[str, float]:
         """The figures by name, without those of documents.
@@ -225,13 +234,13 @@ def perplexity(
     LogProbError for a model that returns NaN, or whose perplexity overflows, also that of a single
     document or tag.
     """
-    total, of_documents, of_tags = _sums(model, corpus, streams, length, tags, share)
+    total, of_documents, of_words = _sums(model, corpus, streams, length, tags, share)
     documents = None
     if per_document:
         both = zip(pairwise(corpus.documents.tolist()), of_documents.tolist(), strict=True)
         documents = tuple(_perplexity(corpus, *span, sums, model) for span, sums in both)
     whole = _perplexity(corpus, 0, corpus.n_sentences, total, model)
-    found = None if tags is None else _by_tag(corpus, tags, of_tags, whole)
+    found = None if tags is None else _by_tag(corpus, tags, of_words.numpy(), whole)
     return replace(whole, documents=documents, tags=found)
 
 
@@ -242,7 +251,7 @@ perplexity_by_document = partial(perplexity, per_document=True)
 def _sums(
     model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None, share: Share
 ) -> tuple[Sums, Tensor, Tensor]:
-    """Sums over the whole corpus, (D, 6) over each document, and −log p and 1 / p of each tag.
+    """Sums over the whole corpus, (D, 6) over each document, and −log p (W,) of tagged words.
 
     In float64.
     """
@@ -250,7 +259,7 @@ def _sums(
     total, of_documents = [0.0] * 6, torch.zeros(corpus.n_documents, 6, dtype=torch.float64)
     lengths = torch.from_numpy(np.diff(corpus.sentences)).clamp(min=1)
     sizes = torch.from_numpy(np.diff(corpus.documents))
-    of_tags = torch.zeros(len(tags.names) if tags else 0, 2, dtype=torch.float64)
+    of_words = torch.zeros(len(tags.ids) if tags else 0, dtype=torch.float64)
     document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
     for reading in _readings(model, corpus, documents, min(streams, len(documents)), length):
         alone = model.head.nll(reading.features, reading.targets)
@@ -275,30 +284,32 @@ def _sums(
             numbers = torch.cat([one.sums(torch.ones_like(one.words)) for one in inputs])
             starts = torch.from_numpy(corpus.sentences)[reading.sentences.cpu()]
             places = (starts + numbers.cpu() - 1)[words.cpu()].numpy()
-            own = nll[words].cpu()
-            own = torch.stack([own, own.exp()], dim=1)
-            of_tags.index_add_(0, torch.from_numpy(tags.ids[places]), own)
+            of_words.index_add_(0, torch.from_numpy(tags.words[places]), nll[words].cpu())
     whole = torch.tensor(total, dtype=torch.float64)
-    for sums in (whole, of_documents, of_tags):
+    for sums in (whole, of_documents, of_words):
         share.add(sums)
-    return whole.tolist(), of_documents, of_tags
+    return whole.tolist(), of_documents, of_words
 
 
-def _by_tag(corpus: Corpus, tags: Tags, nats: Tensor, whole: Perplexity) -> dict[str, Perplexity]:
-    """Figures of the words of each tag that occurs, from its nats; the most frequent tag first."""
-    n_tags = len(tags.names)
-    counts = np.bincount(tags.ids, minlength=n_tags).tolist()
-    unknown = np.bincount(tags.ids[corpus.tokens == UNKNOWN], minlength=n_tags).tolist()
-    rows = zip(tags.names, counts, unknown, nats.tolist(), strict=True)
+def _by_tag(
+    corpus: Corpus, tags: Tags, nats: NDArray[np.float64], whole: Perplexity
+) -> dict[str, Perplexity]:
+    """Figures of each tag that occurs, from the nats (W,) of words; the most frequent tag first."""
+    unknown = np.bincount(tags.words[corpus.tokens == UNKNOWN], minlength=len(tags.ids))
+    with np.errstate(over="ignore"):
+        values = np.ones(len(nats)), unknown, nats, np.exp(nats)
+    n = len(tags.names)
+    counts = (np.bincount(tags.ids, own, minlength=n).tolist() for own in values)
+    rows = zip(tags.names, *counts, strict=True)
     found = {}
-    for name, n, oov, (own, inverse) in sorted(rows, key=lambda row: (-row[1], row[0])):
+    for name, n, oov, own, inverse in sorted(rows, key=lambda row: (-row[1], row[0])):
         if not (own < MOST_NATS * max(1, n) and math.isfinite(inverse)):
             raise LogProbError(
                 f"a language model has no probability left for words of tag {name!r}"
             )
         if n:
-            of_words = replace(whole, sentences=0, tokens=n, oov=oov, nats=own, word_nats=own)
-            found[name] = replace(of_words, log_z=None, word_perplexities=inverse)
+            own_figures = whole.alone(int(n), own)
+            found[name] = replace(own_figures, oov=int(oov), word_perplexities=inverse)
     return found
 
 

@@ -22,7 +22,7 @@ from rerank.commands.run import (
 from rerank.commands.texts import (
     TextFiles,
     check_shape,
-    encoded_text,
+    encoded,
     note_language,
     read_text,
     sentences_of,
@@ -39,6 +39,8 @@ from rerank.torchrun import number_of_processes, others_alive, process_number, s
 from rerank.values import FILE, FOLDER, PART
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from lm.corpus import Corpus
@@ -254,9 +256,7 @@ class PerplexityReport:
         """Figures of the words of each tag and, last, of `</s>` if it is predicted."""
         rows = dict(self.text.tags or {})
         if self.text.predicts_end:
-            nats, n = self.text.nats - self.text.word_nats, self.text.sentences
-            ends = replace(self.text, sentences=0, tokens=n, oov=0, nats=nats, word_nats=nats)
-            rows[END] = replace(ends, log_z=None)
+            rows[END] = self.text.alone(self.text.sentences, self.text.nats - self.text.word_nats)
         kinds = ("perplexity_without_eos", "perplexity_without_oov")
         left_out = ("sentences", *kinds, *(f"pseudo_{kind}" for kind in kinds))
         return [
@@ -323,7 +323,7 @@ def _for_people(rows: Sequence[Mapping[str, object]]) -> Table:
     columns = [_COLUMNS[name] for name in names]
     if "words" in names:  # beside tokens of another kind
         columns[names.index("tokens")] = Column("tokens", ",")
-    return Table(columns, [[row[name] for name in names] for row in rows])
+    return Table(columns, [[row.get(name) for name in names] for row in rows])
 
 
 def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
@@ -350,12 +350,15 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
 
 def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     """The figures of the text under a trained model; each process of `torchrun` gets all."""
+    import numpy as np
+
     from lm.corpus import with_last_words_twice
     from lm.document_cache import WithDocumentCache
     from lm.evaluation import Tags
     from lm.evaluation import perplexity as measure
     from lm.side_information import information_of
     from lm.subwords import SubwordVocabulary
+    from rerank.formats.running_text import RunningText
     from rerank.formats.translations import check_files
     from rerank.scorers.models import broken_models, open_model
 
@@ -364,20 +367,19 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     files = TextFiles(options.text, options.side.values())
     needed = information_of(saved.model.context, training=False)
     check_files(dict.fromkeys(needed, str(lm)), files.side)
-    if isinstance(saved.vocabulary, SubwordVocabulary):
-        for name in ("tags", "duplicate_last_word"):
-            if getattr(options, name):
-                raise UsageError(
-                    f"--{name.replace('_', '-')}: {lm} predicts subword pieces, not words; leave "
-                    "it out"
-                )
+    if isinstance(saved.vocabulary, SubwordVocabulary) and options.duplicate_last_word:
+        raise UsageError(
+            f"--duplicate-last-word: {lm} predicts subword pieces, not words; leave it out"
+        )
     across = options.across_documents
-    columns = [encoded_text(files, saved, notices, documents, across=across)]
-    names: list[str] = []
+    running = RunningText(options.text, "evaluation", documents)
+    read = words, text = read_text(running, notices, across=across)
+    columns = [encoded(read, files, saved, notices, documents)]
     if options.tags is not None:
-        name = display(options.text)
-        tagged, names = _read_tags(options.tags, columns[0], name, documents, notices)
-        columns.append(tagged)
+        pieces = np.array([len(saved.vocabulary.encode([word])) for word in words])[text.tokens]
+        ids, names = _read_tags(options.tags, text, display(options.text), documents, notices)
+        numbers = np.repeat(np.arange(len(ids), dtype=np.int32), pieces)
+        columns.append(replace(columns[0], tokens=numbers))
     columns = [saved.in_reading_order(one, across_documents=across) for one in columns]
     if options.duplicate_last_word:
         if saved.model.config.backward:
@@ -389,9 +391,14 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     if options.document_cache is not None:
         model = WithDocumentCache(model, options.document_cache)
     corpus, *others = columns
-    tags = Tags(others[0].tokens.astype("int64"), names) if others else None
-    read = (*files.all, *([] if options.tags is None else [options.tags]))
-    with broken_models(lm), _share(read) as share:
+    tags = None
+    if others:
+        words_of_tokens = others[0].tokens.astype(np.int64)
+        if options.duplicate_last_word:  # a word of its own
+            ids, words_of_tokens = ids[words_of_tokens], np.arange(len(words_of_tokens))
+        tags = Tags(ids, names, words_of_tokens)
+    inputs = (*files.all, *([] if options.tags is None else [options.tags]))
+    with broken_models(lm), _share(inputs) as share:
         return measure(model, corpus, per_document=options.per_document, tags=tags, share=share)
 
 
@@ -451,11 +458,11 @@ def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
 
 def _read_tags(
     path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
-) -> tuple[Corpus, list[str]]:
-    """The corpus with ids of tags in place of its words, and the names of the tags.
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Ids (W,) of the tags of words, and the names of the tags.
 
-    beside: the text, of this name in messages. InputError with file and line unless each sentence
-    has a tag for each word, and for the tag `</s>`, which is that of the ends of sentences.
+    beside: the text in words, of this name in messages. InputError with file and line unless each
+    sentence has a tag for each word, and for the tag `</s>`, which is that of ends of sentences.
     """
     import numpy as np
 
@@ -483,4 +490,4 @@ def _read_tags(
     offsets = np.cumsum([0, *(len(words) for _, words in sentences)])
     found = Corpus(np.array(ids, dtype=np.int32), offsets, bounds)
     check_shape(found, beside, name, path)
-    return replace(beside, tokens=found.tokens), [tag.decode() for tag in index]
+    return found.tokens.astype(np.int64), [tag.decode() for tag in index]

@@ -533,11 +533,23 @@ def encoded_text(
     documents, across: as of `read_text`. InputError if the text has no words, or if its side
     information does not fit.
     """
-    from lm.corpus import renumber
     from rerank.formats.running_text import RunningText
 
     text = RunningText(files.text, "evaluation", documents)
-    words, corpus = read_text(text, notices, across=across)
+    return encoded(read_text(text, notices, across=across), files, saved, notices, documents)
+
+
+def encoded(
+    read: tuple[list[bytes], Corpus],
+    files: TextFiles,
+    saved: SavedModel,
+    notices: Notices,
+    documents: str = "blank",
+) -> Corpus:
+    """What `read_text` returned, as `encoded_text` returns it."""
+    from lm.corpus import renumber
+
+    words, corpus = read
     share = saved.about.get("oov_rate", 0.0)
     trained = float(share) if isinstance(share, float | int) else 0.0
     known = saved.vocabulary

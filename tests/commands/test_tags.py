@@ -1,10 +1,15 @@
 """`perplexity --tags`: figures of each tag, and files that do not fit the text."""
 
+import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import torch
 from support.world import World
+
+from lm.laws import read_by_words
 
 TEXT = "the lamp is\nit\n\nis lit the\n"
 TAGS = "D N V\nP\n\nV A D\n"
@@ -38,6 +43,42 @@ def test_tags_of_all_words_add_up_to_the_figures_of_the_text(
     assert counts == ({**expected, "D": 3, "V": 3, "P": 2} if options else expected)
     for tag, kind in (("D", "D"), ("V", "V"), ("N", "lamp"), ("P", "it"), ("A", "lit")):
         assert tags[tag] == kinds[kind]
+
+
+def test_the_nats_of_a_word_are_those_of_its_pieces(tagged: World) -> None:
+    saved = tagged.model("rnnlm", "pieces", pieces=True)
+    tagged.write("text", TEXT.replace("lamp", "unlit"))
+    found = tagged.ok("perplexity --lm pieces text --tags tags --device cpu --format json").json
+    nats: dict[str, list[float]] = {}
+    lines = zip(TEXT.replace("lamp", "unlit").split("\n"), TAGS.split("\n"), strict=True)
+    for words, tags in filter(any, lines):
+        pieces = [saved.vocabulary.encode([word.encode()]) for word in words.split()]
+        ids = [i for own in pieces for i in own]
+        context = saved.model.context.start(1)
+        with torch.no_grad():
+            features = saved.model.features(read_by_words(saved.model, ids, context), context)
+            own = saved.model.head.nll(features[: len(ids)], torch.tensor(ids)).tolist()
+        for tag, word in zip(tags.split(), pieces, strict=True):
+            nats.setdefault(tag, []).append(sum(own[: len(word)]))
+            del own[: len(word)]
+    assert {tag: own["tokens"] for tag, own in found["tags"].items()} == {
+        tag: len(own) for tag, own in nats.items()
+    }
+    for tag, own in found["tags"].items():
+        assert own["nats"] == pytest.approx(sum(nats[tag]), rel=1e-5)
+        mean = sum(map(math.exp, nats[tag])) / len(nats[tag])
+        assert own["mean_word_perplexity"] == pytest.approx(mean, rel=1e-4)
+        assert "words" not in own
+    ends = found["end_of_sentence"]["nats"]
+    assert sum(map(sum, nats.values())) + ends == pytest.approx(found["nats"], rel=1e-5)
+
+
+def test_people_read_a_row_for_each_tag_and_for_ends_of_sentences(tagged: World) -> None:
+    rows = tagged.ok("perplexity --lm rnnlm text --tags tags --device cpu").out.splitlines()
+    cells = [re.split(r"\s{2,}", row.strip()) for row in rows if row]
+    assert cells[0] == ["tag", "words", "OOV", "nats per token", "perplexity", "mean of words"]
+    assert [row[0] for row in cells[2:8]] == ["D", "V", "A", "N", "P", "</s>"]
+    assert [len(row) for row in cells[2:8]] == [6] * 5 + [5]  # ends are no words
 
 
 def test_a_bag_of_words_has_no_end_beside_its_tags(tagged: World) -> None:

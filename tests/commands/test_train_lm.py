@@ -634,7 +634,7 @@ def test_what_needs_words_refuses_pieces_and_samples_are_text(
 ) -> None:
     trained(world, "--model codclm --tokenizer bpe:280")
     world.write("gap", ["the ___ is lit"])
-    for command in ("cloze --lm lm gap", "perplexity --lm lm valid.txt --tags valid.txt"):
+    for command in ("cloze --lm lm gap", "perplexity --lm lm valid.txt --duplicate-last-word"):
         found = world.run(command)
         assert found.exit == 2
         assert "the model predicts subword pieces" in found.err or "lm predicts sub" in found.err

@@ -121,7 +121,7 @@ def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
     model, corpus, logits = blank(bias={3: 1.0, 4: -1.0, 5: 2.0}), text(), torch.zeros(7)
     logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
     nats, ids = -logits.log_softmax(0), np.arange(len(corpus.tokens)) % 3
-    tags = Tags(ids, ["x", "y", "z", "absent"])
+    tags = Tags(ids, ["x", "y", "z", "absent"], np.arange(len(ids)))
     for streams in (1, 3):
         found = perplexity(model, corpus, tags=tags, streams=streams, length=2)
         assert [tag for tag in found.tags or {}] == ["x", "y", "z"]
@@ -159,7 +159,8 @@ def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_ha
     assert perplexity(model, corpus).perplexity > 1e9
     with pytest.raises(LogProbError, match="no probability left"):
         perplexity_by_document(model, corpus)
-    tags = Tags((corpus.tokens == 5).astype(np.int64), ["other", "odd"])
+    ids = (corpus.tokens == 5).astype(np.int64)
+    tags = Tags(ids, ["other", "odd"], np.arange(len(ids)))
     with pytest.raises(LogProbError, match="no probability left for words of tag 'odd'"):
         perplexity(model, corpus, tags=tags)
 
