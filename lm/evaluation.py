@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -90,7 +91,7 @@ class Perplexity:
     `</s>` is predicted, and so counted. A model that does not predict it, of bags of words, is not
     comparable with others; sentence_means: of such a model, nats of a word of a sentence (Lin et
     al. 2015, eq. 9), summed over the sentences. word_perplexities: of the words of a tag, the sum
-    of 1 / p, whose mean Wang & Cho 2015, §6.2, show: rare words decide it.
+    of 1 / p, whose mean Wang & Cho 2015, §6.2, show: rare words decide it; None if it overflows.
     normalised: False for scores that are not meant as log-probabilities, as of stupid back-off.
     causal: False where each sentence was given the next one, too. The sum of such log-probabilities
     over a document is a pseudo-log-likelihood, log p of no document, and its perplexity is called
@@ -147,10 +148,19 @@ class Perplexity:
         known = self.tokens - self.oov + self.sentences
         return math.exp((self.nats - self.oov_nats) / max(1, known))
 
-    def alone(self, tokens: int, nats: float) -> Perplexity:
+    def _not_overflowing(self, names: Iterable[str]) -> dict[str, float]:
+        """Figures by name; of a few words of many pieces, perplexity may be no float."""
+        found = {}
+        for name in names:
+            with suppress(OverflowError):
+                found[name] = getattr(self, name)
+        return found
+
+    def of_subset(self, tokens: int, nats: float) -> Perplexity:
         """The figures of some of the words, or of the ends of sentences, from their nats."""
         own = replace(self, sentences=0, tokens=tokens, oov=0, nats=nats, word_nats=nats)
-        return replace(own, log_z=None, words=None)
+        own = replace(own, oov_nats=0.0, sentence_means=0.0, log_z=None, words=None)
+        return replace(own, documents=None, tags=None)
 
     def as_json(self) -> dict[str, float]:
         """The figures by name, without those of documents.
@@ -170,7 +180,7 @@ class Perplexity:
             figures["nats_per_token_pseudo_likelihood"] = self.nats_per_token
             figures |= {f"pseudo_{name}": getattr(self, name) for name in derived[1:]}
         elif self.predicts_end:
-            figures |= {name: getattr(self, name) for name in derived}
+            figures |= self._not_overflowing(derived)
             if self.words is not None:
                 figures["perplexity_per_word"] = self.perplexity_per_word
         else:
@@ -296,20 +306,21 @@ def _by_tag(
 ) -> dict[str, Perplexity]:
     """Figures of each tag that occurs, from the nats (W,) of words; the most frequent tag first."""
     unknown = np.bincount(tags.words[corpus.tokens == UNKNOWN], minlength=len(tags.ids))
-    with np.errstate(over="ignore"):
-        values = np.ones(len(nats)), unknown, nats, np.exp(nats)
-    n = len(tags.names)
-    counts = (np.bincount(tags.ids, own, minlength=n).tolist() for own in values)
-    rows = zip(tags.names, *counts, strict=True)
-    found = {}
-    for name, n, oov, own, inverse in sorted(rows, key=lambda row: (-row[1], row[0])):
-        if not (own < MOST_NATS * max(1, n) and math.isfinite(inverse)):
+    tokens = np.bincount(tags.words, minlength=len(tags.ids))
+    with np.errstate(over="ignore"):  # of a long word of many pieces
+        values = np.ones(len(nats)), tokens, unknown, nats, np.exp(nats)
+    n_tags, found = len(tags.names), dict[str, Perplexity]()
+    sums = [np.bincount(tags.ids, own, minlength=n_tags).tolist() for own in values]
+    rows = zip(tags.names, *sums, strict=True)
+    for name, n, pieces, oov, own, inverse in sorted(rows, key=lambda row: (-row[1], row[0])):
+        if not own < MOST_NATS * max(1, pieces):  # NaN is not
             raise LogProbError(
                 f"a language model has no probability left for words of tag {name!r}"
             )
         if n:
-            own_figures = whole.alone(int(n), own)
-            found[name] = replace(own_figures, oov=int(oov), word_perplexities=inverse)
+            mean = inverse if math.isfinite(inverse) else None
+            own_figures = whole.of_subset(int(n), own)
+            found[name] = replace(own_figures, oov=int(oov), word_perplexities=mean)
     return found
 
 

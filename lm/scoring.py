@@ -136,7 +136,7 @@ def independent(
 
     def attempt() -> list[LogProbs]:
         scores: list[LogProbs] = []
-        for _, part, forest in engine.backend.ahead(_tries(engine, lists)):
+        for _, part, forest in engine.backend.prefetched(_tries(engine, lists)):
             contexts = engine.model.context.start(1)
             features = engine.model.features(engine.read(forest, contexts), contexts)
             sums = engine.path_scores(forest, features, contexts)
@@ -167,7 +167,7 @@ def pairs(
         matrices: list[LogProbs] = []
         context = engine.model.context
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
-        for begin, part, forest in engine.backend.ahead(_tries(engine, lists)):
+        for begin, part, forest in engine.backend.prefetched(_tries(engine, lists)):
             sentences = _read_for_contexts(engine, forest, start[0])
             summary = context.summary(sentences)
             given, encoded = [], None

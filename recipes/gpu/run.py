@@ -33,8 +33,8 @@ from plain import precision
 RECIPES = Path(__file__).parents[1]
 sys.path += [str(RECIPES / "bench"), str(RECIPES / "load")]
 
-import exponents  # noqa: E402
 import generate  # noqa: E402  # of load; those below of bench, but cases
+import normaliser_forms  # noqa: E402
 import training  # noqa: E402
 from cases import (  # noqa: E402
     PRECISIONS,
@@ -332,17 +332,17 @@ def decoding(report: Report, data: Path | None, sizes: Sizes, device: torch.devi
 
 def exponentials(report: Report, sizes: Sizes, device: torch.device) -> None:
     """What sums of exponentials of logits cost beside their product, by form and rows at a time."""
-    columns = [f"{rows:,} rows" for rows in exponents.ROWS]
+    columns = [f"{rows:,} rows" for rows in normaliser_forms.ROWS]
     report.table(
         "Sums of exponentials, share of the products' rate", ["precision", "form", *columns]
     )
     for dtype in PRECISIONS[1:]:
         with precision(dtype, device):
             peak = matmul_peak(device, TYPES[dtype], [(64,) * 3] if sizes is QUICK else PRODUCTS)
-        for form in exponents.FORMS:
+        for form in normaliser_forms.FORMS:
             if report.late(dtype, form):
                 return
-            shares = exponents.shares(
+            shares = normaliser_forms.shares(
                 form, (sizes.hidden, sizes.words), Backend(device, dtype=dtype), peak
             )
             report.row(dtype, form, *shares)

@@ -100,8 +100,8 @@ class PerplexityOptions:
     )
     tags: str | None = option(
         "A file beside TEXT with a tag for each word, such as its part of speech: print the "
-        "figures of the words of each tag, and of </s>, too; mean of words is that of 1 / p, the "
-        "figure of Wang & Cho (2015).",
+        "figures of the words of each tag, and of </s>, too, per word also where a model predicts "
+        "subword pieces; mean of words is that of 1 / p, the figure of Wang & Cho (2015).",
         type=FILE,
         default=None,
     )
@@ -256,7 +256,9 @@ class PerplexityReport:
         """Figures of the words of each tag and, last, of `</s>` if it is predicted."""
         rows = dict(self.text.tags or {})
         if self.text.predicts_end:
-            rows[END] = self.text.alone(self.text.sentences, self.text.nats - self.text.word_nats)
+            rows[END] = self.text.of_subset(
+                self.text.sentences, self.text.nats - self.text.word_nats
+            )
         kinds = ("perplexity_without_eos", "perplexity_without_oov")
         left_out = ("sentences", *kinds, *(f"pseudo_{kind}" for kind in kinds))
         return [
@@ -376,9 +378,10 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     read = words, text = read_text(running, notices, across=across)
     columns = [encoded(read, files, saved, notices, documents)]
     if options.tags is not None:
-        pieces = np.array([len(saved.vocabulary.encode([word])) for word in words])[text.tokens]
         ids, names = _read_tags(options.tags, text, display(options.text), documents, notices)
-        numbers = np.repeat(np.arange(len(ids), dtype=np.int32), pieces)
+        each = np.arange(len(ids) + 1)
+        _, bounds = saved.vocabulary.numbered(words, text.tokens, each)
+        numbers = np.repeat(each[:-1].astype(np.int32), np.diff(bounds))
         columns.append(replace(columns[0], tokens=numbers))
     columns = [saved.in_reading_order(one, across_documents=across) for one in columns]
     if options.duplicate_last_word:
@@ -394,7 +397,7 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     tags = None
     if others:
         words_of_tokens = others[0].tokens.astype(np.int64)
-        if options.duplicate_last_word:  # a word of its own
+        if options.duplicate_last_word:  # the second copy counts as a word
             ids, words_of_tokens = ids[words_of_tokens], np.arange(len(words_of_tokens))
         tags = Tags(ids, names, words_of_tokens)
     inputs = (*files.all, *([] if options.tags is None else [options.tags]))

@@ -546,7 +546,7 @@ def encoded(
     notices: Notices,
     documents: str = "blank",
 ) -> Corpus:
-    """What `read_text` returned, as `encoded_text` returns it."""
+    """An interned text and its side information in a model's ids, not in its reading order."""
     from lm.corpus import renumber
 
     words, corpus = read

@@ -53,16 +53,21 @@ def test_on_cuda_items_are_made_one_ahead_in_order_and_their_errors_come_in_turn
             yield i
         raise MemoryError("of the fourth")
 
-    ahead = machine.ahead(items())
-    assert next(ahead) == 0
+    items_of = machine.prefetched(items())
+    assert next(items_of) == 0
     assert asked.wait(20)  # the second is made while the first is in use
-    assert [next(ahead), next(ahead)] == [1, 2]
+    assert [next(items_of), next(items_of)] == [1, 2]
     with pytest.raises(MemoryError, match="of the fourth"):
-        next(ahead)
+        next(items_of)
     made.clear()
-    assert next(Backend().ahead(items())) == 0
+    assert next(Backend().prefetched(items())) == 0
     assert made == [0]  # on a CPU none is made before it is asked for
-    assert list(machine.ahead(iter(()))) == []
+    assert list(machine.prefetched(iter(()))) == []
+    before = threading.active_count()
+    begun: Any = machine.prefetched(items())
+    assert next(begun) == 0
+    begun.close()  # as when memory runs out
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("kind", ["floats", "tokens"])

@@ -165,6 +165,18 @@ def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_ha
         perplexity(model, corpus, tags=tags)
 
 
+def test_a_word_of_many_pieces_may_be_too_improbable_for_a_perplexity() -> None:
+    """e to the nats of its pieces together is no float: its tag has nats, and no perplexity."""
+    model, corpus = blank(bias={5: -60.0}), encode([b"a " + b"c " * 20 + b"b", b"a b"], VOCABULARY)
+    words = np.array([0, *[1] * 20, 2, 3, 4])  # a, a word of twenty pieces, b; a, b
+    found = perplexity(model, corpus, tags=Tags(np.array([0, 1, 0, 0, 0]), ["x", "y"], words)).tags
+    assert found is not None
+    assert (found["x"].tokens, found["y"].tokens) == (4, 1)
+    assert found["y"].nats > 1000
+    given = [{name for name in one.as_json() if "perplexity" in name} for one in found.values()]
+    assert [len(names) for names in given] == [4, 0]
+
+
 # Document caches, against counts and probabilities taken one by one
 
 V, SHARE = 10, 0.3

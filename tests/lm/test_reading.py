@@ -25,6 +25,7 @@ V = 13
 RIGHT = ("dclm-right", "dclm-right-target", "dclm-rst")  # their side information is not dropped
 MODELS = ["rnnlm", "codclm", "dam", "hrnnlm", "hrnnlm-lin", "rnnslm", "dclm-two-sentence", *RIGHT]
 MODELS += ["clstm-given-topic", "clstm-paraseg", "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
+MODELS += ["attention-gated"]
 every_model = pytest.mark.parametrize("name", MODELS)
 
 

@@ -25,3 +25,22 @@ def test_every_part_runs_and_scores_are_those_of_the_cpu(script: Any) -> None:
     trained = [row for row in rows if len(row) == 7 and row[2] in PRECISIONS]
     assert len(trained) == 2 * 2 * 3
     assert "no time left" not in printed
+
+
+def test_forms_of_the_normaliser_have_a_share_for_each_number_of_rows(script: Any) -> None:
+    printed = script("gpu/run.py", "--device", "cpu", "--quick", "--part", "exponentials").out
+    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
+    shares = {tuple(row[:2]): row[2:] for row in rows if row[0] in PRECISIONS}
+    assert len(shares) == 2 * 4
+    for (_, form), cells in shares.items():
+        assert len(cells) == 3
+        half = form == "logits in bfloat16"  # on a CPU operands stay float32
+        compiled = form == "torch.compile"  # where there is a compiler
+        assert compiled or all((cell == "–") if half else cell.endswith("%") for cell in cells)
+
+
+def test_rows_of_a_table_can_be_chosen(script: Any) -> None:
+    chosen = ("--part", "scoring", "--case", "rnnlm")
+    printed = script("gpu/run.py", "--device", "cpu", "--quick", *chosen).out
+    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
+    assert [row[0] for row in rows if len(row) == 9 and row[1] in PRECISIONS] == ["rnnlm"] * 3

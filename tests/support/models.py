@@ -38,8 +38,10 @@ def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
     """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            zero = name.startswith("context.") and parameter.ndim == 2 and not parameter.any()
-            parameter.mul_(factor).add_(float(zero))
+            parameter.mul_(factor)
+            if name.startswith("context.") and parameter.ndim == 2 and not parameter.any():
+                dice = torch.Generator().manual_seed(parameter.numel())
+                parameter.copy_(2 * torch.rand(parameter.shape, generator=dice))
         for table in sparse_parameters(model):
             table.copy_(torch.linspace(-1, 1, len(table)))
     return model
