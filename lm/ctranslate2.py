@@ -24,9 +24,8 @@ from lm.causal_folder import (
     check_regular_files,
     folder_digest,
 )
+from lm.generation import Generated, GenerationSettings
 from lm.seq2seq import (
-    Generated,
-    GenerationSettings,
     Ids,
     SourceAndTarget,
     TranslationTexts,
@@ -55,7 +54,7 @@ class ConvertedEngine:
     def generated(
         self, sources: Sequence[Ids], given: GenerationSettings, seed: int
     ) -> list[list[Generated]]:
-        """Translations of each source: best first, or as drawn; see `lm.seq2seq.Generated`.
+        """Translations of each source: best first, or as drawn; see `lm.generation.Generated`.
 
         Draws depend on the sources, their order and the seed alone.
         """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from lm.causal_folder import (
     open_folder,
     positions_of,
 )
+from lm.generation import Generated, GenerationSettings, TokensOfGroups
 from lm.scoring import EngineCounts
 from lm.trie import Candidates, Indices, build
 
@@ -213,33 +214,6 @@ def _check_language(folder: Path, key: str, code: str | None, tokens: Mapping[st
             f"{folder}: {key}={code}: its tokenizer has no such language; did you mean "
             f"{' or '.join(near)}?"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationSettings:
-    """How translations of a source are found: by beam search, or drawn from the model.
-
-    number: of translations; beam: width of the beam; temperature: of draws, None for beam search;
-    epsilon: tokens of a smaller probability are not drawn; longest: most tokens of a translation.
-    """
-
-    number: int
-    beam: int
-    temperature: float | None = None
-    epsilon: float = 0.0
-    longest: int = 200
-
-
-class Generated(NamedTuple):
-    """A translation without special tokens, whether it ended by itself, and its score in the beam.
-
-    The score is log p of its tokens, divided by their number or as the model's folder says; 0 of
-    draws.
-    """
-
-    tokens: list[int]
-    ended: bool
-    score: float
 
 
 @dataclass(slots=True, eq=False)
@@ -433,9 +407,29 @@ class TranslationEngine:
     ) -> list[list[Generated]]:
         """Translations of each source, by `generate` of transformers: best first, or as drawn.
 
-        Draws depend on the sources, their order and the seed alone.
+        Draws depend on the sources, their order and the seed alone. Of several groups there is one
+        source, and the translations of one group follow those of another.
         """
-        from transformers import DynamicCache, EncoderDecoderCache
+        if given.groups == 1:
+            return self._generated(sources, given, seed, [])
+        first = 1 + len(self.model.target.before)
+        tokens, beam = TokensOfGroups(given.penalty, first), given.beam // given.groups
+        way, found = replace(given, number=beam, beam=beam), list[Generated]()
+        for _ in range(given.groups):
+            tokens.begin_group()
+            [own] = self._generated(sources, way, seed, [tokens])
+            found += own
+        return [found]
+
+    def _generated(
+        self,
+        sources: Sequence[Ids],
+        given: GenerationSettings,
+        seed: int,
+        processors: Sequence[TokensOfGroups],
+    ) -> list[list[Generated]]:
+        """Translations of one call of `generate`."""
+        from transformers import DynamicCache, EncoderDecoderCache, LogitsProcessorList
 
         model, device = self.model, self.backend.device
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
@@ -457,6 +451,7 @@ class TranslationEngine:
                 max_length=None,
                 return_dict_in_generate=True,
                 output_scores=given.temperature is None,
+                logits_processor=LogitsProcessorList(processors),
                 **{cache_argument(model.model): cache},
                 **way,
             )

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lm.ctranslate2 import ConvertedEngine
-    from lm.seq2seq import Generated, GenerationSettings, TranslationEngine
+    from lm.generation import Generated, GenerationSettings
+    from lm.seq2seq import TranslationEngine
     from rerank.corpus.documents import Documents
     from rerank.notices import Notices
 
 CONVERTED = "ct2:"  # before a folder of CTranslate2
 _DRAWN = {"sample": "tokens are drawn under --sample alone; add it"}
+_GROUPS = {"beam_groups": "it is of --beam-groups alone; add it"}
 
 
 @record
@@ -42,6 +44,17 @@ class CandidateSearch:
     n_best: int = option("Candidates of a sentence.", type=Whole(1, 1000), default=50)
     beam: int | None = option(
         "Width of the beam [default: that of --n-best].", type=Whole(1, 1000), default=None
+    )
+    beam_groups: int | None = option(
+        "Groups of the beam, which avoid each other's tokens: diverse beam search.",
+        type=Whole(2, 1000),
+        default=None,
+    )
+    diversity_penalty: float = option(
+        "Nats that a token loses for each beam of an earlier group that has it at its place.",
+        type=Real(0, 1000),
+        default=0.5,
+        needs=_GROUPS,
     )
     sample: bool = option("Draw candidates from the model, in place of beam search.", default=False)
     temperature: float = option(
@@ -89,9 +102,9 @@ def candidates(options: CandidatesOptions) -> None:
     drawn. Commands read it with --kbest, and need no --docs beside it. A run that is stopped keeps
     its sentences in FILE.jsonl.part, from which --resume goes on.
 
-    Diverse beam search is not offered, for transformers 5 would download its code; lists that
-    differ more are draws, --sample with a --temperature above 1, or those of several models:
-    --kbest, which is repeatable, merges them.
+    Lists that differ more are those of diverse beam search, --beam-groups (Vijayakumar et al.
+    2018), of draws, --sample with a --temperature above 1, or of several models: --kbest, which
+    is repeatable, merges them.
 
     Example:
       rerank candidates --model seq2seq:opus --source dev.zh --docs dev.ids --out dev.jsonl
@@ -215,6 +228,11 @@ class Translator:
         """Whether candidates are draws, in place of those of a beam."""
         return self.way.temperature is not None
 
+    @property
+    def alone(self) -> bool:
+        """Whether a source is translated on its own, so that a list does not depend on others."""
+        return self.drawn or self.way.groups > 1
+
     def header(self, sources: Sequence[bytes], seed: int) -> bytes:
         """A line that is equal for runs with equal results."""
         content = hashlib.sha256(b"\n".join(sources)).hexdigest()
@@ -226,7 +244,7 @@ class Translator:
     def translate(
         self, texts: Sequence[tuple[int, ...]], begin: int, seed: int
     ) -> list[list[TranslatedText]]:
-        """Candidates of each source: in the order of the beam, or draws by their probability.
+        """Candidates of each source: in the order of the beam; draws and groups by probability.
 
         begin: number of the first source. Draws of a source depend on its number and the seed, not
         on what else is translated.
@@ -237,7 +255,7 @@ class Translator:
 
         model = self.engine.model
         found: list[list[Generated]] = []
-        for n, sources in enumerate([[one] for one in texts] if self.drawn else [texts], begin):
+        for n, sources in enumerate([[one] for one in texts] if self.alone else [texts], begin):
             own = int(np.random.SeedSequence((seed, n)).generate_state(1)[0])
             found += self.engine.generated(sources, self.way, own)
         self.cut += sum(not one.ended for own in found for one in own)
@@ -253,11 +271,11 @@ class Translator:
         self, found: Sequence[Generated], log_probs: NDArray[np.float64]
     ) -> list[TranslatedText]:
         """Candidates with distinct texts; of equal ones the most probable one's numbers."""
-        drawn, decode = self.drawn, self.engine.model.tokenizer.decode
+        drawn, alone, decode = self.drawn, self.alone, self.engine.model.tokenizer.decode
         by_text: dict[str, TranslatedText] = {}
         for one, log_prob in zip(found, log_probs.tolist(), strict=True):
             text = " ".join(decode(one.tokens, skip_special_tokens=True).split())
-            score = log_prob if drawn else one.score
+            score = log_prob if alone else one.score
             own = by_text.setdefault(
                 text, TranslatedText(text, log_prob, score, 0 if drawn else None)
             )
@@ -265,7 +283,8 @@ class Translator:
             if own.votes is not None:
                 own.votes += 1
         lists = [*by_text.values()]
-        return sorted(lists, key=lambda one: -one.score) if drawn else lists
+        best = sorted(lists, key=lambda one: -one.score) if alone else lists
+        return best if drawn else best[: self.way.number]
 
 
 # Models
@@ -273,7 +292,7 @@ class Translator:
 
 def _way(finding: CandidateSearch) -> GenerationSettings:
     """How candidates are found."""
-    from lm.seq2seq import GenerationSettings
+    from lm.generation import GenerationSettings
 
     return GenerationSettings(
         finding.n_best,
@@ -281,6 +300,8 @@ def _way(finding: CandidateSearch) -> GenerationSettings:
         finding.temperature if finding.sample else None,
         finding.epsilon,
         finding.longest,
+        finding.beam_groups or 1,
+        finding.diversity_penalty if finding.beam_groups else 0.0,
     )
 
 
@@ -338,6 +359,15 @@ def _model(options: CandidatesOptions) -> LanguageModelOption:
     if converted and finding.epsilon:
         raise UsageError(
             f"--epsilon {finding.epsilon:g}: CTranslate2 does not leave out tokens so; leave it out"
+        )
+    groups, beam = finding.beam_groups, finding.beam or finding.n_best
+    if groups and (converted or finding.sample):
+        other = "--sample" if finding.sample else "a model of CTranslate2"
+        raise UsageError(f"--beam-groups {groups}: not for {other}; leave it out")
+    if groups and beam % groups:
+        raise UsageError(
+            f"--beam-groups {groups}: expected a divisor of the width of the beam, {beam}; give "
+            "another --beam"
         )
     if not finding.sample and finding.beam is not None and finding.beam < finding.n_best:
         raise UsageError(

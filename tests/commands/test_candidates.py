@@ -60,6 +60,69 @@ def test_beams_are_those_of_transformers_with_the_loss_of_their_tokens(translato
     translator.ok(f"decode --kbest out.jsonl {channel} --weights w.json --out out")
 
 
+def test_groups_of_one_beam_pay_for_the_tokens_of_earlier_groups(translator: World) -> None:
+    """All groups advance in step here: of each the next token of least cost; ends are free."""
+    import torch
+
+    translator.ok(f"{RUN} {MODEL} --beam-groups 4 --diversity-penalty 0.7")
+    words, own = seq2seq.plain(translator.folder / "mt")
+    words.src_lang = "zho_Hans"
+    code, end = words.convert_tokens_to_ids("eng_Latn"), words.eos_token_id
+    start = own.config.decoder_start_token_id
+    for source, line in zip(SOURCES, lists(translator), strict=True):
+        ids = torch.tensor([words(source).input_ids])
+        groups: list[list[int]] = [[] for _ in range(4)]
+        sums = [0.0] * 4
+        for place in range(9):
+            taken: dict[int, int] = {}
+            for g, tokens in enumerate(groups):
+                if len(tokens) < place or end in tokens:
+                    continue
+                before = torch.tensor([[start, code, *tokens]])
+                with torch.no_grad():
+                    logits = own(input_ids=ids, decoder_input_ids=before).logits[0, -1]
+                log_p = logits.log_softmax(0)
+                costs = log_p.clone()
+                for token, n in taken.items():
+                    costs[token] -= 0.7 * n
+                chosen = int(costs.argmax())
+                sums[g] += float(log_p[chosen])
+                tokens.append(chosen)
+                if chosen != end and place < 8:  # the last place is free, too
+                    taken[chosen] = taken.get(chosen, 0) + 1
+        expected = {
+            " ".join(words.decode(tokens, skip_special_tokens=True).split()) for tokens in groups
+        }
+        texts = [one["text"] for one in line["candidates"]]
+        assert {*texts} == expected
+        found = [one["features"]["logprob"] for one in line["candidates"]]
+        assert found == sorted(found, reverse=True)
+    kept = lists(translator)
+    wide = RUN.replace("--batch 2", "--batch 5")
+    translator.ok(f"{wide} {MODEL} --beam-groups 4 --diversity-penalty 0.7")
+    for one, other in zip(kept, lists(translator), strict=True):
+        texts = [[c["text"] for c in line["candidates"]] for line in (one, other)]
+        assert texts[0] == texts[1]
+
+
+def test_groups_without_a_penalty_are_equal_beams(translator: World) -> None:
+    translator.ok(f"{RUN} {MODEL} --beam 2 --n-best 2")
+    narrow = lists(translator)
+    translator.ok(f"{RUN} {MODEL} --beam-groups 2 --diversity-penalty 0")
+    for one, other in zip(narrow, lists(translator), strict=True):
+        texts = [
+            {c["text"]: c["features"]["logprob"] for c in x["candidates"]} for x in (one, other)
+        ]
+        assert texts[1] == pytest.approx(texts[0], abs=1e-4)
+    for options, message in (
+        ("--beam-groups 3", "expected a divisor of the width of the beam, 4"),
+        ("--beam-groups 2 --sample", "--beam-groups 2: not for --sample"),
+        ("--diversity-penalty 1", "it is of --beam-groups alone"),
+    ):
+        run = translator.run(f"{RUN} {MODEL} {options}")
+        assert (run.exit, message in " ".join(run.err.split())) == (2, True), run.err
+
+
 def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_equal_bytes(
     translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
