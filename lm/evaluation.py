@@ -178,7 +178,8 @@ class Perplexity:
             figures["nats_per_token_not_normalised"] = self.nats_per_token
         elif not self.causal:
             figures["nats_per_token_pseudo_likelihood"] = self.nats_per_token
-            figures |= {f"pseudo_{name}": getattr(self, name) for name in derived[1:]}
+            pseudo = self._not_overflowing(derived[1:])
+            figures |= {f"pseudo_{name}": value for name, value in pseudo.items()}
         elif self.predicts_end:
             figures |= self._not_overflowing(derived)
             if self.words is not None:

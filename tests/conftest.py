@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from hypothesis import settings
 from support.world import SOUND, World
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tensors so small that threads wait for each other
+# a shell has what runs in the background ignore SIGINT, and so would the runs that tests interrupt
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # of each law; tests that need more say so
 settings.register_profile("suite", max_examples=30, deadline=None)
 settings.load_profile("suite")

@@ -45,19 +45,21 @@ def test_tags_of_all_words_add_up_to_the_figures_of_the_text(
         assert tags[tag] == kinds[kind]
 
 
-def test_the_nats_of_a_word_are_those_of_its_pieces(tagged: World) -> None:
-    saved = tagged.model("rnnlm", "pieces", pieces=True)
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+def test_the_nats_of_a_word_are_those_of_its_pieces(backward: bool, tagged: World) -> None:
+    saved = tagged.model("rnnlm", "pieces", pieces=True, backward=backward)
+    way = -1 if backward else 1
     tagged.write("text", TEXT.replace("lamp", "unlit"))
     found = tagged.ok("perplexity --lm pieces text --tags tags --device cpu --format json").json
     nats: dict[str, list[float]] = {}
     lines = zip(TEXT.replace("lamp", "unlit").split("\n"), TAGS.split("\n"), strict=True)
     for words, tags in filter(any, lines):
         pieces = [saved.vocabulary.encode([word.encode()]) for word in words.split()]
-        ids = [i for own in pieces for i in own]
+        ids = [i for own in pieces for i in own][::way]
         context = saved.model.context.start(1)
         with torch.no_grad():
             features = saved.model.features(read_by_words(saved.model, ids, context), context)
-            own = saved.model.head.nll(features[: len(ids)], torch.tensor(ids)).tolist()
+            own = saved.model.head.nll(features[: len(ids)], torch.tensor(ids)).tolist()[::way]
         for tag, word in zip(tags.split(), pieces, strict=True):
             nats.setdefault(tag, []).append(sum(own[: len(word)]))
             del own[: len(word)]
