@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -223,19 +223,25 @@ class Backend:
                 future.cancel()
             torch.set_num_threads(torch.get_num_threads())  # undo the pool's setting
 
-    def prefetched(self, items: Iterator[Item]) -> Iterator[Item]:
-        """The items; on CUDA each is made by a thread while the device works on the one before.
+    def overlapped(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Results of `work` for each item, in order.
 
-        Two are held at once then. What makes them does not touch the device.
+        On CUDA two threads work on the next items meanwhile, so that the device has work while
+        one of them waits for it; at most three results are held.
         """
         if self.device.type != "cuda":
-            yield from items
+            yield from map(work, items)
             return
-        with ThreadPoolExecutor(1, "prefetch") as pool:
-            waiting = pool.submit(list[Item], islice(items, 1))
-            while found := waiting.result():
-                waiting = pool.submit(list[Item], islice(items, 1))
-                yield from found
+        pool, waiting = ThreadPoolExecutor(2, "overlapped"), deque[Future[Result]]()
+        try:
+            for item in items:
+                waiting.append(pool.submit(torch.no_grad()(work), item))
+                if len(waiting) == 3:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def pieces(self, rows: Tensor, most: int) -> tuple[Tensor, ...]:
         """Pieces of at most `most` rows (a multiple of 64), for `map`.

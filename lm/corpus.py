@@ -13,7 +13,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -47,13 +47,10 @@ class Corpus(SideText):
     @classmethod
     def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> Corpus:
         """Columns of nested lists of ids; documents and sentences may be empty."""
-        sentences = [sentence for document in documents for sentence in document]
-        tokens = [word for sentence in sentences for word in sentence]
-        return cls(
-            np.asarray(tokens, dtype=np.int32),
-            np.cumsum([0, *map(len, sentences)]),
-            np.cumsum([0, *map(len, documents)]),
-        )
+        sentences = list(chain.from_iterable(documents))
+        offsets = np.cumsum([0, *map(len, sentences)])
+        tokens = np.fromiter(chain.from_iterable(sentences), np.int32, int(offsets[-1]))
+        return cls(tokens, offsets, np.cumsum([0, *map(len, documents)]))
 
     @property
     def n_sentences(self) -> int:

@@ -8,7 +8,8 @@ overflows, or is so small that underflow may have cost 1e-6 of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from lm.backend import Backend, column_multiple
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
 ROWS = {"cpu": 512, "cuda": 2048}  # of features in one piece of work, at most: recipes/gpu
+KERNEL_ROWS = 1024  # of features, at least, for one kernel in place of many
 DIRECT_ROWS = 64  # of pairs recomputed one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
@@ -27,8 +29,12 @@ ALIGNED = 16  # contexts of a product come in multiples of this
 def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
     """(N,) of log Σ_v exp(features · weight[v]).
 
-    O(N R V) time; memory: `Backend.floats` a thread.
+    O(N R V) time; memory: `Backend.floats` a thread, or a copy of features and weight where one
+    kernel does all of it.
     """
+    kernel = _kernel(features.device) if _fits_kernel(len(features), backend) else None
+    if kernel is not None:
+        return _finished(kernel(features, weight, backend.dtype == "bfloat16"), features, weight)
     factor = backend.operand(weight)
 
     def sums(rows: Tensor) -> Tensor:
@@ -45,6 +51,36 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
 
     with backend.large_products():
         total = torch.cat(backend.map(sums, backend.pieces(features, ROWS[backend.device.type])))
+    return _finished(total, features, weight)
+
+
+def _fits_kernel(rows: int, backend: Backend) -> bool:
+    """Whether one kernel may sum, in this backend's precision, and rows are enough to fill it."""
+    return rows >= KERNEL_ROWS and backend.dtype != "float32" and not backend.deterministic
+
+
+@cache
+def _kernel(device: torch.device) -> Callable[[Tensor, Tensor, bool], Tensor] | None:
+    """What sums the exponentials of logits in one kernel; None where there is none.
+
+    It needs a GPU of compute capability 9 or more, Triton, and a C compiler, with which Triton
+    begins. All of these have faults of their own kinds.
+    """
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (9, 0):
+        return None
+    try:
+        from lm.exponential_sums import exponential_sums
+
+        one = torch.ones(1, 1, device=device)
+        for bfloat16 in (False, True):
+            exponential_sums(one, one, bfloat16)
+    except Exception:
+        return None
+    return exponential_sums
+
+
+def _finished(total: Tensor, features: Tensor, weight: Tensor) -> Tensor:
+    """Logarithms (N,) of sums, of which those that lost too much are computed anew."""
     log_z = total.log()
     weak = ~((total >= len(weight) * TINY / ACCURACY) & (total < torch.inf))
     for rows in torch.split(weak.nonzero()[:, 0], DIRECT_ROWS):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from threading import Lock
 from time import perf_counter
 from typing import cast
 
@@ -45,6 +46,13 @@ class EngineCounts:
     nodes: int = 0
     normalisers: int = 0
     recomputed: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, forest: Forest) -> None:
+        """Count a forest that is read, in any thread."""
+        tokens = int(np.searchsorted(forest.levels, forest.end, side="right").sum())
+        with self._lock:
+            self.nodes, self.tokens = self.nodes + len(forest), self.tokens + tokens
 
     @contextmanager
     def timed(self, backend: Backend) -> Iterator[None]:
@@ -82,8 +90,7 @@ class ScoringEngine:
     def read(self, forest: Forest, contexts: Rows) -> ReadSentences:
         """A forest's candidates, read once for each node; contexts: a row for each root."""
         model = self.model
-        self.counts.nodes += len(forest)
-        self.counts.tokens += int(np.searchsorted(forest.levels, forest.end, side="right").sum())
+        self.counts.add(forest)
         positions = forest.positions(self.backend.device)
         state, above, states = model.before(contexts), None, []
         for start, stop in pairwise(forest.levels):
@@ -134,18 +141,19 @@ def independent(
         alone = np.ones(len(lists), dtype=np.bool_)
         return [scores[0] for scores in pairs(engine, lists, alone, side)]
 
+    def scores(run: tuple[int, int]) -> list[LogProbs]:
+        part = lists.part(*run)
+        forest, contexts = _shared(part), engine.model.context.start(1)
+        features = engine.model.features(engine.read(forest, contexts), contexts)
+        sums = engine.path_scores(forest, features, contexts).astype(np.float32)
+        return np.split(_checked(engine, sums, part, run[0]), part.lists[1:-1])
+
     def attempt() -> list[LogProbs]:
-        scores: list[LogProbs] = []
-        for _, part, forest in engine.backend.prefetched(_tries(engine, lists)):
-            contexts = engine.model.context.start(1)
-            features = engine.model.features(engine.read(forest, contexts), contexts)
-            sums = engine.path_scores(forest, features, contexts)
-            scores += np.split(sums.astype(np.float32), part.lists[1:-1])
-        return scores
+        found = engine.backend.overlapped(scores, _runs(engine, lists))
+        return [of_list for of_run in found for of_list in of_run]
 
     with engine.counts.timed(engine.backend):
-        found = enumerate(engine.backend.with_fewer_tokens(attempt))
-    return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
+        return engine.backend.with_fewer_tokens(attempt)
 
 
 def pairs(
@@ -163,11 +171,15 @@ def pairs(
     context, O(K · nodes · (H² + V R)). Errors: LogProbError, MemoryError.
     """
 
+    def trie(run: tuple[int, int]) -> tuple[int, Candidates, Forest]:
+        part = lists.part(*run)
+        return run[0], part, _shared(part)
+
     def attempt() -> list[LogProbs]:
         matrices: list[LogProbs] = []
         context = engine.model.context
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
-        for begin, part, forest in engine.backend.prefetched(_tries(engine, lists)):
+        for begin, part, forest in engine.backend.overlapped(trie, _runs(engine, lists)):
             sentences = _read_for_contexts(engine, forest, start[0])
             summary = context.summary(sentences)
             given, encoded = [], None
@@ -393,19 +405,15 @@ def _apart(lists: Candidates) -> Forest:
     return build(lists, np.arange(len(roots)), roots, len(lists))
 
 
-def _tries(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, Candidates, Forest]]:
-    """Runs of lists with at most `Backend.tokens` tokens, or of one list with more.
-
-    Number of the first list, the run, and one trie of all its lists.
-    """
+def _runs(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:
+    """Runs of lists, begin and end, with at most `Backend.tokens` tokens, or of one with more."""
     most = engine.backend.tokens(engine.model.config.hidden)
     begins = lists.offsets[lists.lists]
     begin = 0
     while begin < len(lists):
         end = int(np.searchsorted(begins, begins[begin] + most, side="right")) - 1
         end = max(end, begin + 1)
-        part = lists.part(begin, end)
-        yield begin, part, _shared(part)
+        yield begin, end
         begin = end
 
 
@@ -430,9 +438,9 @@ def _batches(engine: ScoringEngine, requests: Requests) -> Iterator[list[tuple[i
 
 
 def _checked(engine: ScoringEngine, scores: LogProbs, candidates: Candidates, t: int) -> LogProbs:
-    """Scores (…, K) of one list's candidates, checked and cut off at 0, which rounding may exceed.
+    """Scores (…, n) of lists' candidates, checked and cut off at 0, which rounding may exceed.
 
-    Heads that are not normalised exactly may have any score but NaN. t: the list in an error.
+    Heads that are not normalised exactly may have any score but NaN. t: the first list in an error.
     """
     normalised = engine.model.head.normalised
     tokens = np.diff(candidates.offsets) + 1
@@ -440,6 +448,7 @@ def _checked(engine: ScoringEngine, scores: LogProbs, candidates: Candidates, t:
     wrong = ~(scores <= limit)
     if wrong.any():
         fault = "a language model returned NaN or a positive log-probability"
-        candidate = int(np.argwhere(wrong)[0, -1])
-        raise LogProbError(fault, list=t, candidate=candidate)
+        row = int(np.argwhere(wrong)[0, -1])
+        own = int(np.searchsorted(candidates.lists, row, side="right")) - 1
+        raise LogProbError(fault, list=t + own, candidate=row - int(candidates.lists[own]))
     return np.minimum(scores, np.float32(0.0)) if normalised else scores

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import causal
@@ -24,7 +23,7 @@ from lm.causal import CausalContext, CausalEngine
 from lm.causal_folder import CausalModel
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
-from lm.scoring import ScoringEngine, after, independent
+from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.sentences import Rows
 from lm.side_information import SideText
 from lm.trie import Candidates
@@ -106,8 +105,10 @@ def word_case(name: str, sizes: Sizes, width: int | None = None) -> Case:
 
     def ours(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
         engine = ScoringEngine.of(model.to(device), Backend(device, dtype=dtype))
-        score = partial(beams, width=width) if width else TASKS[name].ours
-        return lambda: score(engine, data)
+        if width:
+            return lambda: beams(engine, data, width)
+        lists, first = Candidates.of(data.lists), np.array(data.first)  # as `decode` reads them
+        return lambda: pairs(engine, lists, first) if model.order else independent(engine, lists)
 
     def plain(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
         script = ContextLM.of(model.to(device))

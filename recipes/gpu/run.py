@@ -339,7 +339,7 @@ def exponentials(report: Report, sizes: Sizes, device: torch.device) -> None:
     for dtype in PRECISIONS[1:]:
         with precision(dtype, device):
             peak = matmul_peak(device, TYPES[dtype], [(64,) * 3] if sizes is QUICK else PRODUCTS)
-        for form in normaliser_forms.FORMS:
+        for form in (*normaliser_forms.FORMS, normaliser_forms.KERNEL):
             if report.late(dtype, form):
                 return
             shares = normaliser_forms.shares(

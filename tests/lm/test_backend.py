@@ -42,32 +42,33 @@ def test_work_is_parted_among_threads_and_comes_back_in_order() -> None:
         machine.map(lambda i: 1 // (i - 2), range(1000))
 
 
-def test_on_cuda_items_are_made_one_ahead_in_order_and_their_errors_come_in_turn() -> None:
-    machine, made, asked = Backend("cuda"), list[int](), threading.Event()
+def test_on_cuda_two_threads_work_ahead_in_order_and_errors_come_in_turn() -> None:
+    machine, both = Backend("cuda"), threading.Barrier(2)
 
-    def items() -> Any:
-        for i in range(3):
-            made.append(i)
-            if i == 1:
-                asked.set()
-            yield i
-        raise MemoryError("of the fourth")
+    def work(i: int) -> tuple[int, bool]:
+        if i < 2:
+            both.wait(20)  # each of the first two waits for the other
+        if i == 5:
+            raise MemoryError("of the sixth")
+        return i, torch.is_grad_enabled()
 
-    items_of = machine.prefetched(items())
-    assert next(items_of) == 0
-    assert asked.wait(20)  # the second is made while the first is in use
-    assert [next(items_of), next(items_of)] == [1, 2]
-    with pytest.raises(MemoryError, match="of the fourth"):
-        next(items_of)
-    made.clear()
-    assert next(Backend().prefetched(items())) == 0
-    assert made == [0]  # on a CPU none is made before it is asked for
-    assert list(machine.prefetched(iter(()))) == []
-    before = threading.active_count()
-    begun: Any = machine.prefetched(items())
-    assert next(begun) == 0
-    begun.close()  # as when memory runs out
+    results = machine.overlapped(work, range(1000))
+    assert [next(results) for _ in range(5)] == [(i, False) for i in range(5)]
+    with pytest.raises(MemoryError, match="of the sixth"):
+        next(results)
+    assert list(machine.overlapped(work, range(0))) == []
+
+
+def test_work_on_cuda_is_at_most_two_items_ahead_and_ends_with_its_caller() -> None:
+    begun, before = list[int](), threading.active_count()
+    results: Any = Backend("cuda").overlapped(begun.append, range(1000))
+    next(results)
+    results.close()  # as when memory runs out
+    assert max(begun) < 3
     assert threading.active_count() == before
+    begun.clear()
+    next(Backend().overlapped(begun.append, range(1000)))
+    assert begun == [0]  # on a CPU nothing is done before it is asked for
 
 
 @pytest.mark.parametrize("kind", ["floats", "tokens"])

@@ -16,6 +16,7 @@ from lm.composition import HEADS
 from lm.corpus import Corpus
 from lm.evaluation import perplexity_by_document
 from lm.model import DocumentLM
+from lm.normalisers import _kernel, log_sums
 from lm.sampling import sample
 from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.training.optimisers import OPTIMISERS
@@ -167,6 +168,54 @@ def test_out_of_memory_ends_in_smaller_batches_and_the_same_scores(name: str, sc
     assert shortages[0] > shortages[1] == 0
     one, other = (np.concatenate(scores, None) for scores in found)
     np.testing.assert_allclose(one, other, atol=1e-3)
+
+
+@pytest.fixture
+def hopper() -> None:
+    """A device for which the kernel of exponential sums was written."""
+    if not DEVICE.startswith("cuda") or torch.cuda.get_device_capability(DEVICE) < (9, 0):
+        pytest.skip("needs a CUDA device of compute capability 9")
+
+
+def of_significant_bits(matrix: Tensor, bits: int) -> NDArray[np.float64]:
+    """A matrix in the nearest numbers of so many bits."""
+    mantissa, exponent = np.frexp(matrix.cpu().double().numpy())
+    return np.asarray(np.ldexp(np.round(mantissa * 2**bits) / 2**bits, exponent))
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("rows", "words", "units"), [(1024, 300, 7), (1500, 5000, 129), (2500, 2049, 64), (1, 5, 1)]
+)
+def test_one_kernel_sums_exponentials_with_rounded_operands(
+    hopper: None, rows: int, words: int, units: int, dtype: str
+) -> None:
+    kernel = _kernel(torch.device(DEVICE))
+    assert kernel is not None  # Triton and a C compiler are there
+    generator = torch.Generator().manual_seed(rows)
+    features, weight = (
+        (torch.randn(n, units, generator=generator) * 2 / units**0.5).to(DEVICE)
+        for n in (rows, words)
+    )
+    found = kernel(features, weight, dtype == "bfloat16")
+    bits = 8 if dtype == "bfloat16" else 11
+    a, b = (of_significant_bits(matrix, bits) for matrix in (features, weight))
+    np.testing.assert_allclose(found.cpu(), np.exp(a @ b.T).sum(axis=1), rtol=2e-5)
+    alone = kernel(features[:1].clone(), weight, dtype == "bfloat16")
+    assert torch.equal(alone, found[:1])  # whatever the other rows
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "bfloat16"])
+def test_normalisers_of_many_rows_are_those_of_few_also_where_sums_overflow(dtype: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    features, weight = (torch.randn(n, 24, generator=generator).to(DEVICE) for n in (1100, 500))
+    features[7] *= 100
+    backend = Backend(DEVICE, dtype=dtype)
+    with backend.inference():
+        found = log_sums(features, weight, backend)
+        few = torch.cat([log_sums(rows, weight, backend) for rows in torch.split(features, 200)])
+    assert found[7] > 88  # log of the largest float32
+    torch.testing.assert_close(found, few, atol=0.02 if dtype == "bfloat16" else 2e-3, rtol=1e-3)
 
 
 def test_sampled_texts_are_of_the_vocabulary_and_a_function_of_the_seed() -> None:
