@@ -1,6 +1,7 @@
 """What a GPU makes of the product: tests, scoring, training, decoding, in ten minutes at most.
 
     python recipes/gpu/run.py [--data DATA] [--part PART …]
+    python recipes/gpu/run.py --part kernels --case rnnlm       # where the time goes
     python recipes/gpu/run.py --device cpu --quick              # tiny sizes: whether it runs
 
 Models have random weights of the sizes that are printed, which is enough for speed; lists are made
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -348,6 +349,26 @@ def exponentials(report: Report, sizes: Sizes, device: torch.device) -> None:
             report.row(dtype, form, *shares)
 
 
+def kernels(lists: Set, sizes: Sizes, device: torch.device, cases: Sequence[str]) -> None:
+    """Where the time of scoring goes: seconds in all, of the device, and of its longest kernels."""
+    cuda = device.type == "cuda"
+    of_device = torch.autograd.DeviceType.CUDA if cuda else torch.autograd.DeviceType.CPU
+    for name, dtype in product(cases, PRECISIONS):
+        case = CASES[name](sizes)
+        run = case.ours(device, dtype, lists.head(sizes.sentences[case.name]))
+        seconds, _ = fastest(run)
+        with torch.profiler.profile() as profile:
+            run()
+            synchronise()
+        events = [one for one in profile.key_averages() if one.device_type == of_device]
+        times = "self_device_time_total" if cuda else "self_cpu_time_total"
+        found = {one.key: getattr(one, times) / 1e6 for one in events}
+        total = f"{sum(found.values()):.3f} s of {seconds:.3f} s on the device"
+        print(f"\n## {name}, {dtype}: {total}\n\n| seconds | kernel |\n|---|---|")
+        for key in sorted(found, key=lambda key: -found[key])[:9]:
+            print(f"| {found[key]:.4f} | `{key[:90]}` |", flush=True)
+
+
 CASES: dict[str, Callable[[Sizes], Case]] = {
     "rnnlm": partial(word_case, "rnnlm"),
     "codclm": partial(word_case, "codclm"),
@@ -356,20 +377,21 @@ CASES: dict[str, Callable[[Sizes], Case]] = {
     "attention": attention_case,
     "gpt2": causal_case,
 }
-PARTS = ("tests", "scoring", "decode", "training", "exponentials")
+PARTS = ("tests", "scoring", "decode", "training")
+ASKED = ("exponentials", "kernels")  # parts that are printed if they are asked for
 
 
 @click.command()
 @click.option("--device", default="cuda", show_default=True)
 @click.option("--data", type=click.Path(exists=True, path_type=Path), help="Folder of tvsub-zh-en.")
-@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), default=PARTS[:-1])
+@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS + ASKED), default=PARTS)
 @click.option(
     "--case",
     "cases",
     multiple=True,
     type=click.Choice(list(CASES)),
     default=list(CASES),
-    help="Rows of the part scoring; repeatable.",
+    help="Rows of scoring, or what kernels profiles; repeatable.",
 )
 @click.option("--minutes", default=9.0, show_default=True, help="No row begins after these.")
 @click.option("--quick", is_flag=True, help="Tiny sizes: whether all of it runs.")
@@ -381,7 +403,7 @@ def main(
     minutes: float,
     quick: bool,
 ) -> None:
-    """Print the tables of all parts, but exponentials, or of some."""
+    """Print the tables of all parts, but exponentials and kernels, or of some."""
     place, sizes = torch.device(device), QUICK if quick else REAL
     if place.type == "cuda" and not torch.cuda.is_available():
         raise click.UsageError(
@@ -405,6 +427,7 @@ def main(
         "decode": lambda: decoding(report, data, sizes, place),
         "training": lambda: trainings(report, sizes, place),
         "exponentials": lambda: exponentials(report, sizes, place),
+        "kernels": lambda: kernels(lists, sizes, place, cases),
     }
     for part in parts:
         made[part]()

@@ -156,17 +156,20 @@ def test_out_of_memory_ends_in_smaller_batches_and_the_same_scores(name: str, sc
     model = DocumentLM.seeded(config_of(name, scarce, 8, 16), 3).eval().to(DEVICE)
     rng = np.random.default_rng(1)
     candidates = Candidates.of([rng.integers(3, scarce, (100, 30)).tolist() for _ in range(2)])
-    found, shortages = list[Any](), list[int]()
-    for floats in (1 << 30, FEWEST):  # 4 GB of logits, as if no other process held any; few
+
+    def scored(floats: int) -> tuple[NDArray[Any], int]:
+        """Scores and shortages with so many logits at once, of which nothing is held after it."""
         backend = Backend(DEVICE)
         backend.floats = floats
         engine = ScoringEngine.of(model, backend)
         first = np.array([True, True])
         zero = model.order == 0
-        found.append(independent(engine, candidates) if zero else pairs(engine, candidates, first))
-        shortages.append(backend.shortages)
-    assert shortages[0] > shortages[1] == 0
-    one, other = (np.concatenate(scores, None) for scores in found)
+        found = independent(engine, candidates) if zero else pairs(engine, candidates, first)
+        return np.concatenate(found, None), backend.shortages
+
+    one, shortages = scored(1 << 30)  # 4 GB of logits, as if no other process held any
+    other, none = scored(FEWEST)
+    assert shortages > none == 0
     np.testing.assert_allclose(one, other, atol=1e-3)
 
 

@@ -31,11 +31,11 @@ def test_forms_of_the_normaliser_have_a_share_for_each_number_of_rows(script: An
     printed = script("gpu/run.py", "--device", "cpu", "--quick", "--part", "exponentials").out
     rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
     shares = {tuple(row[:2]): row[2:] for row in rows if row[0] in PRECISIONS}
-    assert len(shares) == 2 * 4
+    assert len(shares) == 2 * 5
     for (_, form), cells in shares.items():
-        assert len(cells) == 3
+        assert len(cells) == 4
         half = form == "logits in bfloat16"  # on a CPU operands stay float32
-        compiled = form == "torch.compile"  # where there is a compiler
+        compiled = form in ("torch.compile", "one kernel")  # where there is a compiler; a GPU
         assert compiled or all((cell == "–") if half else cell.endswith("%") for cell in cells)
 
 
@@ -44,3 +44,12 @@ def test_rows_of_a_table_can_be_chosen(script: Any) -> None:
     printed = script("gpu/run.py", "--device", "cpu", "--quick", *chosen).out
     rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
     assert [row[0] for row in rows if len(row) == 9 and row[1] in PRECISIONS] == ["rnnlm"] * 3
+
+
+def test_kernels_are_listed_with_their_share_of_the_time(script: Any) -> None:
+    chosen = ("--part", "kernels", "--case", "rnnlm")
+    printed = script("gpu/run.py", "--device", "cpu", "--quick", *chosen).out
+    titles = [line for line in printed.splitlines() if line.startswith("## rnnlm")]
+    assert [title.split(":")[0] for title in titles] == [f"## rnnlm, {p}" for p in PRECISIONS]
+    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
+    assert sum("mm" in row[1] and float(row[0]) > 0 for row in rows if len(row) == 2) >= 3
