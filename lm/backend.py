@@ -32,13 +32,14 @@ Result = TypeVar("Result")
 CACHED = 1 << 19  # logits that fit in a core's cache, 2 MiB
 FEWEST = 1 << 12  # logits held at once, at least
 DTYPES = ("float32", "tf32", "bfloat16")
-# floats of hidden states held at once, counted without shared prefixes
+# floats of hidden states that a thread holds at once, counted without shared prefixes
 HELD = {"cpu": 1 << 25, "cuda": 1 << 28}
 LEAST_HELD = 1 << 18
 _SHORT = "out of memory"
 # of the CPU's allocator and of C++, of CUDA beside the caching allocator, of cuBLAS and cuDNN
 _SHORT_OF_MEMORY = re.compile(
-    "can't allocate memory|not enough memory|std::bad_alloc|CUDA error: out of memory|ALLOC_FAILED"
+    r"can't allocate memory|not enough memory|std::bad_alloc|CUDA\]? ?(error)?: out of memory|"
+    "ALLOC_FAILED"
 )
 
 
@@ -153,7 +154,7 @@ class Backend:
         return max(FEWEST, (free + own) // 16)
 
     def tokens(self, hidden: int) -> int:
-        """Number of tokens whose states are held at once; smaller after memory ran out."""
+        """Number of tokens whose states a thread holds at once; smaller after memory ran out."""
         return self._held // hidden
 
     def within_memory(self, work: Callable[[int], Result]) -> Result:
@@ -224,15 +225,17 @@ class Backend:
             torch.set_num_threads(torch.get_num_threads())  # undo the pool's setting
 
     def overlapped(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results of `work` for each item, in order.
+        """Results of `work` for each item, in order, computed without gradients.
 
-        On CUDA two threads work on the next items meanwhile, so that the device has work while
-        one of them waits for it; at most three results are held.
+        On CUDA two threads compute the next ones meanwhile, so that the device has work while one
+        of them waits for it; at most three results are held. A deterministic backend computes one
+        at a time, as it cannot do with less memory than the first attempt takes.
         """
-        if self.device.type != "cuda":
-            yield from map(work, items)
+        if self.device.type != "cuda" or self.deterministic:
+            yield from map(torch.no_grad()(work), items)
             return
-        pool, waiting = ThreadPoolExecutor(2, "overlapped"), deque[Future[Result]]()
+        pool = ThreadPoolExecutor(2, "overlapped", initializer=_current_device())
+        waiting = deque[Future[Result]]()
         try:
             for item in items:
                 waiting.append(pool.submit(torch.no_grad()(work), item))
@@ -277,7 +280,14 @@ class Backend:
 
     @contextmanager
     def large_products(self) -> Iterator[None]:
-        """Run the CPU's matrix products, in all threads, in this backend's precision."""
+        """Run the CPU's matrix products, in all threads, in this backend's precision.
+
+        On another device nothing changes: torch keeps one setting for all threads, and two of them
+        that work at once would leave it as one of them had it.
+        """
+        if self.device.type != "cpu":
+            yield
+            return
         matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         before = matmul.fp32_precision
         matmul.fp32_precision = "bf16" if self.dtype == "bfloat16" else "ieee"
@@ -315,6 +325,13 @@ class Backend:
     def tolerance(self) -> float:
         """Nats that rounding may lift a word's log-probability above 0."""
         return 0.2 if self.dtype == "bfloat16" else 1e-3
+
+
+def _current_device() -> Callable[[], None]:
+    """What gives another thread this one's device for "cuda" without a number."""
+    if not torch.cuda.is_available():
+        return lambda: None
+    return partial(torch.cuda.set_device, torch.cuda.current_device())
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Σ_v exp(logit) of many features as one kernel of a GPU, whose logits never reach its memory.
+"""Sums of exponentials of logits, Σ_v exp(logit), by one kernel of a GPU.
 
-In Triton, which comes with torch for CUDA. The other form, a product and passes over its logits,
-spends more time on memory than on the product: recipes/gpu.
+It is written in Triton, which comes with torch for CUDA. The logits are never written to the GPU's
+memory; writing and reading them takes longer than their product (recipes/gpu).
 """
 
 from __future__ import annotations
@@ -12,36 +12,35 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.nn import functional as F
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-M, N, LINE = 128, 256, 128  # rows and words of a product, and bytes of each that are read at once
+TILE_ROWS, TILE_WORDS, TILE_BYTES = 128, 256, 128  # of one step of a product
 SPAN = 2048  # words that one program adds up, at most
-_LAUNCH = Lock()  # which compiles at first
-_ROUNDING, _KEPT = 1 << 12, -(1 << 13)  # of the 23 bits of a float32 those that TF32 lacks
+TF32_HALF, TF32_MASK = 1 << 12, -(1 << 13)  # of the 23 bits of a float32, TF32 lacks the last 13
+_LAUNCH = Lock()  # Triton compiles at the first launch
 
 
 def exponential_sums(features: Tensor, weight: Tensor, bfloat16: bool) -> Tensor:
     """(N,) of Σ_v exp(features · weight[v]), with operands in bfloat16, or else in TF32.
 
-    features: (N, R); weight: (V, R); both float32 on CUDA. Sums are float32, in an order that
-    depends on V alone. O(N V R) time; memory for a copy of both and N V / 2048 sums.
+    features: (N, R); weight: (V, R); both float32 on CUDA. A sum does not depend on other rows but
+    for its rounding. O(N V R) time; memory for a copy of both and N V / 2048 sums.
     """
     rows, words = _operand(features, bfloat16), _operand(weight, bfloat16)
-    k = LINE // rows.element_size()
+    step = TILE_BYTES // rows.element_size()
     parts = triton.cdiv(len(words), SPAN)
-    span = triton.cdiv(len(words), parts * N) * N
+    span = triton.cdiv(len(words), parts * TILE_WORDS) * TILE_WORDS
     sums = features.new_empty(parts, len(rows))
     with _LAUNCH, torch.cuda.device(features.device):
-        _sum_exponentials[(triton.cdiv(len(rows), M), parts)](
-            TensorDescriptor.from_tensor(rows, [M, k]),
-            TensorDescriptor.from_tensor(words, [N, k]),
+        _sum_exponentials[(triton.cdiv(len(rows), TILE_ROWS), parts)](
+            TensorDescriptor.from_tensor(rows, [TILE_ROWS, step]),
+            TensorDescriptor.from_tensor(words, [TILE_WORDS, step]),
             sums,
             len(rows),
             len(words),
             rows.shape[1],
             span,
-            (M, N, k),
+            (TILE_ROWS, TILE_WORDS, step),
             num_warps=8,
             num_stages=4,
         )
@@ -49,15 +48,22 @@ def exponential_sums(features: Tensor, weight: Tensor, bfloat16: bool) -> Tensor
 
 
 def _operand(matrix: Tensor, bfloat16: bool) -> Tensor:
-    """A matrix in the precision of a product, whose rows have whole lines of memory."""
+    """A matrix rounded to the precision of a product; zeros fill its rows to whole tiles."""
+    dtype = torch.bfloat16 if bfloat16 else torch.float32
+    width = matrix.shape[1]
+    filled = triton.cdiv(width * dtype.itemsize, TILE_BYTES) * TILE_BYTES // dtype.itemsize
+    found = matrix.new_zeros(len(matrix), filled, dtype=dtype)
+    own = found[:, :width]
     if bfloat16:
-        rounded = matrix.bfloat16()
-    else:  # tensor cores would cut off what they cannot read
-        rounded = ((matrix.view(torch.int32) + _ROUNDING) & _KEPT).view(torch.float32)
-    return F.pad(rounded, (0, -rounded.shape[1] % (LINE // rounded.element_size())))
+        own.copy_(matrix)
+    else:  # tensor cores would cut off the last bits
+        bits = own.view(torch.int32)
+        torch.add(matrix.view(torch.int32), TF32_HALF, out=bits).bitwise_and_(TF32_MASK)
+        own.masked_fill_(matrix.isnan(), torch.nan)
+    return found
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["n_rows"])  # type: ignore[untyped-decorator]
 def _sum_exponentials(  # type: ignore[no-untyped-def]  # Triton reads annotations
     rows,
     words,
@@ -68,7 +74,7 @@ def _sum_exponentials(  # type: ignore[no-untyped-def]  # Triton reads annotatio
     span: tl.constexpr,
     shape: tl.constexpr,
 ):
-    """Sums (parts, N) of the exponentials of M rows and a span of words, by products of a shape."""
+    """Sums (parts, N) of the exponentials of a tile of rows and a span of words."""
     m: tl.constexpr = shape[0]
     n: tl.constexpr = shape[1]
     k: tl.constexpr = shape[2]

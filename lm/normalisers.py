@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -21,7 +22,7 @@ from lm.backend import Backend, column_multiple
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
 ROWS = {"cpu": 512, "cuda": 2048}  # of features in one piece of work, at most: recipes/gpu
-KERNEL_ROWS = 1024  # of features, at least, for one kernel in place of many
+KERNEL_LEAST = 4096, 2048  # features and words from which the fused kernel is faster: recipes/gpu
 DIRECT_ROWS = 64  # of pairs recomputed one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
@@ -29,12 +30,13 @@ ALIGNED = 16  # contexts of a product come in multiples of this
 def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
     """(N,) of log Σ_v exp(features · weight[v]).
 
-    O(N R V) time; memory: `Backend.floats` a thread, or a copy of features and weight where one
-    kernel does all of it.
+    O(N R V) time; memory: `Backend.floats` a thread, or a copy of features and weight for the
+    fused kernel.
     """
-    kernel = _kernel(features.device) if _fits_kernel(len(features), backend) else None
-    if kernel is not None:
-        return _finished(kernel(features, weight, backend.dtype == "bfloat16"), features, weight)
+    if _suits_kernel(features, weight, backend) and (kernel := _kernel(features.device)):
+        with suppress(torch.OutOfMemoryError):
+            total = kernel(features, weight, backend.dtype == "bfloat16")
+            return _log_of_sums(total, features, weight)
     factor = backend.operand(weight)
 
     def sums(rows: Tensor) -> Tensor:
@@ -51,36 +53,42 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
 
     with backend.large_products():
         total = torch.cat(backend.map(sums, backend.pieces(features, ROWS[backend.device.type])))
-    return _finished(total, features, weight)
+    return _log_of_sums(total, features, weight)
 
 
-def _fits_kernel(rows: int, backend: Backend) -> bool:
-    """Whether one kernel may sum, in this backend's precision, and rows are enough to fill it."""
-    return rows >= KERNEL_ROWS and backend.dtype != "float32" and not backend.deterministic
+def _suits_kernel(features: Tensor, weight: Tensor, backend: Backend) -> bool:
+    """Whether the fused kernel has this backend's precision, and enough rows to be faster."""
+    rows, words = KERNEL_LEAST
+    if len(features) < rows or len(weight) < words or backend.dtype == "float32":
+        return False
+    return features.dtype == weight.dtype == torch.float32 and not backend.deterministic
 
 
 @cache
 def _kernel(device: torch.device) -> Callable[[Tensor, Tensor, bool], Tensor] | None:
-    """What sums the exponentials of logits in one kernel; None where there is none.
+    """The fused kernel, `exponential_sums`, or None if it does not run on a device.
 
-    It needs a GPU of compute capability 9 or more, Triton, and a C compiler, with which Triton
-    begins. All of these have faults of their own kinds.
+    It is for NVIDIA's GPUs of compute capability 9, and needs Triton and the C compiler that
+    Triton starts. A first product of zeros shows whether all of this is there.
     """
-    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (9, 0):
+    if device.type != "cuda" or torch.version.hip is not None:
+        return None
+    if torch.cuda.get_device_capability(device)[0] != 9:
         return None
     try:
         from lm.exponential_sums import exponential_sums
 
-        one = torch.ones(1, 1, device=device)
-        for bfloat16 in (False, True):
-            exponential_sums(one, one, bfloat16)
-    except Exception:
+        features, weight = (torch.zeros(n, 256, device=device) for n in (1, 5000))
+        sums = [exponential_sums(features, weight, half).item() for half in (False, True)]
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # each part that may be missing has errors of its own
         return None
-    return exponential_sums
+    return exponential_sums if sums == [5000.0, 5000.0] else None
 
 
-def _finished(total: Tensor, features: Tensor, weight: Tensor) -> Tensor:
-    """Logarithms (N,) of sums, of which those that lost too much are computed anew."""
+def _log_of_sums(total: Tensor, features: Tensor, weight: Tensor) -> Tensor:
+    """Logarithms (N,) of sums of exponentials, recomputed where these lost too much."""
     log_z = total.log()
     weak = ~((total >= len(weight) * TINY / ACCURACY) & (total < torch.inf))
     for rows in torch.split(weak.nonzero()[:, 0], DIRECT_ROWS):

@@ -46,7 +46,7 @@ class EngineCounts:
     nodes: int = 0
     normalisers: int = 0
     recomputed: int = 0
-    _lock: Lock = field(default_factory=Lock)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     def add(self, forest: Forest) -> None:
         """Count a forest that is read, in any thread."""
@@ -440,7 +440,8 @@ def _batches(engine: ScoringEngine, requests: Requests) -> Iterator[list[tuple[i
 def _checked(engine: ScoringEngine, scores: LogProbs, candidates: Candidates, t: int) -> LogProbs:
     """Scores (…, n) of lists' candidates, checked and cut off at 0, which rounding may exceed.
 
-    Heads that are not normalised exactly may have any score but NaN. t: the first list in an error.
+    Of a single candidate they may be those in n contexts, whose number an error then names. Heads
+    that are not normalised exactly may have any score but NaN. t: number of the first list.
     """
     normalised = engine.model.head.normalised
     tokens = np.diff(candidates.offsets) + 1
@@ -448,7 +449,7 @@ def _checked(engine: ScoringEngine, scores: LogProbs, candidates: Candidates, t:
     wrong = ~(scores <= limit)
     if wrong.any():
         fault = "a language model returned NaN or a positive log-probability"
-        row = int(np.argwhere(wrong)[0, -1])
-        own = int(np.searchsorted(candidates.lists, row, side="right")) - 1
-        raise LogProbError(fault, list=t + own, candidate=row - int(candidates.lists[own]))
+        column = int(np.argwhere(wrong)[0, -1])
+        own = int(np.searchsorted(candidates.lists[1:-1], column, side="right"))
+        raise LogProbError(fault, list=t + own, candidate=column - int(candidates.lists[own]))
     return np.minimum(scores, np.float32(0.0)) if normalised else scores

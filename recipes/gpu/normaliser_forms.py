@@ -15,7 +15,7 @@ from lm.backend import Backend, column_multiple
 ROWS = (512, 2048, 8192, 65_536)  # of features in one product
 RUNS = 9  # timed together, after one that is not
 COMPILED, HALF = "torch.compile", "logits in bfloat16"
-KERNEL = "one kernel"  # of ours, `lm.exponential_sums`
+KERNEL = "fused kernel"  # `lm.exponential_sums`
 
 
 @cache
@@ -29,7 +29,7 @@ FORMS: dict[str, Callable[[Tensor], object]] = {
     "exponentials in place, then sums": lambda logits: logits.exp_().sum(dim=1),
     COMPILED: lambda logits: compiled()(logits),
     HALF: lambda logits: logits.exp_().sum(dim=1, dtype=torch.float32),
-}  # beside KERNEL, whose logits nobody sees
+}  # and KERNEL, which never writes the logits
 
 
 def shares(form: str, shape: tuple[int, int], backend: Backend, peak: float) -> list[str]:

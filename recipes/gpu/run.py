@@ -349,11 +349,19 @@ def exponentials(report: Report, sizes: Sizes, device: torch.device) -> None:
             report.row(dtype, form, *shares)
 
 
-def kernels(lists: Set, sizes: Sizes, device: torch.device, cases: Sequence[str]) -> None:
-    """Where the time of scoring goes: seconds in all, of the device, and of its longest kernels."""
+def kernels(
+    report: Report, lists: Set, sizes: Sizes, device: torch.device, cases: Sequence[str]
+) -> None:
+    """Where the time of scoring goes: seconds in all, of the device, and of its longest kernels.
+
+    On a CPU, of the calling thread alone.
+    """
     cuda = device.type == "cuda"
     of_device = torch.autograd.DeviceType.CUDA if cuda else torch.autograd.DeviceType.CPU
     for name, dtype in product(cases, PRECISIONS):
+        report.table(f"{name}, {dtype}", ["seconds", "kernel"])
+        if report.late():
+            return
         case = CASES[name](sizes)
         run = case.ours(device, dtype, lists.head(sizes.sentences[case.name]))
         seconds, _ = fastest(run)
@@ -363,10 +371,10 @@ def kernels(lists: Set, sizes: Sizes, device: torch.device, cases: Sequence[str]
         events = [one for one in profile.key_averages() if one.device_type == of_device]
         times = "self_device_time_total" if cuda else "self_cpu_time_total"
         found = {one.key: getattr(one, times) / 1e6 for one in events}
-        total = f"{sum(found.values()):.3f} s of {seconds:.3f} s on the device"
-        print(f"\n## {name}, {dtype}: {total}\n\n| seconds | kernel |\n|---|---|")
-        for key in sorted(found, key=lambda key: -found[key])[:9]:
-            print(f"| {found[key]:.4f} | `{key[:90]}` |", flush=True)
+        report.row(f"{seconds:.6f}", "all, by the clock")
+        report.row(f"{sum(found.values()):.6f}", "all kernels")
+        for key in sorted(found, key=lambda key: -found[key])[:15]:
+            report.row(f"{found[key]:.6f}", f"`{key[:90]}`")
 
 
 CASES: dict[str, Callable[[Sizes], Case]] = {
@@ -427,7 +435,7 @@ def main(
         "decode": lambda: decoding(report, data, sizes, place),
         "training": lambda: trainings(report, sizes, place),
         "exponentials": lambda: exponentials(report, sizes, place),
-        "kernels": lambda: kernels(lists, sizes, place, cases),
+        "kernels": lambda: kernels(report, lists, sizes, place, cases),
     }
     for part in parts:
         made[part]()

@@ -16,7 +16,7 @@ from lm.composition import HEADS
 from lm.corpus import Corpus
 from lm.evaluation import perplexity_by_document
 from lm.model import DocumentLM
-from lm.normalisers import _kernel, log_sums
+from lm.normalisers import KERNEL_LEAST, _kernel, log_sums
 from lm.sampling import sample
 from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.training.optimisers import OPTIMISERS
@@ -174,10 +174,13 @@ def test_out_of_memory_ends_in_smaller_batches_and_the_same_scores(name: str, sc
 
 
 @pytest.fixture
-def hopper() -> None:
-    """A device for which the kernel of exponential sums was written."""
-    if not DEVICE.startswith("cuda") or torch.cuda.get_device_capability(DEVICE) < (9, 0):
+def kernel() -> Any:
+    """The fused kernel of exponential sums, where the device is one that it is written for."""
+    if not DEVICE.startswith("cuda") or torch.cuda.get_device_capability(DEVICE)[0] != 9:
         pytest.skip("needs a CUDA device of compute capability 9")
+    found = _kernel(torch.device(DEVICE))
+    assert found is not None  # Triton and a C compiler are there
+    return found
 
 
 def of_significant_bits(matrix: Tensor, bits: int) -> NDArray[np.float64]:
@@ -186,37 +189,53 @@ def of_significant_bits(matrix: Tensor, bits: int) -> NDArray[np.float64]:
     return np.asarray(np.ldexp(np.round(mantissa * 2**bits) / 2**bits, exponent))
 
 
-@pytest.mark.parametrize("dtype", ["tf32", "bfloat16"])
+@pytest.mark.parametrize("bits", [8, 11])  # of bfloat16 and of TF32
 @pytest.mark.parametrize(
     ("rows", "words", "units"), [(1024, 300, 7), (1500, 5000, 129), (2500, 2049, 64), (1, 5, 1)]
 )
-def test_one_kernel_sums_exponentials_with_rounded_operands(
-    hopper: None, rows: int, words: int, units: int, dtype: str
+def test_the_fused_kernel_sums_exponentials_with_rounded_operands(
+    kernel: Any, rows: int, words: int, units: int, bits: int
 ) -> None:
-    kernel = _kernel(torch.device(DEVICE))
-    assert kernel is not None  # Triton and a C compiler are there
     generator = torch.Generator().manual_seed(rows)
     features, weight = (
         (torch.randn(n, units, generator=generator) * 2 / units**0.5).to(DEVICE)
         for n in (rows, words)
     )
-    found = kernel(features, weight, dtype == "bfloat16")
-    bits = 8 if dtype == "bfloat16" else 11
+    found = kernel(features, weight, bits == 8)
     a, b = (of_significant_bits(matrix, bits) for matrix in (features, weight))
     np.testing.assert_allclose(found.cpu(), np.exp(a @ b.T).sum(axis=1), rtol=2e-5)
-    alone = kernel(features[:1].clone(), weight, dtype == "bfloat16")
-    assert torch.equal(alone, found[:1])  # whatever the other rows
+    some = kernel(features[rows // 3 :], weight, bits == 8)
+    torch.testing.assert_close(some, found[rows // 3 :], rtol=1e-6, atol=0.0)
+
+
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_a_nan_or_infinity_in_the_weights_is_in_every_sum(kernel: Any, bfloat16: bool) -> None:
+    features, weight = torch.ones(5, 40, device=DEVICE), torch.ones(3000, 40, device=DEVICE)
+    weight[2999, 7] = torch.inf
+    assert kernel(features, weight, bfloat16).isinf().all()
+    all_ones = torch.tensor(2**31 - 1, dtype=torch.int32)  # the NaN that CUDA's arithmetic makes
+    weight[2999, 7] = all_ones.view(torch.float32)
+    assert kernel(features, weight, bfloat16).isnan().all()
 
 
 @pytest.mark.parametrize("dtype", ["tf32", "bfloat16"])
-def test_normalisers_of_many_rows_are_those_of_few_also_where_sums_overflow(dtype: str) -> None:
-    generator = torch.Generator().manual_seed(1)
-    features, weight = (torch.randn(n, 24, generator=generator).to(DEVICE) for n in (1100, 500))
+def test_normalisers_of_many_rows_are_those_of_few_also_where_sums_overflow(
+    kernel: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, generator = list[int](), torch.Generator().manual_seed(1)
+
+    def counted(features: Tensor, *others: Any) -> Any:
+        calls.append(len(features))
+        return kernel(features, *others)
+
+    monkeypatch.setattr("lm.normalisers._kernel", lambda device: counted)
+    features, weight = (torch.randn(n, 24, generator=generator).to(DEVICE) for n in KERNEL_LEAST)
     features[7] *= 100
     backend = Backend(DEVICE, dtype=dtype)
     with backend.inference():
         found = log_sums(features, weight, backend)
-        few = torch.cat([log_sums(rows, weight, backend) for rows in torch.split(features, 200)])
+        few = torch.cat([log_sums(rows, weight, backend) for rows in torch.split(features, 1000)])
+    assert calls == [len(features)]
     assert found[7] > 88  # log of the largest float32
     torch.testing.assert_close(found, few, atol=0.02 if dtype == "bfloat16" else 2e-3, rtol=1e-3)
 

@@ -14,10 +14,11 @@ from lm.backend import HELD, Backend
 from lm.composition import Composition
 from lm.contexts.attention import PreviousWords
 from lm.contexts.bags import BagOfWords
+from lm.corpus import Corpus
 from lm.fusions import Input, Output
 from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
-from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
+from lm.scoring import LogProbError, ScoringEngine, after, given_each, independent, pairs
 from lm.sentences import Rows
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START
@@ -207,6 +208,41 @@ def test_a_fault_in_the_scores_names_the_candidate(
     with pytest.raises(LogProbError) as fault:
         independent(ScoringEngine.of(model), Candidates.of(lists))
     assert (fault.value.list, fault.value.candidate) == place
+
+
+def test_a_fault_in_a_later_run_of_lists_names_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HELD, "cpu", 1)  # a run for each list
+    model = model_of("rnnlm", "self-normalised", tied=False)
+    with torch.no_grad():
+        model.embedding.weight[5] = torch.nan
+    with pytest.raises(LogProbError) as fault:
+        independent(ScoringEngine.of(model), Candidates.of([[[3]], [[4], [4, 3]], [[], [3], [5]]]))
+    assert (fault.value.list, fault.value.candidate) == (2, 2)
+
+
+def test_a_fault_given_a_source_names_the_sentence_and_the_source() -> None:
+    model = DocumentLM(config_of("attention", V, 6, 8, tied=False, source_words=V)).eval()
+    with torch.no_grad():
+        model.context.get_parameter("embedding.weight")[5] = torch.nan  # of a source word
+    sources = Corpus.of([[[3], [4, 6], [7], [8], [9, 5], [3]]])
+    side = Rows.of(sources.rows(np.arange(6)))
+    sentences = Candidates.of([[[3, 4]], [[6]]])
+    with pytest.raises(LogProbError) as fault:
+        given_each(ScoringEngine.of(model), sentences, side, np.array([0, 2, 6]))
+    assert (fault.value.list, fault.value.candidate) == (1, 2)
+
+
+def test_two_threads_that_work_ahead_score_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on CUDA, with a run for each list."""
+    monkeypatch.setitem(HELD, "cpu", 1)
+    rng = np.random.default_rng(2)
+    lists = Candidates.of([rng.integers(3, V, (4, t % 3 + 1)).tolist() for t in range(20)])
+    model, ahead = model_of("rnnlm"), Backend()
+    monkeypatch.setattr(ahead, "overlapped", Backend("cuda").overlapped)
+    one, other = ScoringEngine.of(model), ScoringEngine.of(model, ahead)
+    for mine, theirs in zip(independent(one, lists), independent(other, lists), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert (one.counts.nodes, one.counts.tokens) == (other.counts.nodes, other.counts.tokens)
 
 
 # Tries against prefixes written out

@@ -35,8 +35,10 @@ def test_forms_of_the_normaliser_have_a_share_for_each_number_of_rows(script: An
     for (_, form), cells in shares.items():
         assert len(cells) == 4
         half = form == "logits in bfloat16"  # on a CPU operands stay float32
-        compiled = form in ("torch.compile", "one kernel")  # where there is a compiler; a GPU
-        assert compiled or all((cell == "–") if half else cell.endswith("%") for cell in cells)
+        if form in ("torch.compile", "fused kernel"):  # a share, or the name of an error
+            assert all(cell.endswith(("%", "Error")) for cell in cells)
+            continue
+        assert all((cell == "–") if half else cell.endswith("%") for cell in cells)
 
 
 def test_rows_of_a_table_can_be_chosen(script: Any) -> None:
@@ -46,10 +48,11 @@ def test_rows_of_a_table_can_be_chosen(script: Any) -> None:
     assert [row[0] for row in rows if len(row) == 9 and row[1] in PRECISIONS] == ["rnnlm"] * 3
 
 
-def test_kernels_are_listed_with_their_share_of_the_time(script: Any) -> None:
+def test_kernels_are_listed_with_their_seconds(script: Any) -> None:
     chosen = ("--part", "kernels", "--case", "rnnlm")
     printed = script("gpu/run.py", "--device", "cpu", "--quick", *chosen).out
     titles = [line for line in printed.splitlines() if line.startswith("## rnnlm")]
     assert [title.split(":")[0] for title in titles] == [f"## rnnlm, {p}" for p in PRECISIONS]
-    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
-    assert sum("mm" in row[1] and float(row[0]) > 0 for row in rows if len(row) == 2) >= 3
+    for own in printed.split("## rnnlm")[1:]:
+        rows = [line.strip("| ").split(" | ") for line in own.splitlines() if line[:2] == "| "]
+        assert float(dict(row[::-1] for row in rows[1:])["`aten::mm`"]) > 0
