@@ -141,16 +141,21 @@ def test_an_error_names_the_process(drawn: World) -> None:
         assert found.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize(("processes", "model"), [(2, "codclm"), (4, "codclm"), (2, "pieces")])
 def test_perplexity_is_shared_and_summed_also_by_more_processes_than_documents(
-    processes: int, drawn: World
+    processes: int, model: str, drawn: World
 ) -> None:
     text = [line or "" for line in drawn.lines("dev.ref")[:9]]
     drawn.write("text", [*text[:4], "", *text[4:6], "", *text[6:]])
     tags = [" ".join("ab"[n % 2] for n, _ in enumerate(line.split())) for line in text]
     drawn.write("tags", [*tags[:4], "", *tags[4:6], "", *(x.replace("b", "a") for x in tags[6:])])
-    command = "perplexity --lm codclm text --per-document --tags tags --format json --device cpu"
+    if model == "pieces":
+        pytest.importorskip("tokenizers")
+        training = "train-lm --model codclm --train text --valid text --embed 4 --hidden 4"
+        drawn.ok(f"{training} --tokenizer bpe:300 --words 99 --out pieces --device cpu")
+    command = f"perplexity --lm {model} text --per-document --tags tags --format json --device cpu"
     truth = drawn.ok(command).json
+    assert (truth.get("words") is not None) == (model == "pieces")
     first, *others = [program.wait() for program in torchrun(command, processes)]
     assert [one.exit for one in (first, *others)] == [0] * processes, first.err
     assert {(one.out, one.err) for one in others} == {("", "")}
