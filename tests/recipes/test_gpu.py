@@ -36,7 +36,7 @@ def test_forms_of_the_normaliser_have_a_share_for_each_number_of_rows(script: An
         assert len(cells) == 4
         half = form == "logits in bfloat16"  # on a CPU operands stay float32
         if form in ("torch.compile", "fused kernel"):  # a share, or the name of an error
-            assert all(cell.endswith(("%", "Error")) for cell in cells)
+            assert all(cell.endswith("%") or cell.isidentifier() for cell in cells)
             continue
         assert all((cell == "–") if half else cell.endswith("%") for cell in cells)
 
