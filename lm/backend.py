@@ -172,19 +172,20 @@ class Backend:
                 if floats <= FEWEST or self.deterministic:
                     raise
             # outside the handler, whose traceback holds tensors
-            self.floats = max(FEWEST, min(floats, self.floats) // 2)
+            self.floats = min(self.floats, max(FEWEST, floats // 2))  # of another thread, perhaps
             self._release()
 
     def with_fewer_tokens(self, work: Callable[[], Result]) -> Result:
         """`work()`, repeated with half the tokens held at once; else as `within_memory`."""
         while True:
+            held = self._held
             try:
                 with _memory_errors():
                     return work()
             except MemoryError:
-                if self._held <= LEAST_HELD or self.deterministic:
+                if held <= LEAST_HELD or self.deterministic:
                     raise
-            self._held //= 2
+            self._held = min(self._held, held // 2)  # once, if two threads ran out together
             self._release()
 
     def _release(self) -> None:

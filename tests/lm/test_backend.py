@@ -114,6 +114,23 @@ def test_what_is_held_is_halved_until_it_fits_and_the_ceiling_is_remembered(kind
     assert len(asked) == before + 1
 
 
+@pytest.mark.parametrize("kind", ["floats", "tokens"])
+@pytest.mark.usefixtures("three_threads")
+def test_threads_that_run_out_together_halve_what_is_held_once(kind: str) -> None:
+    machine, met = Backend(), threading.Barrier(3, timeout=20)
+    before = machine.floats if kind == "floats" else machine.tokens(1)
+
+    def work(floats: int = 0) -> int:
+        held = floats or machine.tokens(1)
+        if held == before:
+            met.wait()  # all three have begun with the larger number
+            raise torch.OutOfMemoryError("none left")
+        return held
+
+    attempt = machine.within_memory if kind == "floats" else machine.with_fewer_tokens
+    assert machine.map(lambda _: attempt(work), range(3)) == [before // 2] * 3
+
+
 def test_other_faults_pass() -> None:
     def broken(*_: int) -> int:
         raise RuntimeError("shapes do not match")
