@@ -160,8 +160,9 @@ class Backend:
     def within_memory(self, work: Callable[[int], Result]) -> Result:
         """`work(floats)`, repeated with half the floats while memory runs out.
 
-        Later calls begin with the smaller number. MemoryError if even the fewest floats do not
-        fit, or if `deterministic`, since other blocks give other bits.
+        Later calls begin with the smaller number; threads that run out together halve it once.
+        MemoryError if even the fewest floats do not fit, or if `deterministic`, since other blocks
+        give other bits.
         """
         while True:
             floats = self.floats
@@ -172,7 +173,7 @@ class Backend:
                 if floats <= FEWEST or self.deterministic:
                     raise
             # outside the handler, whose traceback holds tensors
-            self.floats = min(self.floats, max(FEWEST, floats // 2))  # of another thread, perhaps
+            self.floats = min(self.floats, max(FEWEST, floats // 2))
             self._release()
 
     def with_fewer_tokens(self, work: Callable[[], Result]) -> Result:
@@ -185,7 +186,7 @@ class Backend:
             except MemoryError:
                 if held <= LEAST_HELD or self.deterministic:
                     raise
-            self._held = min(self._held, held // 2)  # once, if two threads ran out together
+            self._held = min(self._held, held // 2)
             self._release()
 
     def _release(self) -> None:
