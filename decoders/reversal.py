@@ -148,9 +148,17 @@ def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
     """
     if problem.given_later:
         return own_scores(reversed_problem(problem), choices[::-1])[::-1]
-    if problem.causal:
+    chain = problem.order in (0, 1) and not problem.on_demand
+    if problem.causal and not chain:
         return conditional_scores(problem, choices)
     check_path(problem, choices)
+    if problem.causal:
+        before = (0, *choices[:-1])
+        if problem.order == 0:
+            chosen = (problem.unary(t) for t in range(len(choices)))
+        else:
+            chosen = (problem.pairwise(t)[row] for t, row in enumerate(before))
+        return [checked(row, t, shape=(problem.lengths[t],)) for t, row in enumerate(chosen)]
     rows = zip(problem.scores_within(choices), problem.lengths, strict=True)
     return [checked(np.asarray(row), t, shape=(k,)) for t, (row, k) in enumerate(rows)]
 

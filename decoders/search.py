@@ -61,14 +61,16 @@ def decode_all(
     documents: Sequence[str] | None = None,
     utilities: Sequence[Utility] | None = None,
     table: Mapping[str, Decoder] = DECODERS,
+    baseline: bool = True,
 ) -> list[SearchResult]:
     """Results of `decode` for each problem, searched together where the decoder allows.
 
     documents: their ids, from which and from the seed random numbers come; utilities: of each, for
-    `mbr`. Problems may differ in order, and under `auto` in decoder. A problem that depends on
-    later sentences only is searched from its last sentence on, also by its rules of sums and ties
-    (`decoders.problem`); `SearchResult.direction` says so. Errors: those of `decode`; a ScoreError
-    with its `position` here.
+    `mbr`; baseline: whether the first candidates are scored beside the paths found. Problems may
+    differ in order, and under `auto` in decoder. A problem that depends on later sentences only is
+    searched from its last sentence on, also by its rules of sums and ties (`decoders.problem`);
+    `SearchResult.direction` says so. Errors: those of `decode`; a ScoreError with its `position`
+    here.
     """
     searched: list[_Document] = []
     for problem in problems:
@@ -91,7 +93,8 @@ def decode_all(
         document = documents[d] if documents else ""
         arguments = _arguments(row, options, document, utility, starts.get(d))
         searches.append((d, _steps(row.load(), problem, arguments)))
-        comparisons.append((d, follow.steps(problem, [0] * len(problem.lengths))))
+        if baseline:
+            comparisons.append((d, follow.steps(problem, [0] * len(problem.lengths))))
         if options.gap is not None and not exact:
             start = thorough_starts.get(d)
             comparisons.append((d, _thorough_steps(problem, start, options.gap)))
@@ -108,7 +111,10 @@ def decode_all(
     results: list[list[SearchResult]] = [[] for _ in searched]
     for d, paths in zip(numbers, found, strict=True):
         results[d].append(_result(paths))
-    return [_compared(one, own, options) for one, own in zip(searched, results, strict=True)]
+    return [
+        _compared(document, paths, options, baseline=baseline)
+        for document, paths in zip(searched, results, strict=True)
+    ]
 
 
 class _Document(NamedTuple):
@@ -218,7 +224,9 @@ def _thorough_steps(problem: DocumentProblem, start: Choices | None, width: int)
     return sweeps.steps(problem, rng=rng, start=start, width=width)
 
 
-def _compared(document: _Document, found: list[SearchResult], options: Options) -> SearchResult:
+def _compared(
+    document: _Document, found: list[SearchResult], options: Options, *, baseline: bool
+) -> SearchResult:
     """The result of a document: what was found first, beside its first candidates and the rest."""
     problem, direction, row, exact = document
     posterior = found[0].posterior
@@ -226,7 +234,7 @@ def _compared(document: _Document, found: list[SearchResult], options: Options) 
         found[0],
         decoder=row.name,
         exact=exact,
-        baseline_score=found[1].score,
+        baseline_score=found[1].score if baseline else float("nan"),
         best_score=max(one.score for one in found),
         optimal=exact or (options.gap is not None and affordable(problem)),
         log_normaliser=None if posterior is None or posterior.extinct else posterior.log_normaliser,

@@ -129,7 +129,7 @@ def tune(shell: Shell, iterations: int) -> list[tuple[str, float]]:
         pooled(shell, run)
         shell.write("start.ini", ini(weights))
         shell.run(
-            f"{RERANK} tune-mert --quiet --kbest pool.nbest --no-docs each --pools sentences "
+            f"{RERANK} tune-mert --quiet --kbest pool.nbest --no-docs each "
             "--ref tune.ref --start start.ini --base tune.ini --out tuned.ini"
         )
         tuned = read_weights(shell.folder / "tuned.ini", Notices()).dense

@@ -1,6 +1,6 @@
-"""What tuning is worth on documents that it has not seen: kinds of pools, length, replicates.
+"""What tuning is worth on documents that it has not seen: rounds, length, replicates.
 
-    python recipes/tvsub-zh-en/tuning.py --data DATA [--work WORK] [--seeds 5] [--only pools length]
+    python recipes/tvsub-zh-en/tuning.py --data DATA [--work WORK] [--seeds 5] [--only length]
 
 DATA and WORK are those of `run.py`, whose models this uses. Weights are tuned on a tuning set with
 several seeds and tested on documents of the same kind and of the other one: episodes and lectures.
@@ -40,11 +40,7 @@ class Row:
     options: tuple[str, ...] = ()
 
 
-POOLS = [
-    Row("(a) sentences", CODCLM, ("--pools", "sentences")),
-    Row("(b) exact", CODCLM, ("--pools", "exact")),
-    Row("(c) conditional", CODCLM, ("--pools", "conditional")),
-]
+ROUNDS = [Row("rounds", CODCLM, ())]
 LENGTH = [
     Row("free", STATIC, ("--length-ratio", "free")),
     Row("keep", STATIC, ("--length-ratio", "keep")),
@@ -58,7 +54,7 @@ STEADY = [
     Row("expected-bleu", STATIC, ("--algorithm", "expected-bleu")),
     Row("pro", STATIC, ("--algorithm", "pro")),
 ]
-UNBOUNDED = [Row("conditional", CCDCLM, ("--pools", "conditional"))]
+UNBOUNDED = [Row("rounds", CCDCLM, ())]
 
 
 @dataclass
@@ -172,8 +168,8 @@ def three_talks(data: Path, work: Path) -> Recipe:
 TABLES = {
     "length": ("Length ratio, the list's own features", LENGTH),
     "steady": ("Replicates and other tuners, the list's own features", STEADY),
-    "pools": ("Pools for codclm", POOLS),
-    "unbounded": ("Pools for ccdclm, 10-best, greedy, the three shortest talks", UNBOUNDED),
+    "rounds": ("Rounds for codclm", ROUNDS),
+    "unbounded": ("Rounds for ccdclm, 10-best, greedy, the three shortest talks", UNBOUNDED),
 }
 
 

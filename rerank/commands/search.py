@@ -241,9 +241,12 @@ def search_documents(
     weights: NDArray[np.float64],
     search: Search,
     lists: Sequence[KBest] = (),
+    *,
+    baseline: bool = True,
 ) -> list[SearchResult]:
     """Result for each document under weights (F,); all documents are searched together.
 
+    baseline: whether the first candidates are scored beside the paths found
     lists: of each document; only mbr reads the texts, and their votes, if weights say nothing.
     RerankError for NaN or infinite scores,
     UsageError for a decoder that does not serve the problem, or options that it does not use.
@@ -269,6 +272,7 @@ def search_documents(
                 table=DECODERS.with_plugin(search.method),
                 documents=[document.name for document in documents],
                 utilities=utilities,
+                baseline=baseline,
             )
         for one in found:
             sums = [one.best_score, *(path.score for path in one.paths)]

@@ -144,7 +144,7 @@ def tune_mert(options: TuneMertOptions) -> None:
                     )
                 ),
             )
-            _check(run, features, plan, frame, weights.base)
+            _check(run, features, frame, weights.base)
             if (memory := options.run.sharing.memory) is not None:
                 announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
             result = tune_documents(
@@ -219,17 +219,13 @@ def _score_shard(
 def _check(
     run: ListRun,
     features: TunedFeatures,
-    plan: Plan,
     frame: Sequence[bytes] | None,
     base: str | None,
 ) -> None:
-    """Faults that would show up after the work: orders of features, and the file to write."""
+    """Faults of the file to write, which would show up after the work."""
     from rerank.formats.moses_ini import merged
     from rerank.formats.weights import by_name
-    from rerank.tuning.rounds import refuse_orders
 
-    if plan.pools == "exact":
-        refuse_orders([scorer.order for scorer in run.scorers])
     if frame is not None and (first := run.first_with_candidates()) is not None:
         space = run.space(first[1], total=features.total)
         begin = by_name(features.start(space), space.labels)
@@ -276,7 +272,6 @@ def _provenance(
         **plan_entries(task.plan, task.goal, [*lists.files, *run.options.scorers.files, *files]),
         **feature_entries(task.names, task.features.ranges),
         "search": {"method": search.method, **options},
-        "pools": task.plan.pools,
         "top": lists.top,
         "diverse": lists.diverse,
         **({"normalize": AS_NFC} if lists.in_nfc else {}),

@@ -56,7 +56,7 @@ class TuneMosesOptions:
         "How weights are found",
         without={
             *("metrics", "files", "tokenize", "documents", "worst"),
-            *("pools", "replicates", "held_out"),
+            *("replicates", "held_out"),
         },
     )
     messages: Messages = part(Messages, "Messages", without={"verbose"})

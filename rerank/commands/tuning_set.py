@@ -30,6 +30,7 @@ from rerank.scorers.agreement import AGREEMENT, agreement_of
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
 from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.signature import LENGTH, signature
+from rerank.tuning.chain import DocumentChain
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
@@ -120,15 +121,19 @@ def tune_documents(
     if (options.documents or options.worst) and len(corpus.gaps) > len(corpus.documents):
         run.notices.add("documents without any candidate, counted as one more document")
 
+    chains = _chains(corpus, search)
+
     def decode(
         group: Sequence[DocumentFeatures], full: NDArray[np.float64]
     ) -> list[tuple[int, ...]]:
         with run.searching():
-            found = [one.choices for one in search_documents(group, full, search)]
+            if chains:
+                return [chains[id(document)].best(full) for document in group]
+            results = search_documents(group, full, search, baseline=False)
             for document in group:
                 document.save()
         run.store.release()
-        return found
+        return [result.choices for result in results]
 
     with run.watch.lap("tuning"):
         result = tune(
@@ -146,17 +151,23 @@ def tune_documents(
     return result
 
 
+def _chains(corpus: TuningSet, search: Search) -> dict[int, DocumentChain]:
+    """The chain of each document, by its `id`; empty where the search is not that of chains."""
+    chains = dict[int, DocumentChain]()
+    if search.method in ("auto", "viterbi"):
+        for document in corpus.documents:
+            if (chain := DocumentChain.of(document)) is None:
+                return {}
+            chains[id(document)] = chain
+    return chains
+
+
 def tuning_search(search: Search, plan: Plan) -> Search:
     """The search with the seed of the tuner; UsageError for a search that tuning cannot use."""
     if search.method == "mbr":
         raise UsageError(
             "--search mbr: tune-mert tunes the path of highest score, which mbr does not look for; "
             "take auto, viterbi, beam, or any other"
-        )
-    if plan.pools == "exact" and search.method not in ("auto", "viterbi"):
-        raise UsageError(
-            f"--search {search.method}: --pools exact decodes by Viterbi search; take --search "
-            "viterbi, or other pools"
         )
     return search.seeded(plan.settings.seed)
 

@@ -33,6 +33,11 @@ class Gain:
         return cls(metric, difference, 1.0 if difference == 0 else None)
 
     @property
+    def shown(self) -> float:
+        """The difference as it is printed, so that equal figures are no gain."""
+        return round(self.difference, 2)
+
+    @property
     def significant(self) -> bool:
         """Whether chance hardly explains the gain."""
         return self.p is not None and self.p < SIGNIFICANT
@@ -52,7 +57,7 @@ def verdict(
     """
     both = [*gains, *rest]
     tested = any(gain.p is not None for gain in both)
-    if not any(gain.difference for gain in both):
+    if not any(gain.shown for gain in both):
         line = "no difference"
     elif tested:
         line = _tested(gains, both, longer)
@@ -65,6 +70,12 @@ def verdict(
     if tested or line == "no difference":
         return line
     return f"{line}; not tested: fewer than {FEWEST_DOCUMENTS} documents"
+
+
+def judged(gain: Gain) -> str:
+    """The verdict of a gain, with its number and, if it was tested, p."""
+    p = f", {p_text(gain.p)}" if gain.p is not None and gain.shown else ""
+    return f"{verdict([gain])} ({gain.metric} {gain.difference:+.2f}{p})"
 
 
 def _tested(gains: Sequence[Gain], both: Sequence[Gain], longer: float) -> str:

@@ -1,4 +1,5 @@
 """Feature weights from a tuning set: `rerank.tuning.run.tune` is the whole of it in memory.
 
-`objectives` says what is maximised, `pools` on which candidates, `mert`, `exact` and `tuners` how.
+`objective` says what is maximised, `lists` and `pool` on which candidates, `tuners` and `rounds`
+how, and `selection` which weights hold on other documents.
 """

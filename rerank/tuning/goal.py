@@ -23,7 +23,6 @@ from rerank.metrics.bleu import WIDTH, length_ratio, score
 from rerank.tuning.objective import (
     BLEU,
     CORPUS_BLEU,
-    BleuAtLength,
     CorpusMetric,
     DocumentMean,
     LengthPenalty,
@@ -86,8 +85,8 @@ Products: TypeAlias = tuple[float, float, float, float, float, float]
 price, anchor · point, anchor · direction, |point|², point · direction, |direction|²; the anchor is
 a unit vector.
 """
-Length: TypeAlias = tuple[float, float, float]
-"""Length ratio, its price, and a factor of the reference length, for compiled code."""
+Length: TypeAlias = tuple[float, float]
+"""Length ratio and its price, for compiled code."""
 FREE: Products = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -132,22 +131,12 @@ class SearchGoal:
         return replace(self, objective=at_length(self.objective, start))
 
     def held(self, start: Sums) -> SearchGoal:
-        """The goal that holds the length of the start, unless its documents (D, W) settle it.
+        """The goal with a price on other lengths than that of the start, statistics (…, W).
 
-        How long translations are is a property of documents and of who translated them. Where
-        several documents agree that the start's length is nearly right, it is free; elsewhere a
-        gain that comes of length says nothing about new documents.
+        How long translations are is a property of documents and of who translated them; a gain
+        that comes of another length says little about new documents.
         """
-        ratios, spread = length_ratios(start)
-        if len(ratios) > 1 and abs(length_of(start) - 1) <= NEAR and spread <= AGREED:
-            return self
         return replace(self, objective=hold_length(self.objective)).at(start)
-
-    @property
-    def reference_factor(self) -> float:
-        """What corpus BLEU multiplies the lengths of the references by."""
-        score = getattr(getattr(self.objective, "metric", None), "score", None)
-        return score.factor if isinstance(score, BleuAtLength) else 1.0
 
     @property
     def name(self) -> str:
@@ -197,11 +186,9 @@ class SearchGoal:
         """The part of length in an objective that is compiled, None for all others."""
         objective = self.objective
         if objective == CORPUS_BLEU:
-            return 1.0, 0.0, 1.0
+            return 1.0, 0.0
         if isinstance(objective, LengthPenalty) and objective.objective == CORPUS_BLEU:
-            return objective.ratio, objective.price, 1.0
-        if isinstance(objective, CorpusMetric) and isinstance(objective.metric.score, BleuAtLength):
-            return 1.0, 0.0, self.reference_factor
+            return objective.ratio, objective.price
         return None
 
     def _products(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
@@ -210,9 +197,6 @@ class SearchGoal:
 
 BLEU_GOAL = SearchGoal()
 """Corpus BLEU and nothing else."""
-
-
-NEAR, AGREED = 0.03, 0.05  # distance of a length ratio from 1, and its spread between documents
 
 
 def length_ratios(sums: Sums) -> tuple[NDArray[np.float64], float]:
@@ -306,7 +290,7 @@ def _best_interval(
         right = min(breaks[order[i + 1]] if i + 1 < len(order) else np.inf, steps[1])
         if left >= right:
             continue
-        if _ceiling(total, length[2]) >= worth and _wide(left, right, steps[2]):
+        if _ceiling(total) >= worth and _wide(left, right, steps[2]):
             this = _priced(total, length)
             if this > value:
                 step = _inside(left, right, steps[2])
@@ -321,19 +305,10 @@ def _best_interval(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _priced(total: NDArray[np.int64], length: Length) -> float:
     """BLEU of summed statistics less the price of their length."""
-    ratio, price, factor = length
-    own = total[4] / total[8] if total[8] > 0 else 0.0
-    reference = total[8]
-    total[8] = _scaled(reference, factor)
+    ratio, price = length
+    own = total[4] / max(total[8], 1) if total[8] != 0 else 0.0
     value: float = score(total, False) - price * abs(own - ratio)
-    total[8] = reference
     return value
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _scaled(reference: int, factor: float) -> int:
-    """A reference length by a factor, rounded as `BleuAtLength` does."""
-    return math.floor(factor * reference + 0.5)
 
 
 @njit(cache=True, nogil=True)
@@ -387,7 +362,7 @@ def _worth(value: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _ceiling(total: NDArray[np.int64], factor: float) -> float:
+def _ceiling(total: NDArray[np.int64]) -> float:
     """Upper bound of (BLEU / 100)⁴ without a logarithm; close enough to rule out most intervals."""
     matches, grams = 1.0, 1.0
     for n in range(4):
@@ -395,7 +370,7 @@ def _ceiling(total: NDArray[np.int64], factor: float) -> float:
         grams *= total[4 + n]
     if grams == 0:
         return 0.0
-    short = max(4 * (_scaled(total[8], factor) / total[4] - 1), 0.0)
+    short = max(4 * (total[8] / total[4] - 1), 0.0)
     brevity = 1 / (1 + short * (1 + short / 2))  # ≥ exp(−short)
     bound: float = matches / grams * brevity
     return bound

@@ -36,6 +36,7 @@ from rerank.scorers.features import FeatureSpace
 from rerank.text import LARGEST, NUMBER, shown
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import goal_of, objective_of
+from rerank.tuning.lists import TuningLists
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
@@ -209,7 +210,7 @@ def tune_extracted(
         goal = goal.held(pool.decode(start))
     announce(f"maximised: {goal.name}")
     search = PoolSearch.of(plan, goal, features, data.space, SavedSearches())
-    selection = cross_validate(pool, start, search, notices, announce)
+    selection = cross_validate(TuningLists(pool), start, search, notices, announce)
     search.report(pool, notices)
     if selection and not start.any() and selection.beside_first.difference < 0:
         notices.add(

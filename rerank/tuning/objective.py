@@ -57,26 +57,12 @@ class MetricColumns:
         return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
 
 
-_REFERENCE = WIDTH - 1  # column of BLEU's statistics
-_AT_LENGTH = " at the start's length"
-_HELD = f"BLEU{_AT_LENGTH}"
-_HELD_PRICE = 20.0  # of a length ratio off by 1; chrF rises by some 6 with longer candidates
+# prices of a length ratio that is off by 1: of BLEU, by recipes/new-documents/lengths.py, and of
+# other metrics: chrF rises by some 6 with longer candidates
+_BLEU_PRICE, _OTHER_PRICE = 20.0, 20.0
 _GROUPS = 50  # of units in a jackknife, at most
 BLEU = MetricColumns("BLEU", 0, WIDTH, corpus_bleu)
 """BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
-
-
-@dataclass(frozen=True, slots=True)
-class BleuAtLength:
-    """BLEU of summed statistics (…, W) whose references are `factor` times as long, rounded."""
-
-    factor: float
-
-    def __call__(self, sums: Sums) -> Floats:
-        """BLEU (…), 0..100."""
-        scaled = sums[..., :WIDTH].astype(np.int64)
-        scaled[..., _REFERENCE] = np.floor(self.factor * scaled[..., _REFERENCE] + 0.5)
-        return np.asarray(corpus_bleu(scaled))
 
 
 class Objective(Protocol):
@@ -232,75 +218,43 @@ class LengthPenalty:
 
 
 class HeldLength(LengthPenalty):
-    """A price that holds a length: of metrics that have no brevity penalty."""
+    """A price on leaving the length that the start weights choose in the same documents."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        """For example `corpus chrF2 at the start's length`."""
-        return f"{self.objective.name}{_AT_LENGTH}"
+        """For example `corpus BLEU − 20 |length ratio − the start's|`."""
+        return f"{self.objective.name} − {self.price:g} |length ratio − the start's|"
 
 
 CORPUS_BLEU = CorpusMetric()
 
 
-def hold_length(objective: Objective) -> Objective:
-    """The objective at a length that `at_length` sets.
-
-    BLEU has its brevity penalty from there on; other metrics, a price on other lengths.
-    """
-    held = _with_metrics(
-        objective,
-        lambda one: one if one.end > WIDTH else MetricColumns(_HELD, 0, WIDTH, BleuAtLength(1.0)),
-    )
+def hold_length(objective: Objective) -> HeldLength:
+    """The objective with a price on other lengths than the one that `at_length` sets."""
     other = metrics_of(objective.name) != [BLEU.name]
-    return HeldLength(held, 1.0, _HELD_PRICE) if other else held
+    return HeldLength(objective, 1.0, _OTHER_PRICE if other else _BLEU_PRICE)
 
 
 def free_length(objective: Objective) -> Objective:
     """The objective as it was before `hold_length`."""
-    if isinstance(objective, HeldLength):
-        objective = objective.objective
-    return _with_metrics(objective, lambda one: one if one.end > WIDTH else BLEU)
-
-
-def holds_length(objective: Objective) -> bool:
-    """Whether `hold_length` made it."""
-    return _AT_LENGTH in objective.name
+    return objective.objective if isinstance(objective, HeldLength) else objective
 
 
 def at_length(objective: Objective, start: Sums) -> Objective:
     """The objective that holds the length of these statistics (…, W); others stay as they are."""
-    if isinstance(objective, HeldLength):
-        held = at_length(objective.objective, start)
-        return HeldLength(held, length_of(start), objective.price)
-    return _with_metrics(
-        objective,
-        lambda one: (
-            replace(one, score=BleuAtLength(length_of(start)))
-            if isinstance(one.score, BleuAtLength)
-            else one
-        ),
+    return (
+        replace(objective, ratio=length_of(start))
+        if isinstance(objective, HeldLength)
+        else objective
     )
-
-
-def _with_metrics(
-    objective: Objective, change: Callable[[MetricColumns], MetricColumns]
-) -> Objective:
-    """The objective with the columns of all its metrics changed."""
-    if isinstance(objective, ObjectiveSum):
-        parts = tuple((weight, _with_metrics(part, change)) for weight, part in objective.parts)
-        return replace(objective, parts=parts)
-    if isinstance(objective, CorpusMetric | DocumentMean | WorstDocuments):
-        return replace(objective, metric=change(objective.metric))
-    return objective
 
 
 # what `name` of these classes begins with, before a metric
 _TERM = re.compile(
     r"(?:^|(?<= \+ ))(?:\S+ )?(?:corpus|mean document|worst \S+ % of documents,) "
-    rf"(.+?)(?={_AT_LENGTH}| \+ | − |$)"
+    r"(.+?)(?= \+ | − |$)"
 )
 
 

@@ -1,4 +1,4 @@
-"""The plan of a tuning run: objective, pools, tuner, selection, replicates, held-out documents.
+"""The plan of a tuning run: objective, tuner, selection, replicates, held-out documents.
 
 Records of options, which the commands, `rerank.tune` and the tuners share. Nothing heavy is
 imported here.
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from rerank.scorers.programs import ProgramMetric
 
 CV, NONE = SELECTIONS = ("cv", "none")
-POOLS = ("auto", "sentences", "conditional", "exact")
 BLEU = "bleu"
 FIGURES = (".svg", ".png", ".pdf")  # suffixes of --plot
 SHRINKAGE = 1.0  # generalised best from few documents, and cost nothing with many
@@ -94,9 +93,9 @@ class ObjectiveOptions:
         rare=True,
     )
     length: Length = option(
-        "Length of the output ÷ length of the references: auto, for --select cv, is that of the "
-        "start weights unless the documents are evidence for another; free is whatever maximises "
-        "the objective; keep, that of the first candidates, and RATIO set a price on others.",
+        "Length of the output ÷ length of the references: auto, for --select cv, sets a price on "
+        "others than that of the start weights, keep on others than that of the first candidates, "
+        "RATIO on others than this; free is whatever maximises the objective.",
         "--length-ratio",
         type=WordOr(("auto", "keep", "free"), LENGTH_RATIO),
         metavar="auto|keep|free|RATIO",
@@ -260,24 +259,15 @@ class MertSettings:
 class Plan:
     """How weights are tuned.
 
-    pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners`
+    algorithm: `mert`, or a name of `rerank.tuning.tuners`
     settings: of MERT; other tuners use the seed alone
     replicates: number of tunings on resampled documents, whose weights are averaged; with 1, the
-    tunings of the folds of cross-validation are averaged where features do not depend on context
+    tunings of the folds of cross-validation are averaged
     held_out: share of the documents that is held out from tuning
     select: `cv` chooses weights between the start weights and the tuned ones by cross-validation,
     `none` takes the tuned ones
     """
 
-    pools: str = option(
-        "What weights are tuned on: k-best lists in the context of the first candidates "
-        "(sentences) or of the path decoded last (conditional), or all paths (exact, up to order "
-        "1). auto is conditional.",
-        type=click.Choice(POOLS),
-        default="auto",
-        rare=True,
-        kw_only=False,
-    )
     objective: ObjectiveOptions = part(
         ObjectiveOptions, "What is maximised", default_factory=ObjectiveOptions
     )
@@ -296,7 +286,7 @@ class Plan:
     settings: MertSettings = part(MertSettings, without={"kicks"}, default_factory=MertSettings)
     replicates: int = option(
         "Number of tunings on resampled documents, whose weights are averaged; 1 averages those of "
-        "the folds of cross-validation, unless features depend on context.",
+        "the folds of cross-validation.",
         type=Whole(),
         default=1,
         rare=True,
@@ -315,10 +305,6 @@ class Plan:
 
         ranges: whether some weights have a range; start: whether start weights are given
         """
-        if self.pools not in POOLS:
-            raise UsageError(
-                f"--pools {self.pools}: no such kind of pools; there are {', '.join(POOLS)}"
-            )
         if self.replicates < 1:
             raise UsageError(f"--replicates {self.replicates}: expected at least 1")
         if not 0 <= self.held_out < 1:
@@ -334,8 +320,6 @@ class Plan:
         check_algorithm(self.algorithm)
         if self.algorithm == MERT:
             return
-        if self.pools == "exact":
-            raise UsageError("--pools exact: its line searches need --algorithm mert")
         length: Length = "free" if self.objective.length == "free" else "auto"
         plain = ObjectiveOptions(tokenize=self.objective.tokenize, length=length)
         other = MertSettings(seed=self.settings.seed, threads=self.settings.threads)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -161,7 +162,7 @@ class TuningSet:
     def take(self, numbers: Sequence[int]) -> TuningSet:
         """The documents with these numbers, in their order here, repeated as often as named.
 
-        Documents without any candidate are left out.
+        Those without any candidate together have the number behind the last.
         """
         times = Counter(numbers)
         groups, kept, d = [], [], 0
@@ -173,7 +174,8 @@ class TuningSet:
             d += len(group)
         statistics = tuple(self.statistics[place] for place in kept)
         totals = tuple(self.totals[place] for place in kept)
-        return TuningSet(tuple(groups), statistics, self.gaps[kept], totals, self.store)
+        gaps = self.gaps[[*kept, *([d] * times[d])]]
+        return TuningSet(tuple(groups), statistics, gaps, totals, self.store)
 
     @property
     def documents(self) -> tuple[DocumentFeatures, ...]:
@@ -189,6 +191,25 @@ class TuningSet:
     def first(self) -> Choices:
         """The path of the first candidates."""
         return tuple(document.first() for document in self.documents)
+
+    @property
+    def documents_of_lists(self) -> NDArray[np.int64]:
+        """Number of the document of each list of a pool, (S,): those of `gaps` come last."""
+        lists = [len(document.present) for document in self.documents]
+        return np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(len(self.gaps))])
+
+    def chosen(self, path: Choices) -> NDArray[np.int64]:
+        """Candidate of each list of a pool that is on a path, (S,)."""
+        return np.concatenate([*map(np.array, path), np.zeros(len(self.gaps))]).astype(np.int64)
+
+    def best(self) -> Choices:
+        """The path of the candidates of best sentence BLEU, the first of equal ones."""
+        return tuple(
+            tuple(int(quality[a:b].argmax()) for a, b in pairwise(document.offsets.tolist()))
+            for document, quality in zip(
+                self.documents, map(bleu_quality, self.statistics), strict=True
+            )
+        )
 
     def sums(self, path: Choices) -> Sums:
         """Summed statistics (D, W) of a path, with one row for each of `gaps`."""
@@ -209,7 +230,7 @@ class TuningSet:
             return self._pools[key]
         held = np.setdiff1d(np.arange(len(start)), tuned)
         counts = [np.diff(document.offsets) for document in self.documents]
-        more, lists = len(self.gaps), [len(count) for count in counts]
+        more = len(self.gaps)
         n = sum(len(document.static) for document in self.documents) + more
         columns = self.store.large((len(tuned), n), np.float64)
         fixed = self.store.large((n,), np.float64)
@@ -231,7 +252,7 @@ class TuningSet:
             columns.T,
             statistics,
             fixed,
-            np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(more)]),
+            self.documents_of_lists,
             self.store,
         )
         if not any(document.problems for document in self.documents):

@@ -30,7 +30,7 @@ from rerank.tuning.goal import SearchGoal
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners import ALGORITHMS, MERT
-from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
+from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum, PoolPoint, coordinates
 from rerank.tuning.tuners.mert import PoolResult, optimise, silence, unit_norm
 
 if TYPE_CHECKING:
@@ -170,18 +170,6 @@ def _add(digest: hashlib._Hash, value: object) -> None:
         raise TypeError(f"a {type(value).__name__} has no digest")
 
 
-def _with_references(pool: Pool, goal: SearchGoal) -> Pool:
-    """The pool as tuners see it that know no goal: with references as long as the goal has them.
-
-    Not rounded, since one word is much of a sentence.
-    """
-    if goal.reference_factor == 1:
-        return pool
-    statistics = pool.statistics.astype(np.float64)
-    statistics[:, _BLEU - 1] *= goal.reference_factor
-    return replace(pool, statistics=statistics)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolSearch:
     """How the weights of F features, called `names`, are sought on a pool, for a goal."""
@@ -241,9 +229,7 @@ class PoolSearch:
                 pool, start, settings=plan.settings, goal=goal, bounds=self.bounds, history=history
             )
         tuner: Tuner = attribute(ALGORITHMS[plan.algorithm])
-        weights = tuner(
-            _with_references(pool, goal), start, rng=np.random.default_rng(plan.settings.seed)
-        )
+        weights = tuner(pool, start, rng=np.random.default_rng(plan.settings.seed))
         if not self.bounds.settle_scale(pool):
             weights = unit_norm(weights, start=start, varying=Axes.of(pool).features)
         best = Optimum.at(pool, weights, goal)
@@ -264,19 +250,69 @@ class PoolSearch:
             lambda: self.result(pool, start, history).best,
         )
 
-    def alone(
-        self, pool: Pool, start: NDArray[np.float64], new: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Start weights (F,) with those of the features `new`, which begin at 0, tuned alone."""
-        own = replace(pool, features=pool.features[:, new], fixed=pool.scores(start))
+    def settled(self, pool: Pool) -> bool:
+        """Whether all-zero weights are a result: where a part of the scores is not tuned."""
+        return bool(pool.fixed.any())
+
+    def climb(self, pool: Pool, start: NDArray[np.float64]) -> Optimum:
+        """The local optimum of a coordinate ascent from start weights (F,)."""
+
+        def ascent() -> Optimum:
+            point = PoolPoint(Axes.of(pool), start, self.goal, bounds=self.bounds)
+            reached = coordinates(point)
+            if self.bounds.settle_scale(pool) or silence(point.axes):
+                return reached
+            varying = point.axes.features
+            return replace(
+                reached, weights=unit_norm(reached.weights, start=start, varying=varying)
+            )
+
+        searched = ("climb", pool, start, self.goal, self.bounds)
+        return self.saved.optimum(len(start), searched, ascent)
+
+    def alone(self, start: NDArray[np.float64], new: NDArray[np.int64]) -> SearchAlone:
+        """The search for the weights of the features `new` (H,) beside start weights (F,)."""
         bounds = Bounds(self.bounds.low[new], self.bounds.high[new])
         goal, names = SearchGoal(self.goal.objective), [self.names[f] for f in new]
-        search = replace(self, goal=goal, bounds=bounds, names=names)
-        found = start.copy()
-        found[new] = search.best(own, np.zeros(len(new)), Notices()).weights
-        return found
+        return SearchAlone(replace(self, goal=goal, bounds=bounds, names=names), start, new)
 
     def quick(self) -> PoolSearch:
         """The search with little effort: without random starts and kicks, on one thread."""
         settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=1)
         return replace(self, plan=replace(self.plan, settings=settings))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchAlone:
+    """The search for the weights of some features `new` (H,), beside start weights (F,) of all."""
+
+    search: PoolSearch
+    start: NDArray[np.float64]
+    new: NDArray[np.int64]
+
+    @property
+    def goal(self) -> SearchGoal:
+        """The goal, without shrinkage."""
+        return self.search.goal
+
+    def settled(self, pool: Pool) -> bool:
+        """Whether all-zero weights of the new features are a result."""
+        return True
+
+    def best(self, pool: Pool, start: NDArray[np.float64], notices: Notices) -> Optimum:
+        """The best optimum."""
+        return self._all(self.search.best(self._pool(pool), start[self.new], notices))
+
+    def climb(self, pool: Pool, start: NDArray[np.float64]) -> Optimum:
+        """The local optimum from the start weights (F,)."""
+        return self._all(self.search.climb(self._pool(pool), start[self.new]))
+
+    def _pool(self, pool: Pool) -> Pool:
+        """The pool of the new features, with the scores of the start weights fixed."""
+        scores = pool.scores(self.start)
+        return replace(pool, features=pool.features[:, self.new], fixed=scores)
+
+    def _all(self, optimum: Optimum) -> Optimum:
+        weights = self.start.copy()
+        weights[self.new] = optimum.weights
+        return replace(optimum, weights=weights)

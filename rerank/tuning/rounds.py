@@ -4,36 +4,39 @@ Where features depend on context, no pool holds all that decoding could choose. 
 by the pool and the BLEU of the decoded path then differ, and only the second one counts. The value
 of a contextual feature exists only given the choices around a candidate: each round scores all
 candidates under the path decoded last, and rows of earlier pools are not kept, since no neighbour
-chooses their context any more. Features of order 0 need one pool, and where scores look back one
-sentence at most, exact line searches over all paths need none.
+chooses their context any more. Features of order 0 need one pool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.goal import Shrinkage, goal_of
+from rerank.tuning.goal import goal_of
+from rerank.tuning.lists import ContextualLists, TuningLists
 from rerank.tuning.objective import Objective, Sums, bleu_of, free_length, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
-from rerank.tuning.pool_search import CONSTANT, PoolSearch, SavedSearches
-from rerank.tuning.tuners.ascent import Axes, Optimum, coordinates
-from rerank.tuning.tuners.mert import kicked, unit_norm
+from rerank.tuning.pool_search import PoolSearch, SavedSearches
+from rerank.tuning.tuners.ascent import Axes, Optimum
 
 MOST_ROUNDS = 15
+PATIENCE = 2  # rounds in a row without a gain, after which no further round is made
 STILL = 1e-5  # largest change of a weight after which no further round is made
 Floats = NDArray[np.float64]
 Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
 """Decodes documents together under weights (F,) of all features; returns their choices."""
+Optimise = Callable[[Pool, Floats, Sequence[Floats]], Optimum]
+"""The optimum on a pool, from start weights and weights of a history, (G,) each."""
+Value = Callable[[Sums, Floats], float]
+"""The value of summed statistics (D, W) of what weights (G,) decode to, to be maximised."""
 
 
 @dataclass(eq=False)
@@ -73,10 +76,7 @@ class Task:
             scale=lambda: Axes.of(self.pool(corpus.first)).scale,
         )
         if self.plan.holds_length:
-            chosen = corpus.sums(corpus.first)
-            if self.start.any() and not self.contextual:
-                chosen = self.pool(corpus.first).decode(self.start)
-            self.goal = self.goal.held(chosen)
+            self.goal = self.goal.held(corpus.sums(corpus.first))
         self.search = PoolSearch.of(self.plan, self.goal, features, self.space, self.saved)
         self.names = self.search.names
         self.free_of_scale = not self.fixed and self.search.bounds.free_of_scale
@@ -105,12 +105,35 @@ class Task:
         """All candidates under a path."""
         return self.corpus.pool(path, self.columns, self.full_start)
 
+    @property
+    def lists(self) -> TuningLists:
+        """The lists of these documents."""
+        if not self.contextual:
+            return TuningLists(self.pool(self.corpus.first))
+        corpus, problems = self.corpus, self.corpus.documents[0].problems
+        owners = np.array(self.space.contextual, np.int64)[[p.order != 0 for p in problems]]
+        return ContextualLists(
+            self.pool(corpus.first),
+            np.flatnonzero(np.isin(self.columns, owners)),
+            all(p.order in (0, 1) and not p.on_demand for p in problems),
+            corpus=corpus,
+            columns=self.columns,
+            start=self.full_start,
+            search=self.search_path,
+            counted=np.ones(len(corpus.documents_of_lists), np.bool_),
+        )
+
+    def search_path(self, corpus: TuningSet, weights: Floats) -> Choices:
+        """The path that weights (G,) choose in documents."""
+        full, path = self.full(weights), list[tuple[int, ...]]()
+        for group in corpus.groups:
+            path += self.decoder(group, full)
+        return tuple(path)
+
     def decode(self, weights: Floats) -> tuple[Choices, Sums]:
         """The path that weights (G,) choose, and its summed statistics (D, W)."""
-        full, path = self.full(weights), list[tuple[int, ...]]()
-        for group in self.corpus.groups:
-            path += self.decoder(group, full)
-        return tuple(path), self.corpus.sums(tuple(path))
+        path = self.search_path(self.corpus, weights)
+        return path, self.corpus.sums(path)
 
 
 def describe_bleu(what: str, sums: Sums) -> str:
@@ -127,6 +150,7 @@ class DecodedWeights:
 
     weights: Floats
     statistics: Sums
+    path: Any = None
     predicted: Optimum | None = None
 
 
@@ -166,7 +190,7 @@ def tune_in_rounds(
     patience: int,
     *,
     fixed: bool,
-    value: Callable[[Sums, Floats], float],
+    value: Value,
     report: Callable[[Round], None] = lambda done: None,
 ) -> BestRound:
     """The best of the rounds; they end after `patience` in a row that do not gain, and after 15.
@@ -199,125 +223,44 @@ def tune_in_rounds(
     return BestRound(best, reason)
 
 
-def sentences(task: Task) -> Rounds:
-    """The start weights (G,), and one round on the pool in the context of the first candidates.
-
-    As for tuners of single sentences. For features of order 0 the pool is complete: what it
-    predicts is what is decoded.
-    """
-    pool = task.pool(task.corpus.first)
-
-    def decode(weights: Floats) -> Sums:
-        return task.decode(weights)[1] if task.contextual else pool.decode(weights)
-
-    yield DecodedWeights(task.start, decode(task.start))
-    found = task.search.best(pool, task.start, task.notices)
-    yield DecodedWeights(found.weights, decode(found.weights), found)
-    return "one pool was asked for" if task.contextual else "the pool is complete"
-
-
-def conditional(task: Task) -> Rounds:
+def conditional(
+    lists: TuningLists,
+    weights: Floats,
+    optimise: Optimise,
+    path: object,
+) -> Rounds:
     """The start weights (G,), and rounds until no weight moves, with a pool for each.
 
-    The first pool is scored under the path of the first candidates, each later one under the path
-    that the newest weights decode. All rounds draw the same random points, so that rounds on equal
-    pools end alike. Optima of earlier rounds are starts of later ones. Constant features are
-    reported for the first pool.
+    The first pool is scored after `path`, each later one after the path that the newest weights
+    decode; where scores do not depend on the path there is one. All rounds draw the same random
+    points, so that rounds on equal pools end alike. Optima of earlier rounds are starts of later
+    ones.
     """
-    path, weights, optima = task.corpus.first, task.start, list[Floats]()
-    yield DecodedWeights(weights, task.decode(weights)[1])
-    moved = np.inf
-    while moved >= STILL:
-        notices = Notices() if optima else task.notices
-        found = task.search.best(task.pool(path), weights, notices, optima)
-        optima.append(found.weights)
-        path, statistics = task.decode(found.weights)
-        moved = float(np.abs(found.weights - weights).max(initial=0.0))
-        weights = found.weights
-        yield DecodedWeights(weights, statistics, found)
-    return "no weight moves"
+    start = lists.choose(weights)
+    yield DecodedWeights(weights, lists.sums(start), start)
+    optima = list[Floats]()
+    for _ in range(MOST_ROUNDS):
+        optimum = optimise(lists.after(path), weights, optima)
+        optima.append(optimum.weights)
+        path = lists.choose(optimum.weights)
+        moved = float(np.abs(optimum.weights - weights).max(initial=0.0))
+        weights = optimum.weights
+        yield DecodedWeights(weights, lists.sums(path), path, optimum)
+        if not len(lists.contextual):
+            return "the pool is complete"
+        if moved < STILL:
+            return "no weight moves"
+    return f"{MOST_ROUNDS} rounds"
 
 
-def refuse_orders(orders: Sequence[int | None]) -> None:
-    """UsageError for scorers of order 2 or more, whose paths exact line search cannot see."""
-    if any(order is None or order > 1 for order in orders):
-        raise UsageError(
-            "--pools exact: a feature looks further back than one sentence, so that a line search "
-            "cannot see all paths; take --pools conditional"
-        )
+def rounds_of(task: Task) -> Rounds:
+    """The rounds of a task from its start weights; notices are of the first pool alone.
 
-
-def exact(task: Task) -> Rounds:
-    """Line searches over all paths of all documents.
-
-    No pool stands between search and decoder: the predicted value is what decoding gives. Ascents
-    end in local optima: the first begins at the better of the start weights and the optimum of the
-    pool under the first candidates' path, later ones at kicks of the best weights.
+    The first pool is scored after the first candidates.
     """
-    from rerank.tuning.exact.ascent import ChainSet, DocumentPoint
+    lists, notices = task.lists, [task.notices]
 
-    refuse_orders([problem.order for problem in task.corpus.documents[0].problems])
-    chains = ChainSet.of_documents(task.corpus)
-    columns, goal, bounds = task.columns, task.goal, task.features.bounds(task.space)
-    spreads = chains.spreads[columns]
-    if constant := [task.names[g] for g in np.flatnonzero(spreads == 0).tolist()]:
-        task.notices.add(CONSTANT, names=constant)
-    full_goal = goal
-    if goal.shrinkage:  # of all features only the tuned ones count
-        anchor, scale = np.zeros((2, task.space.width))
-        anchor[columns], scale[columns] = goal.shrinkage.anchor, goal.shrinkage.scale
-        full_goal = replace(goal, shrinkage=Shrinkage(anchor, scale, goal.shrinkage.price))
+    def optimise(pool: Pool, weights: Floats, history: Sequence[Floats]) -> Optimum:
+        return task.search.best(pool, weights, notices.pop() if notices else Notices(), history)
 
-    def on_pool(weights: Floats) -> Optimum:
-        # without notices: a feature may be constant on the first pool alone
-        return task.search.best(task.pool(task.corpus.first), weights, Notices())
-
-    def climb(weights: Floats) -> Optimum:
-        full = task.full(weights)
-        found = task.saved.optimum(
-            len(full),
-            (chains.chains, chains.gaps, full, full_goal, columns, bounds),
-            lambda: coordinates(
-                DocumentPoint(
-                    chains, full, full_goal, features=columns, notices=task.notices, bounds=bounds
-                )
-            ),
-        )
-        moved = found.weights[columns]
-        if task.free_of_scale:
-            moved = unit_norm(moved, start=task.start, varying=np.flatnonzero(spreads))
-        return replace(found, weights=moved)
-
-    def decoded(weights: Floats, found: Optimum | None = None) -> DecodedWeights:
-        return DecodedWeights(weights, chains.decode(task.full(weights)), found)
-
-    def rank(result: DecodedWeights) -> float:
-        """The value; all-zero weights, which no kick can move, come last."""
-        return goal.value(result.statistics, result.weights) if result.weights.any() else -np.inf
-
-    rng = np.random.default_rng([task.plan.settings.seed, 2])  # a stream of its own
-    best = decoded(task.start)
-    yield best
-    weights, search = task.start, on_pool
-    while True:
-        found = search(weights)
-        reached = decoded(found.weights, found)
-        yield reached
-        if not spreads.any():
-            return "no feature varies"
-        best = max(best, reached, key=rank)
-        weights = best.weights
-        if search is climb:
-            kick = rng.standard_normal(int((spreads > 0).sum()))
-            weights = task.search.bounds.clipped(kicked(weights, spreads, kick))
-        search = climb
-
-
-def rounds_of(task: Task) -> tuple[Rounds, int]:
-    """The rounds of a task, and how many of them in a row may end without a gain.
-
-    For features of order 0 one pool holds all that decoding can choose.
-    """
-    if task.plan.pools == "sentences" or not task.contextual:
-        return sentences(task), 2
-    return (exact(task), 3) if task.plan.pools == "exact" else (conditional(task), 2)
+    return conditional(lists, task.start, optimise, task.corpus.first)

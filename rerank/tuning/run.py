@@ -16,7 +16,7 @@ from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import FIRST, Weights
 from rerank.metrics import Metric
 from rerank.metrics.significance import FEWEST_DOCUMENTS
-from rerank.metrics.verdict import Gain, p_text, verdict
+from rerank.metrics.verdict import Gain, judged
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import AGREEMENT, is_rewarded
@@ -32,9 +32,23 @@ from rerank.tuning.objective import CORPUS_BLEU, Objective, Sums, bleu_of, lengt
 from rerank.tuning.plan import NONE, Plan
 from rerank.tuning.pool import Choices, TuningSet
 from rerank.tuning.pool_search import SavedSearches
-from rerank.tuning.rounds import Decode, Task, describe_bleu, rounds_of, tune_in_rounds
+from rerank.tuning.rounds import (
+    PATIENCE,
+    Decode,
+    Task,
+    describe_bleu,
+    rounds_of,
+    tune_in_rounds,
+)
 from rerank.tuning.scale import Scale
-from rerank.tuning.selection import Candidate, Selection, beside, cross_validate
+from rerank.tuning.selection import (
+    DOCUMENTS,
+    FEWEST_FOR_ERRORS,
+    Candidate,
+    Selection,
+    beside,
+    cross_validate,
+)
 from rerank.tuning.tuners.ascent import Axes
 
 FEW = 10  # documents; fewer tell little
@@ -62,7 +76,8 @@ class HeldOutScores:
         """The gain or loss of the tuned weights, for people."""
         what = "start weights" if "start weights" in self.bleu else "first candidates"
         before, after = self.bleu[what], self.bleu["tuned weights"]
-        change = "fell" if after < before else "rose" if after > before else "stayed"
+        shown = f"{before:.2f}" == f"{after:.2f}"
+        change = "stayed" if shown else "fell" if after < before else "rose"
         return (
             f"held-out BLEU {change}: {what} {before:.2f}, tuned weights {after:.2f}, "
             f"{self.gain:+.2f} ± {self.error:.2f}"
@@ -73,8 +88,9 @@ class HeldOutScores:
 class BesideSystems:
     """What tuned weights choose beside the best system alone, and beside agreement alone.
 
-    where: `held-out documents` or `tuning documents`; output, best, agreement: values of the
-    objective, the last None where the lists have no such feature; gain: over the best system
+    where: `held-out documents` or `the tuning documents`; output, best, agreement: values of the
+    objective, the last None where the lists have no such feature; gain, agreement_gain: over the
+    best system
     """
 
     where: str
@@ -84,20 +100,21 @@ class BesideSystems:
     best: float
     agreement: float | None
     gain: Gain
+    agreement_gain: Gain | None
 
     def to_text(self) -> str:
         """The values, whether the weights are of use, and, where they are not, what is."""
-        rivals = {f"use {self.system} alone": self.best}
         line = (
             f"{self.objective} on {self.where}: output {self.output:.2f}, best system "
             f"{self.system} {self.best:.2f}"
         )
         if self.agreement is not None:
             line += f", agreement {self.agreement:.2f}"
-            rivals["choose by agreement, with decode without --weights"] = self.agreement
-        advice = max(rivals, key=lambda one: rivals[one])
-        line += f"; output against {self.system}: {verdict([self.gain])}"
-        return line if self.output > rivals[advice] else f"{line}: {advice}"
+        line += f"; output against {self.system}: {judged(self.gain)}"
+        agreed = self.agreement_gain is not None and self.agreement_gain.significant
+        if agreed and (self.agreement or 0.0) > max(self.output, self.best):
+            return f"{line}: choose by agreement, with decode without --weights"
+        return line if self.gain.shown > 0 else f"{line}: use {self.system} alone"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,17 +171,23 @@ class TuningResult:
             after = self.selection.statistics
         else:
             where = "the tuning documents"
-        before, number = sums_of(task.corpus, {best: 1.0}), len(task.corpus.documents)
+        before, name = sums_of(task.corpus, {best: 1.0}), in_words(objective)
         output, alone = objective.value(after), objective.value(before)
-        name = in_words(objective)
-        gain = Gain(name, output - alone, None)
-        if len(before) == len(after):
-            one = beside(before, after, objective)
-            gain = _gain(name, one.difference, one.difference_error, number)
-        agreement = None
+
+        def over_best(sums: Sums) -> Gain:
+            if len(before) != len(sums):
+                return Gain(name, objective.value(sums) - alone, None)
+            candidate = beside(before, sums, objective)
+            errors = candidate.difference, candidate.difference_error
+            return _gain(name, *errors, len(task.corpus.documents))
+
+        agreement, gain = None, None
         if AGREEMENT in labels:
-            agreement = objective.value(sums_of(task.corpus, {AGREEMENT: 1.0}))
-        return BesideSystems(where, name, output, systems[best], alone, agreement, gain)
+            agreed = sums_of(task.corpus, {AGREEMENT: 1.0})
+            agreement, gain = objective.value(agreed), over_best(agreed)
+        return BesideSystems(
+            where, name, output, systems[best], alone, agreement, over_best(after), gain
+        )
 
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
@@ -178,7 +201,7 @@ class TuningResult:
         """That the first candidates are kept, and what to do about it."""
         first = best.held_out - best.difference
         line = (
-            f"held-out {self.task.goal.objective.name} {first:.2f} with the first candidates, "
+            f"held out: {self.task.free_objective.name} {first:.2f} with the first candidates, "
             f"{best.held_out:.2f} with the best weights, difference {best.difference:+.2f} ± "
             f"{best.difference_error:.2f}: the first candidates are kept, by weights of 0"
         )
@@ -237,15 +260,15 @@ def gain_text(
     """BLEU of summed statistics before (and of what) and after tuning; the price of direction."""
     what, sums = before
     line = (
-        f"tuned BLEU {bleu_of(tuned):.2f} (length ratio {length_of(tuned):.3f}); {what} "
-        f"{bleu_of(sums):.2f} ({length_of(sums):.3f}){held_out}"
+        f"tuning documents: BLEU {bleu_of(tuned):.2f} (length ratio {length_of(tuned):.3f}), "
+        f"{what} {bleu_of(sums):.2f} ({length_of(sums):.3f}){held_out}"
     )
     if goal.shrinkage is not None:
         line += (
             f"; weights were kept near the direction of the start weights (--shrink "
             f"{goal.shrinkage.price:g}; --shrink 0 for BLEU alone)"
         )
-    return f"{selection.to_text()}; on the tuning set, {line}" if selection else line
+    return f"{selection.to_text()}; {line}" if selection else line
 
 
 def tune(
@@ -265,8 +288,8 @@ def tune(
     `rerank.tuning.rounds.Decode`; saved: where finished searches are kept, for a run that continues
     this one; announce: called with a line about each round.
 
-    Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
-    and `conditional` are made anew in each round under the path decoded last; `exact` needs none.
+    Features of order 0 are tuned on one pool. With features that depend on context, pools are made
+    anew in each round under the path decoded last.
     With `select` of the plan, cross-validation then chooses weights between the start and these.
     Without start weights, one system or the consensus is the start where the features are of
     systems, else weights that give the totals or the order of the lists.
@@ -290,10 +313,7 @@ def tune(
     replicates: Mapping[str, object] | None = None
     if own and selection and _below_first(selection, features):
         weights = np.zeros_like(task.start)
-    elif selection and (
-        not selection.chosen.share
-        or (plan.replicates == 1 and (selection.without_new or not task.contextual))
-    ):
+    elif selection and (plan.replicates == 1 or not selection.chosen.share):
         task.search.report(task.pool(task.corpus.first), notices)
         weights = selection.tuned
     elif plan.replicates == 1:
@@ -333,10 +353,7 @@ def beside_first(selection: Selection | None, metric: str, n_documents: int) -> 
 
 
 def _against(what: str, gain: Gain) -> str:
-    line = f"output against {what}, on held-out text: {verdict([gain])}"
-    if gain.p is None or not gain.difference:
-        return line
-    return f"{line} ({gain.metric} {gain.difference:+.2f}, {p_text(gain.p)})"
+    return f"output against {what}, held out: {judged(gain)}"
 
 
 def _gain(name: str, difference: float, error: float, n_documents: int) -> Gain:
@@ -351,26 +368,35 @@ def _selected(task: Task, announce: Printer) -> Selection | None:
 
     Features that depend on context are scored after the path of the start weights.
     """
-    path, features, number = task.corpus.first, task.features, len(task.corpus.documents)
-    if task.contextual and task.full_start.any():
-        path = task.decode(task.start)[0]
+    features, number = task.features, len(task.corpus.documents)
     name = "start weights" if task.full_start.any() else FIRST
     name = features.source if features.derived else name
     found = cross_validate(
-        task.pool(path),
+        task.lists,
         task.start,
         task.search,
         task.notices,
         announce,
         start_name=name,
     )
-    best = max(found.candidates[1:], key=lambda one: one.held_out) if found else None
-    if best and best.difference_error and number < FEW:
-        announce(
-            f"few documents, {number}: held-out differences have a standard error of about "
-            f"{best.difference_error:.2f}; tune on {FEW} or more"
-        )
+    if found and number < FEW:
+        announce(_few_text(found, number))
     return found
+
+
+def _few_text(selection: Selection, n_documents: int) -> str:
+    """What a tuning on few documents tells, and what one may do."""
+    best = max(selection.candidates[1:], key=lambda candidate: candidate.held_out)
+    line, cure = f"few documents, {n_documents}: ", f"tune on {FEW} or more"
+    if selection.unit != DOCUMENTS:
+        line += (
+            f"{selection.unit} were held out, {selection.n_units} of them, which share their "
+            "document with those that were tuned on, so that held-out values are too good; "
+        )
+        return f"{line}{cure}, or give scenes or sections as documents in --docs"
+    if selection.n_units >= FEWEST_FOR_ERRORS and best.difference_error:
+        line += f"held-out differences have a standard error of about {best.difference_error:.2f}; "
+    return f"{line}{cure}"
 
 
 def _below_first(selection: Selection, features: TunedFeatures) -> bool:
@@ -385,10 +411,7 @@ def _below_first(selection: Selection, features: TunedFeatures) -> bool:
 
 
 def _spread_of_folds(task: Task, selection: Selection, announce: Printer) -> Mapping[str, object]:
-    """`replicates` of a weights file, of the weights of each fold of cross-validation.
-
-    With features that depend on context, in the context of the start weights.
-    """
+    """`replicates` of a weights file, of the weights of each fold of cross-validation."""
     several, bleu = zip(*selection.of_folds, strict=True)
     announce(
         f"spread of tuning: BLEU {np.mean(bleu):.2f} ± {np.std(bleu, ddof=1):.2f} "
@@ -401,7 +424,8 @@ def _spread_of_folds(task: Task, selection: Selection, announce: Printer) -> Map
 def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
     """Weights (G,) of the best round."""
     found = tune_in_rounds(
-        *rounds_of(task),
+        rounds_of(task),
+        PATIENCE,
         fixed=task.fixed,
         value=task.goal.value,
         report=lambda done: announce(done.to_text()),

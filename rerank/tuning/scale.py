@@ -34,7 +34,7 @@ from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.metrics import Metric, Rows
 from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.metrics.significance import FEWEST_DOCUMENTS
-from rerank.metrics.verdict import Gain, verdict
+from rerank.metrics.verdict import Gain, judged
 from rerank.notices import Notices
 from rerank.tuning.objective import Sums
 
@@ -212,7 +212,7 @@ class SpreadChoice:
         gain = Gain.of_error(metric, self.gain, self.error)
         if self.folds < FEWEST_DOCUMENTS:
             gain = Gain(metric, self.gain, None)
-        return f"mbr against the paths of highest score, on held-out text: {verdict([gain])}"
+        return f"mbr against the paths of highest score, held out: {judged(gain)}"
 
     def to_provenance(self) -> dict[str, object]:
         """Entry of a weights file."""

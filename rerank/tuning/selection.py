@@ -29,31 +29,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.notices import Notices
 from rerank.tuning.goal import SearchGoal, length_ratios
+from rerank.tuning.lists import TuningLists
 from rerank.tuning.objective import (
+    HeldLength,
     Objective,
     Sums,
     bleu_of,
     free_length,
-    holds_length,
     jackknife,
     length_of,
     standard_error,
 )
 from rerank.tuning.plan import NONE
 from rerank.tuning.pool import Pool
-from rerank.tuning.pool_search import PoolSearch
-from rerank.tuning.tuners.ascent import Axes, PoolPoint
+from rerank.tuning.pool_search import PoolSearch, SearchAlone
+from rerank.tuning.rounds import DecodedWeights, conditional, tune_in_rounds
+from rerank.tuning.tuners.ascent import Axes, Optimum, PoolPoint
 from rerank.tuning.tuners.mert import map_in_threads, silence
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+DECODED_SHARES = (0.2, 0.5, 1.0)  # where a search asks scorers for scores after other histories
 FOLDS, ROUNDS = 5, 2  # units are held out once in each round of folds
+FEWEST_FOR_ERRORS = 5  # units; of fewer, a standard error says nothing
 FEWEST = 4  # documents; with fewer, blocks of lines are held out
 BLOCKS = 10
 LITTLE = 0.05  # points of the objective that are not worth a word
@@ -63,6 +67,8 @@ RULE = (
     "error of the best; the start if there is none"
 )
 NEW = "new"
+DOCUMENTS, BLOCKS_OF_LINES = "documents", "blocks of lines"
+Floats: TypeAlias = NDArray[np.float64]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -82,14 +88,18 @@ class Anchor:
 
     @classmethod
     def of(
-        cls, pool: Pool, start: NDArray[np.float64], search: PoolSearch, name: str = "start weights"
+        cls,
+        lists: TuningLists,
+        start: NDArray[np.float64],
+        search: PoolSearch,
+        name: str = "start weights",
     ) -> Anchor:
-        """The start weights, or the best single feature of a pool where there are none."""
-        spreads = Axes.of(pool).scale
-        settled = search.bounds.settle_scale(pool)
+        """The start weights, or the best single feature where there are none."""
+        spreads = Axes.of(lists.pool).scale
+        settled = search.bounds.settle_scale(lists.pool)
         if settled or (start * spreads).any():
             return cls(start, spreads, settled, name)
-        feature, name = _best_feature(pool, search)
+        feature, name = _best_feature(lists, search)
         return cls(feature, spreads, settled, name)
 
     def towards(self, tuned: NDArray[np.float64], share: float) -> NDArray[np.float64]:
@@ -117,7 +127,7 @@ class Anchor:
         return weights / length if length > 0 else weights
 
 
-def _best_feature(pool: Pool, search: PoolSearch) -> tuple[NDArray[np.float64], str]:
+def _best_feature(lists: TuningLists, search: PoolSearch) -> tuple[NDArray[np.float64], str]:
     """Weights (F,) of the single feature, with either sign, that has the best value, and its name.
 
     Of equal ones the first, without a sign if possible. With indicator features of systems this is
@@ -130,7 +140,8 @@ def _best_feature(pool: Pool, search: PoolSearch) -> tuple[NDArray[np.float64], 
             weights = np.zeros(len(names))
             weights[f] = sign
             weights = search.bounds.clipped(weights)
-            reached = objective.value(pool.decode(weights)) if weights[f] else -np.inf
+            searched = lists.decode if f in lists.contextual else lists.pool.decode
+            reached = objective.value(searched(weights)) if weights[f] else -np.inf
             if reached > value:
                 best, found, value = weights, f"the feature {name} alone{how}", reached
     return best, found
@@ -143,8 +154,9 @@ class Candidate:
     share: of the way to the tuned weights, which are at 1
     new: whether features that begin at 0 have weights that were tuned alone; without, share 0 keeps
     the start weights
-    held_out: value of the objective, each unit decoded with weights tuned without it, and its
-    standard error; difference: to the value of the start weights
+    held_out, length_ratio: of all units, each decoded with weights tuned without it, and the
+    standard error of the value; difference: in what is maximised, the price of length included, to
+    the start weights
     """
 
     share: float
@@ -152,6 +164,7 @@ class Candidate:
     error: float
     difference: float
     difference_error: float
+    length_ratio: float
     new: bool = False
 
 
@@ -159,32 +172,32 @@ class Candidate:
 class Length:
     """What the start weights' output says about length, and what another would be worth.
 
-    ratio: length ÷ length of the references; documents, spread: see `length_ratios`; held: whether
-    tuning holds this length; best_ratio: of the outputs with the best value if candidates are
-    longer or shorter by a price per word, all else equal; worth: this value, less that of the
-    start, both of the objective without a held length
+    ratio: length ÷ length of the references; documents, spread: see `length_ratios`; price: of a
+    length ratio that is off by 1, where tuning holds the length; best_ratio: of the outputs with
+    the best value if candidates are longer or shorter by a price per word, all else equal; worth:
+    this value, less that of the start, both of the objective without a held length
     """
 
     ratio: float
     documents: tuple[float, ...]
     spread: float
-    held: bool
+    price: float
     best_ratio: float
     worth: float
 
     @classmethod
     def of(cls, pool: Pool, start: NDArray[np.float64], objective: Objective) -> Length:
         """The length of what weights `start` (F,) choose. One line search: O(n)."""
-        held, free = holds_length(objective), SearchGoal(free_length(objective))
+        price = objective.price if isinstance(objective, HeldLength) else 0.0
         words = pool.statistics[:, WORDS].astype(np.float64)[:, None]
         priced = replace(pool, features=words, fixed=pool.scores(start))
-        point = PoolPoint(Axes.of(priced), np.zeros(1), free)
+        point = PoolPoint(Axes.of(priced), np.zeros(1), SearchGoal(free_length(objective)))
         before, (ratios, spread) = point.value, length_ratios(point.sums)
         ratio = length_of(point.sums)
         if len(point.features):
             point.take(0, point.search(0))
         best, worth = length_of(point.sums), point.value - before
-        return cls(ratio, tuple(ratios.tolist()), spread, held, best, worth)
+        return cls(ratio, tuple(ratios.tolist()), spread, price, best, worth)
 
     def to_text(self, unit: str) -> str:
         """What is held, why, and what it costs, in one line for people; unit: as of `Selection`."""
@@ -194,15 +207,18 @@ class Length:
             f"{'longer' if self.ratio < 1 else 'shorter'} than the output of the start weights "
             f"(length ratio {self.ratio:.3f} ± {self.spread:.3f} between {unit}); tuning "
         )
-        if not self.held:
+        if not self.price:
             return f"{line}may change the length of the output"
-        line += "holds the length of the start"
+        line += (
+            f"holds the length of the start by a price of {self.price:g} for a ratio that is off "
+            "by 1"
+        )
         if self.worth < LITTLE:
             return line
         return (
             f"{line}: outputs as {'short' if self.best_ratio < self.ratio else 'long'} as "
-            f"{self.best_ratio:.3f} would have {self.worth:+.2f} here and lose on documents that "
-            "are not; --length-ratio free if yours are like these"
+            f"{self.best_ratio:.3f} would have {self.worth:+.2f} on these documents and lose on "
+            "documents that are not like them; --length-ratio free if yours are"
         )
 
 
@@ -211,20 +227,22 @@ class Selection:
     """All candidates, start first, and the chosen one.
 
     held_out: (C, U, W) statistics of each held-out unit for each candidate, of all rounds of folds
-    beside_first: the chosen one, with its difference to the first candidates of the same units
+    first: the first candidates of the same units; beside_first: the chosen one beside them
     anchor: the start weights; ways: where each way to tuned weights begins, and where it ends, the
     mean of the weights (F,) tuned in the folds, by whether new features have weights on it
     of_folds: weights of each fold at the chosen share, and their BLEU on the whole pool
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
-    objective: name of the objective that all values are of
-    length: what the documents say about it, and what another length would be worth here
+    objective: name of the objective that values are of; maximised: of that which decides, with the
+    price of length if there is one; length: what the documents say about it
     """
 
     candidates: tuple[Candidate, ...]
     chosen: Candidate
     held_out: Sums
+    first: Candidate
     beside_first: Candidate
     objective: str
+    maximised: str
     anchor: Anchor
     ways: Mapping[bool, tuple[Anchor, NDArray[np.float64]]]
     of_folds: tuple[tuple[NDArray[np.float64], float], ...]
@@ -243,11 +261,9 @@ class Selection:
         return np.asarray(self.held_out[self.candidates.index(self.chosen)])
 
     @property
-    def start_name(self) -> str:
-        """What the way begins at, for people."""
-        new = f", {NEW}: with features that begin at 0 tuned alone"
-        both = ", which is no gain: shares are tried with and without them"
-        return self.anchor.name + (new + both * (len(self.ways) > 1) if True in self.ways else "")
+    def n_units(self) -> int:
+        """U, how many units were held out."""
+        return int(self.held_out.shape[1])
 
     @property
     def tuned(self) -> NDArray[np.float64]:
@@ -273,11 +289,13 @@ class Selection:
         return {
             "folds": self.n_folds,
             "tunings": len(self.of_folds),
-            "held_out": {"unit": self.unit, "number": self.held_out.shape[1]},
+            "held_out": {"unit": self.unit, "number": self.n_units},
             "objective": self.objective,
+            "maximised": self.maximised,
             "rule": RULE,
             "start": self.anchor.name,
-            "candidates": [asdict(one) for one in self.candidates],
+            "first_candidates": asdict(self.first),
+            "candidates": [asdict(candidate) for candidate in self.candidates],
             "chosen": asdict(self.chosen),
             "beside_first_candidates": asdict(self.beside_first),
             "held_out_bleu": bleu_of(self.statistics),
@@ -285,42 +303,68 @@ class Selection:
         }
 
     def table(self) -> list[str]:
-        """The value at each share, for people."""
-        lines = [f"held-out {self.objective} at shares of the way from {self.start_name}:"]
-        width = len(f"{NEW} 0.05" if len(self.ways) > 1 else "0.05")
-        for one in self.candidates:
-            mark = "  ← chosen" if one is self.chosen else ""
-            difference = "" if one is self.candidates[0] else f"  {_difference(one)}"
-            share = f"{one.share:g}" if one.share or not one.new else NEW
-            share = f"{NEW} {share}" if one.new and one.share and len(self.ways) > 1 else share
-            lines.append(f"  {share:<{width}} {_with_error(one)}{difference}{mark}")
-        return [*lines, f"rule: {RULE}", self.length.to_text(self.unit)]
+        """The value of the first candidates, the start weights and each share, for people."""
+        new = "; new: features that begin at 0 tuned alone"
+        tried = ", which is no gain: shares are tried with and without them"
+        ways = (new + tried * (len(self.ways) > 1)) * (True in self.ways)
+        priced = ", length priced" * bool(self.length.price)
+        rows = [("", self.objective, "length", f"difference{priced}", "")]
+        rows.append(("first candidates", self._value(self.first), _ratio(self.first), "", ""))
+        for candidate in self.candidates:
+            name = f"{candidate.share:g}" if candidate.share or not candidate.new else NEW
+            if candidate.new and candidate.share and len(self.ways) > 1:
+                name = f"{NEW} {name}"
+            start = candidate is self.candidates[0]
+            rows.append(
+                (
+                    "start weights" if start else name,
+                    self._value(candidate),
+                    _ratio(candidate),
+                    "" if start else self._difference(candidate),
+                    "← chosen" if candidate is self.chosen else "",
+                )
+            )
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        lines = ["  ".join(["", *map(str.ljust, cells, widths)]).rstrip() for cells in rows]
+        head = f"held out, {self._how()}: shares of the way from {self.anchor.name}{ways}"
+        return [head, *lines, f"rule: {RULE}", self.length.to_text(self.unit)]
 
     def to_text(self) -> str:
         """The chosen candidate and its held-out value, in one line for people."""
         start, chosen = self.candidates[0], self.chosen
-        rounds, number = len(self.of_folds) // self.n_folds, self.held_out.shape[1]
-        how = f"{self.n_folds}-fold cross-validation over {number} {self.unit}"
-        how = f"{rounds} × {how}" if rounds > 1 else how
+        first = f"first candidates {self.first.held_out:.2f}"
         if self.kept:
             return (
-                f"held-out {self.objective} {_with_error(start)} with {self.anchor.name}: no tuned "
-                f"weights are surely better on held-out text, so these are kept ({how})"
+                f"held out: {self.objective} {self._value(start)} with {self.anchor.name}, "
+                f"{first}: no tuned weights are surely better, so these are kept"
             )
         share = f"{chosen.share:g} of the way to the tuned weights"
         return (
-            f"held-out {self.objective} {_with_error(chosen)}; {self.anchor.name} "
-            f"{start.held_out:.2f}, difference {_difference(chosen)} ({how}; "
-            f"{share if chosen.share else 'features that begin at 0 tuned alone'})"
+            f"held out: {self.objective} {self._value(chosen)}, {self.anchor.name} "
+            f"{self._value(start)}, {first} "
+            f"({share if chosen.share else 'features that begin at 0 tuned alone'})"
         )
 
+    def _how(self) -> str:
+        """`12 documents, 2 × 5-fold cross-validation`."""
+        rounds = len(self.of_folds) // self.n_folds
+        times = f"{rounds} × " if rounds > 1 else ""
+        return f"{self.n_units} {self.unit}, {times}{self.n_folds}-fold cross-validation"
 
-def _with_error(one: Candidate) -> str:
-    return f"{one.held_out:.2f} ± {one.error:.2f}"
+    def _value(self, candidate: Candidate) -> str:
+        """A value, with its standard error where there are enough units for one."""
+        error = f" ± {candidate.error:.2f}" if self.n_units >= FEWEST_FOR_ERRORS else ""
+        return f"{candidate.held_out:.2f}{error}"
+
+    def _difference(self, candidate: Candidate) -> str:
+        """A difference, with its standard error where there are enough units for one."""
+        enough = self.n_units >= FEWEST_FOR_ERRORS
+        error = f" ± {candidate.difference_error:.2f}" if enough else ""
+        return f"{candidate.difference:+.2f}{error}"
 
 
-def _difference(one: Candidate) -> str:
-    return f"{one.difference:+.2f} ± {one.difference_error:.2f}"
+def _ratio(candidate: Candidate) -> str:
+    return f"{candidate.length_ratio:.3f}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -348,78 +392,86 @@ class _Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Folds:
-    """Units of a pool that are held out in turn, and the search for weights on the others.
+    """Units of lists that are held out in turn, and the search for weights on the others.
 
     parts: places of the units of each fold; threads: folds that are searched at a time
     """
 
-    units: Pool
+    lists: TuningLists
     parts: Sequence[NDArray[np.int64]]
     start: NDArray[np.float64]
     start_name: str
     search: PoolSearch
     threads: int
 
-    def without(self, features: NDArray[np.int64]) -> _Folds:
-        """These folds, where some features are constant: their weights stay as they are."""
-        columns = self.units.store.large(self.units.features.T.shape, np.float64)
-        columns[:] = self.units.features.T
-        columns[features] = 0.0
-        return replace(self, units=replace(self.units, features=columns.T))
-
     def ways(self, new: NDArray[np.int64], objective: Objective) -> list[_Way]:
         """The ways that are compared, with and without weights of the features `new`."""
         if not 0 < 2 * len(new) <= len(self.start):
             return [self.way()]
-        begun = self._each(lambda part: self._alone(part, new), self.parts)
-        sums = self.held_out([[one.weights for one in both] for both in begun])
-        own = replace(self.way(), begins=[begin for _, begin in begun], new=True)
+        way = self.way(new)
+        sums = self.held_out([*zip(way.starts, way.at(0.0), strict=True)])
         gains = _compared([(0.0, False), (0.0, True)], sums, objective)[0][1].difference > 0
-        return [own] if gains else [self.without(new).way(), own]
+        return [way] if gains else [replace(self, lists=self.lists.without(new)).way(), way]
 
-    def way(self) -> _Way:
-        """The way from the start weights."""
+    def way(self, new: NDArray[np.int64] | None = None) -> _Way:
+        """The way from the start weights, or from these with the features `new` tuned alone."""
+        folds = self._each(lambda part: self._tuned(part, new), self.parts)
+        starts, begins, ends = zip(*folds, strict=True)
+        return _Way([start.weights for start in starts], begins, ends, new is not None)
 
-        def search(part: NDArray[np.int64]) -> tuple[Anchor, NDArray[np.float64]]:
-            rest, begin, own = self._others(part)
-            return begin, own.best(rest, self.start, Notices()).weights
+    def _tuned(
+        self, part: NDArray[np.int64], new: NDArray[np.int64] | None
+    ) -> tuple[Anchor, Anchor, NDArray[np.float64]]:
+        """Start weights on the units that are not held out, where the way begins, and its end."""
+        rest = self.lists.part(~np.isin(self.lists.pool.places, part))
+        start = begin = Anchor.of(rest, self.start, self.search, self.start_name)
+        path = rest.choose(begin.weights)
+        search = replace(self.search, goal=self.search.goal.at(rest.sums(path)))
+        if new is not None:
+            alone = search.alone(self.start, new)
+            found = self._in_rounds(rest, alone, self.start, path)
+            begin, path = replace(begin, weights=found.weights), found.path
+        return start, begin, self._in_rounds(rest, search, self.start, path).weights
 
-        begins, ends = zip(*self._each(search, self.parts), strict=True)
-        return _Way([begin.weights for begin in begins], begins, ends)
+    def _in_rounds(
+        self,
+        lists: TuningLists,
+        search: PoolSearch | SearchAlone,
+        weights: NDArray[np.float64],
+        path: object,
+    ) -> DecodedWeights:
+        """The best weights of rounds that begin at the pool after a path."""
 
-    def _alone(self, part: NDArray[np.int64], new: NDArray[np.int64]) -> tuple[Anchor, Anchor]:
-        """The start weights of a fold, and these with the features `new` tuned alone."""
-        rest, begin, own = self._others(part)
-        return begin, replace(begin, weights=own.alone(rest, self.start, new))
+        def optimise(pool: Pool, start: Floats, history: Sequence[Floats]) -> Optimum:
+            return search.climb(pool, start) if history else search.best(pool, start, Notices())
+
+        rounds, fixed = conditional(lists, weights, optimise, path), search.settled(lists.pool)
+        return tune_in_rounds(rounds, 1, fixed=fixed, value=search.goal.value).best.result
 
     def held_out(self, several: Sequence[Sequence[NDArray[np.float64]]]) -> Sums:
         """Statistics (C, U, W) of all units, each decoded by the C weights (F,) of its fold."""
 
         def decode(fold: int) -> list[Sums]:
-            units = self.units.take(np.isin(self.units.places, self.parts[fold]))
-            return [units.decode(weights) for weights in several[fold]]
+            lists = self.lists.part(np.isin(self.lists.pool.places, self.parts[fold]))
+            return [lists.decode(weights) for weights in several[fold]]
 
         found = self._each(decode, range(len(self.parts)))
-        shape = len(several[0]), self.units.n_documents, found[0][0].shape[1]
+        shape = len(several[0]), self.lists.pool.n_documents, found[0][0].shape[1]
         sums = np.zeros(shape, found[0][0].dtype)
         for part, own in zip(self.parts, found, strict=True):
             sums[:, part] += own
         return sums
 
     def _each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Results of work(item); documents are searched by one thread."""
+        if len(self.lists.contextual):
+            return [work(item) for item in items]
         with ThreadPoolExecutor(self.threads) as threads:
             return map_in_threads(threads, work, items)
 
-    def _others(self, part: NDArray[np.int64]) -> tuple[Pool, Anchor, PoolSearch]:
-        """The units that are not held out, their start weights, and the search with their goal."""
-        rest = self.units.take(~np.isin(self.units.places, part))
-        begin = Anchor.of(rest, self.start, self.search, self.start_name)
-        goal = self.search.goal.at(rest.decode(begin.weights))
-        return rest, begin, replace(self.search, goal=goal)
-
 
 def cross_validate(
-    pool: Pool,
+    lists: TuningLists,
     start: NDArray[np.float64],
     search: PoolSearch,
     notices: Notices,
@@ -436,51 +488,57 @@ def cross_validate(
     threads. O(n F) memory for each thread, and O(C G U W) time for C candidates and G ≤ 50 groups
     of the jackknife.
     """
-    settings = search.plan.settings
+    settings, pool = search.plan.settings, lists.pool
     if search.plan.select == NONE or silence(Axes.of(pool)):
         return None
-    units, unit = pool, "documents"
+    unit = DOCUMENTS
     if pool.documents is None or pool.n_documents < FEWEST:
-        units, unit = _in_blocks(pool), "blocks of lines"
+        lists, unit = lists.by_units(_blocks(pool)), BLOCKS_OF_LINES
+    units = lists.pool
     n_units = units.n_documents
     if n_units < FEWEST:
         notices.add("too few lists for cross-validation: tuned weights are taken as they are")
         return None
     rng, n_folds = np.random.default_rng(settings.seed), min(FOLDS, n_units)
-    rounds = ROUNDS if n_units > FOLDS else 1  # others hold out the same units again
+    # with as few units as folds, others would hold out the same units again
+    rounds = ROUNDS if n_units > FOLDS and lists.bounded else 1
     permuted = [rng.permutation(n_units) for _ in range(rounds)]
     parts = [np.sort(own[fold::n_folds]) for own in permuted for fold in range(n_folds)]
-    anchor, objective = Anchor.of(pool, start, search, start_name), search.goal.objective
-    folds = _Folds(units, parts, start, start_name, search.quick(), settings.threads or 1)
+    anchor, objective = Anchor.of(lists, start, search, start_name), search.goal.objective
+    folds = _Folds(lists, parts, start, start_name, search.quick(), settings.threads or 1)
     first = rounds * units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
     new = np.flatnonzero((start == 0) & (anchor.spreads > 0))
     ways = folds.ways(new, objective)
-    points = [(share, way) for share in (0.0, *SHARES) for way in ways if share or way.new]
+    tried = SHARES if lists.bounded else DECODED_SHARES
+    points = [(share, way) for share in (0.0, *tried) for way in ways if share or way.new]
     several = [ways[0].starts, *(way.at(share) for share, way in points)]
     sums = folds.held_out([*zip(*several, strict=True)])
     shares = [(0.0, False), *((share, way.new) for share, way in points)]
     candidates, chosen = _compared(shares, sums, objective)
+    free = free_length(objective)
     of_folds = [anchor.mean([one]) for one in several[chosen]]
     selection = Selection(
         candidates,
         candidates[chosen],
         sums,
-        beside(first, sums[chosen], objective, shares[chosen]),
+        beside(first, first, free),
+        beside(first, sums[chosen], free, shares[chosen]),
+        free.name,
         objective.name,
         anchor,
         {way.new: way.mean(anchor) for way in ways},
-        tuple((one, bleu_of(pool.decode(one))) for one in of_folds),
+        tuple((one, bleu_of(lists.decode(one))) for one in of_folds),
         unit,
         n_folds,
-        Length.of(units, anchor.weights, objective),
+        Length.of(lists.after(lists.choose(anchor.weights)), anchor.weights, objective),
     )
     for line in selection.table():
         announce(line)
     return selection
 
 
-def _in_blocks(pool: Pool) -> Pool:
-    """The pool with blocks of lines, in the order of the documents, in the place of documents."""
+def _blocks(pool: Pool) -> NDArray[np.int64]:
+    """Block of each list (S,), of lines in the order of the documents."""
     n_lists = len(pool.offsets) - 1
     blocks = np.zeros(n_lists, dtype=np.int64)
     order = np.arange(n_lists)
@@ -489,7 +547,7 @@ def _in_blocks(pool: Pool) -> Pool:
     filled = order[np.diff(pool.offsets)[order] > 0]
     number = min(BLOCKS, len(filled))
     blocks[filled] = np.arange(len(filled)) * number // max(len(filled), 1)
-    return replace(pool, documents=blocks)
+    return blocks
 
 
 def _compared(
@@ -497,27 +555,34 @@ def _compared(
 ) -> tuple[tuple[Candidate, ...], int]:
     """The candidates at points of the way, start first, and which one is chosen.
 
-    points: share, and whether new features have weights; sums: (C, U, W) statistics. An objective
-    that holds the length has that of the start on the same units.
+    points: share, and whether new features have weights; sums: (C, U, W) statistics. Values are
+    without a price of length; an objective that holds the length has that of the start on the same
+    units.
     """
-    values, without = jackknife(objective, sums)
+    decisive, without = jackknife(objective, sums)
+    values, values_without = jackknife(free_length(objective), sums)
     candidates = tuple(
         Candidate(
             share,
-            float(value),
-            standard_error(one),
-            float(value - values[0]),
-            standard_error(one - without[0]),
+            float(values[c]),
+            standard_error(values_without[c]),
+            float(decisive[c] - decisive[0]),
+            standard_error(without[c] - without[0]),
+            length_of(sums[c]),
             new,
         )
-        for (share, new), value, one in zip(points, values, without, strict=True)
+        for c, (share, new) in enumerate(points)
     )
     good = [
-        c for c, one in enumerate(candidates) if one.difference > one.share * one.difference_error
+        c
+        for c, candidate in enumerate(candidates)
+        if candidate.difference > candidate.share * candidate.difference_error
     ]
-    best = max(good, key=lambda c: values[c], default=0)
+    best = max(good, key=lambda c: decisive[c], default=0)
     near = (
-        c for c in good if values[c] >= values[best] - standard_error(without[best] - without[c])
+        c
+        for c in good
+        if decisive[c] >= decisive[best] - standard_error(without[best] - without[c])
     )
     return candidates, next(near, 0)
 

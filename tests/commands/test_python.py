@@ -597,8 +597,7 @@ class Repeats:
 
 
 @pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
-@pytest.mark.parametrize("pools", ["exact", "conditional"])
-def test_a_scorer_of_single_sentences_is_tuned_as_its_values_in_the_list(pools: str) -> None:
+def test_a_scorer_of_single_sentences_is_tuned_as_its_values_in_the_list() -> None:
     texts = [["the cat", "a cat", "the mat"], ["it sat on the mat", "the cat sat on it", "a cat"]]
     values = [[[-1.0, -1.5, 0.25], [-2.0, 0.5, -2.5]], [[-1.0, 0.0, -2.0], [0.0, -1.0, 1.0]]]
     lists: list[list[Sentences]] = [[], []]
@@ -609,7 +608,7 @@ def test_a_scorer_of_single_sentences_is_tuned_as_its_values_in_the_list(pools: 
             [[(text, {"tm": tm, "short": -len(text.split())}) for text, tm in own] for own in lined]
         )
     scorers: list[Any] = [{"short": short, "repeats": Repeats()}, {"repeats": Repeats()}]
-    start, plan = {"tm": 0.5, "short": 0.25, "repeats": -0.25}, Plan(pools, select="none")
+    start, plan = {"tm": 0.5, "short": 0.25, "repeats": -0.25}, Plan(select="none")
     references = [["the mat", "the cat sat on a mat"]] * 2
     one, other = (
         rerank.tune(
@@ -657,7 +656,6 @@ class Forbidding:
 EVEN, PLAIN_BLEU = {"tm": 1.0, "own": 1.0}, Plan().objective
 FINITE = "expected finite scores to tune on, found another; give a low number in place of −inf"
 REFUSED_TUNING: dict[str, tuple[Any, str]] = {
-    "pools": ({"plan": Plan(pools="all")}, "^--pools all: no such kind of pools; there are auto,"),
     "replicates": ({"plan": Plan(replicates=0)}, "^--replicates 0: expected at least 1"),
     "held out": ({"plan": Plan(held_out=1.0)}, "^--hold-out 1: expected a share, at least 0, bel"),
     "tuner": ({"plan": Plan(algorithm="pr")}, "^no tuning algorithm is called 'pr'; did you mean "),
@@ -682,10 +680,6 @@ REFUSED_TUNING: dict[str, tuple[Any, str]] = {
     "pool": (
         {"start": EVEN, "scorers": {"own": Forbidding(0, 1)}},
         f"^candidate 3 of all lists, counted from 0: {FINITE}",
-    ),
-    "paths": (
-        {"scorers": {"own": Forbidding(1, 0)}, "plan": Plan("exact", select="none")},
-        f"^{FINITE}",
     ),
 }
 

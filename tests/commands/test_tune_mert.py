@@ -79,9 +79,8 @@ REPORTED = [
     ("alone", "--select none --algorithm pro"),
     ("alone", "--select none --algorithm expected-bleu --start start.json"),
     ("pairs", "--start start.json"),
-    ("pairs", "--select none --pools sentences"),
-    ("pairs", "--select none --pools exact --start start.json"),
-    ("codclm", "--select none --algorithm pro --pools conditional"),
+    ("pairs", "--select none --start start.json"),
+    ("codclm", "--select none --algorithm pro"),
     ("ccdclm", "--select none --replicates 2"),
     ("ccdclm", "--search beam --beam 2 --start start.json"),
 ]
@@ -101,7 +100,7 @@ def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
         bleu(first_candidates(drawn), drawn.lines("dev.ref")),
     )
     assert (
-        f"tuned BLEU {truth.score:.2f} (length ratio {ratio:.3f}); first candidates "
+        f"tuning documents: BLEU {truth.score:.2f} (length ratio {ratio:.3f}), first candidates "
         f"{first.score:.2f} ({first.sys_len / first.ref_len:.3f})"
     ) in found.err
     ours = (
@@ -128,8 +127,8 @@ def test_the_bleu_reported_is_of_all_references_and_of_the_tokenizer_given(drawn
 
 @pytest.mark.parametrize(
     ("sources", "options"),
-    [("", ""), (PAIRS, ""), (PAIRS, "--pools exact"), (PAIRS, "--algorithm expected-bleu")],
-    ids=["alone", "conditional", "exact", "expected-bleu"],
+    [("", ""), (PAIRS, ""), (PAIRS, "--algorithm expected-bleu")],
+    ids=["alone", "pairs", "expected-bleu"],
 )
 def test_the_round_of_the_best_decoded_value_is_kept(
     drawn: World, sources: str, options: str
@@ -144,27 +143,17 @@ def test_the_round_of_the_best_decoded_value_is_kept(
     ).score
     assert told[0].decoded == round(start, 2)
     assert told[kept(found.err)].decoded == round(made(drawn)["bleu"], 2)
-    complete = told[1:] if not sources else told[2:] if "exact" in options else []
+    complete = [] if sources else told[1:]
     assert [(one.predicted, one.predicted_value) for one in complete] == [
         (one.decoded, one.value) for one in complete
     ]
 
 
 @pytest.mark.parametrize(
-    ("features", "fixed", "reason"),
-    [
-        ("", "", "the pool is complete"),
-        ("", "--pools exact", "the pool is complete"),
-        (PAIRS, "--pools sentences", "one pool was asked for"),
-        (PAIRS, "", "2 rounds without gain"),
-        (PAIRS, "--pools conditional", "2 rounds without gain"),
-        (PAIRS, "--pools exact", "3 rounds without gain"),
-    ],
+    ("features", "reason"), [("", "the pool is complete"), (PAIRS, "2 rounds without gain")]
 )
-def test_the_reason_to_stop_is_reported(
-    drawn: World, features: str, fixed: str, reason: str
-) -> None:
-    found = drawn.ok(FROM_START, "--select", "none", *features.split(), *fixed.split())
+def test_the_reason_to_stop_is_reported(drawn: World, features: str, reason: str) -> None:
+    found = drawn.ok(FROM_START, "--select", "none", *features.split())
     assert f"\nstopped: {reason}\n" in found.err
     if "gain" in reason:
         assert len(rounds(found.err)) - 1 - kept(found.err) == int(reason[0])
@@ -174,7 +163,7 @@ def test_rounds_end_where_no_weight_moves(drawn: World) -> None:
     """The range is smaller than a step that counts."""
     drawn.weights("start.json", {"LM0": 0.1, "TM0": [0.5, -0.25], "pairs": 0.2})
     only = "--features pairs --range pairs=0.2:0.200001"
-    found = drawn.ok(f"{FROM_START} --select none --pools conditional {PAIRS} {only}").err
+    found = drawn.ok(f"{FROM_START} --select none {PAIRS} {only}").err
     assert "\nstopped: no weight moves\n" in found
 
 
@@ -198,19 +187,16 @@ def test_no_weights_of_two_features_are_better_than_those_found(
     assert made(world)["bleu"] == pytest.approx(best, abs=1e-9)
 
 
-@pytest.mark.parametrize("sources", ["", f"{PAIRS} --pools exact"], ids=["alone", "exact"])
-def test_no_move_of_a_single_weight_is_better(drawn: World, sources: str) -> None:
-    """Where all paths are seen, a search ends where no feature gains."""
-    drawn.ok(PLAIN, *sources.split())
+def test_no_move_of_a_single_weight_is_better(drawn: World) -> None:
+    """Where one pool holds all that is decoded, a search ends where no feature gains."""
+    drawn.ok(PLAIN)
     best, weights = made(drawn)["bleu"], columns(drawn)
-    search = sources.removesuffix("--pools exact").split()
     for column in range(len(weights)):
         for factor in (-1.0, 0.8, 1.2):
             moved = [*weights]
             moved[column] *= factor
-            named = {"LM0": moved[0], "TM0": moved[1:3]} | ({"pairs": moved[3]} if search else {})
-            drawn.weights("moved.json", named)
-            output = decoded(drawn, *search, weights="moved.json")
+            drawn.weights("moved.json", {"LM0": moved[0], "TM0": moved[1:3]})
+            output = decoded(drawn, weights="moved.json")
             assert bleu(output, drawn.lines("dev.ref")).score <= best + 1e-9
 
 
@@ -356,9 +342,7 @@ OTHER_GOAL = "--objective chrf"
 
 
 @pytest.mark.parametrize("box", BOXES, ids=["boxed", "half open", "a point"])
-@pytest.mark.parametrize(
-    "sources", ["", OTHER_GOAL, f"{PAIRS} --pools exact"], ids=["alone", "chrF", "exact"]
-)
+@pytest.mark.parametrize("sources", ["", OTHER_GOAL, PAIRS], ids=["alone", "chrF", "pairs"])
 def test_weights_stay_within_their_ranges_and_gain(
     drawn: World, sources: str, box: dict[str, tuple[float, float]]
 ) -> None:
@@ -386,7 +370,7 @@ def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ["--range LM0=0:", "--replicates 2 --pools exact"], ids=["sign", "replicates"]
+    "options", ["--range LM0=0:", "--replicates 2"], ids=["sign", "replicates"]
 )
 def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
     drawn: World, options: str
@@ -415,7 +399,6 @@ def test_a_weights_file_says_how_it_was_made(
         "threads": 1,
         "top": 3,
         "diverse": False,
-        "pools": "auto",
         "ranges": {},
         "objective": "corpus BLEU − 1 (1 − cosine with the start)",
         "tuned": ["LM0", "TM0_0", "TM0_1", "lm", "lmoov"],
@@ -449,11 +432,11 @@ def test_other_tuners_maximise_corpus_bleu_and_nothing_else(world: World, algori
 @pytest.mark.parametrize(
     "options",
     [
-        f"{PAIRS} --select none --pools exact --hold-out 0.3 --starts 3",
+        f"{PAIRS} --select none --hold-out 0.3 --starts 3",
         "--replicates 2 --objective chrf --worst 50",
         "--start start.json --shrink 2",
     ],
-    ids=["exact", "replicates", "cv"],
+    ids=["pairs", "replicates", "cv"],
 )
 def test_threads_change_no_byte_but_their_number(drawn: World, options: str) -> None:
     files = []
@@ -632,9 +615,6 @@ def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None
     drawn.ok(FROM_START, "--shrink", 0, "--select", "none")
     assert dense(drawn)["C0"][0] == pytest.approx(0.25)
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
-    exact = f"{FROM_START} {PAIRS} --pools exact"
-    found = drawn.ok(exact, "--features", "C0", *NO_FOLDS)
-    assert "\nstopped: no feature varies\n" in found.err
     drawn.weights("start.json", {"C0": 2.0})
     drawn.ok(FROM_START, *NO_FOLDS)
     alone = drawn.content("out.json")
@@ -773,7 +753,7 @@ def test_the_first_candidates_are_kept_where_no_weights_are_better(world: World)
     assert decoded(world) == references
     selection = made(world)["selection"]["beside_first_candidates"]
     assert selection["held_out"] - selection["difference"] == pytest.approx(100)
-    kept = "held-out corpus BLEU 100.00 with the first candidates, "
+    kept = "held out: corpus BLEU 100.00 with the first candidates, "
     (last,) = [line for line in found.err.splitlines() if line.startswith(kept)]
     assert f"tuning: {last}\n" in world.ok(f"check {LISTS} --ref dev.ref --tune").out
     cure = last.partition("to tune the totals of the lists, too, give ")[2]
@@ -839,9 +819,8 @@ def of_documents(world: World, lines: list[str], names: list[str]) -> Any:
     return bleu(*zip(*texts, strict=True)).score
 
 
-@pytest.mark.parametrize("pools", ["auto", "exact"])
-def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World, pools: str) -> None:
-    found = drawn.ok(PLAIN, *PAIRS.split(), "--hold-out", 0.4, "--seed", 3, "--pools", pools)
+def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World) -> None:
+    found = drawn.ok(PLAIN, *PAIRS.split(), "--hold-out", 0.4, "--seed", 3)
     held = made(drawn)["held_out"]
     assert len(held["documents"]) == 2
     output = decoded(drawn, *PAIRS.split())
@@ -944,7 +923,7 @@ def draw_separable(world: World) -> list[str]:
 
 
 KEPT = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
-SEARCHED = [f"{PAIRS} --pools exact", "--algorithm pro", "--replicates 2 --select none"]
+SEARCHED = [PAIRS, "--algorithm pro", "--replicates 2 --select none"]
 
 
 @pytest.mark.parametrize("options", SEARCHED)

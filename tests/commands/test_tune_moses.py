@@ -107,7 +107,7 @@ def test_weights_below_the_first_hypotheses_ask_for_those_that_made_the_lists(
     assert (
         "than their first hypotheses; give the weights that made the lists with --init" in found.err
     )
-    verdict = "output against first candidates, on held-out text: worse, significant in BLEU"
+    verdict = "output against first candidates, held out: worse, significant in BLEU"
     written = extracted.json("out.json")["provenance"]["verdict"]
     assert re.fullmatch(rf"{verdict} \(BLEU -[0-9.]+, p (0\.0[0-9]{2}|< 0\.001)\)", written)
     assert f"verdict: {written}\n" in found.err
@@ -128,11 +128,12 @@ def test_the_bleu_reported_is_that_of_the_weights_written(
     truth = bleu_by_hand(extracted, "out.json")
     assert made(extracted)["bleu"] == pytest.approx(truth, rel=1e-12)
     assert (
-        f"tuned BLEU {truth:.2f} (length ratio {made(extracted)['length_ratio']:.3f})" in found.err
+        f"tuning documents: BLEU {truth:.2f} (length ratio {made(extracted)['length_ratio']:.3f})"
+        in found.err
     )
     if "json" in start:
         assert (
-            f"; start {bleu_by_hand(extracted, 'start.json'):.2f} (" in found.err.splitlines()[-1]
+            f", start {bleu_by_hand(extracted, 'start.json'):.2f} (" in found.err.splitlines()[-1]
         )
     assert ("selection" in made(extracted)) == (select == "cv")
     assert made(extracted)["statistics"] == "Moses' extractor"

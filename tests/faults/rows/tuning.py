@@ -79,9 +79,6 @@ FAULTS = [
         {"w.ini": "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\ntag_x= 1\n"}, exit=2, cure=f"{TUNE} --start w.ini --features TM0"),
     Fault("99-length-price-zero", f"{TUNE} --length-ratio keep --length-price 0",
         "--length-ratio keep: --length-price 0 switches it off; leave one of them out", exit=2, cure=f"{TUNE} --length-ratio keep"),
-    Fault("99-exact-of-unbounded-order", f"{TUNE} --pools exact --scorer cache=document-cache",
-        "--pools exact: a feature looks further back than one sentence.*take --pools conditional", exit=2,
-        cure=f"{TUNE} --pools conditional --scorer cache=document-cache"),
     # tune-mbr
     Fault("--mbr-particles-of-order-0", f"{MBR} --search mbr:particles=9", "particles above order 1", exit=2, cure=MBR),
     Fault("--mbr-tokenizer-of-chrf", f"{MBR} --metric chrf --tokenize 13a", "--tokenize: it is for --metric bleu", exit=2,
