@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,9 +23,6 @@ from rerank.scorers.model_options import LanguageModelOption
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lm.ctranslate2 import ConvertedEngine
     from lm.generation import Generated, GenerationSettings
     from lm.seq2seq import TranslationEngine
@@ -97,10 +94,12 @@ class CandidatesOptions:
 def candidates(options: CandidatesOptions) -> None:
     """Translate source sentences into k-best lists, by beam search or by draws from a model.
 
-    A line of JSON has the document, the source and its candidates with their log-probabilities,
-    feature logprob; of draws equal texts are one candidate, with feature votes, how often it was
-    drawn. Commands read it with --kbest, and need no --docs beside it. A run that is stopped keeps
-    its sentences in FILE.jsonl.part, from which --resume goes on.
+    A line of JSON has the document, the source and its candidates, with feature logprob: log p of
+    the text as the tokenizer reads it, which rerank score gives, too. The score of a candidate is
+    that of the beam, or logprob for draws and groups. Equal texts are one candidate; of draws it
+    has feature votes, how often it was drawn. Commands read the file with --kbest, and need no
+    --docs beside it. A run that is stopped keeps its sentences in FILE.jsonl.part, from which
+    --resume goes on.
 
     Lists that differ more are those of diverse beam search, --beam-groups (Vijayakumar et al.
     2018), of draws, --sample with a --temperature above 1, or of several models: --kbest, which
@@ -147,13 +146,16 @@ def candidates(options: CandidatesOptions) -> None:
         if translator.cut:
             kind = f"candidate cut at --longest {options.finding.longest}"
             notices.add(kind, source=display(options.out), count=translator.cut)
+        if translator.too_long:
+            kind = "candidate whose text has more tokens than the model has positions, left out"
+            notices.add(kind, source=display(options.out), count=translator.too_long)
     options.messages.announce(f"{len(sources):,} lists written to {display(options.out)}")
 
 
 COMMAND = Command("candidates", CandidatesOptions, candidates)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TranslatedText:
     """A text, its log-probability, its total, and how often it was drawn, None if it was not."""
 
@@ -172,12 +174,17 @@ class TranslatedText:
 
 @dataclass(slots=True, eq=False)
 class Translator:
-    """A model that translates, and how; cut: number of candidates that did not end."""
+    """A model that translates, and how.
+
+    cut: number of candidates that did not end; too_long: of those whose texts, as the tokenizer
+    reads them, have more tokens than the model has positions.
+    """
 
     engine: TranslationEngine | ConvertedEngine
     given: TranslationSettings
     way: GenerationSettings
     cut: int = 0
+    too_long: int = 0
 
     def read(
         self, sources: Sequence[bytes], name: str, documents: Documents, notices: Notices
@@ -251,40 +258,66 @@ class Translator:
         """
         import numpy as np
 
+        decode = self.engine.model.tokenizer.decode
+        generated: list[list[Generated]] = []
+        for n, sources in enumerate([[one] for one in texts] if self.alone else [texts], begin):
+            own = int(np.random.SeedSequence((seed, n)).generate_state(1)[0])
+            generated += self.engine.generated(sources, self.way, own)
+        self.cut += sum(not candidate.ended for own in generated for candidate in own)
+        written = [
+            [" ".join(decode(c.tokens, skip_special_tokens=True).split()) for c in own]
+            for own in generated
+        ]
+        log_probs = self._log_probs(texts, written)
+        return [self._list(*own) for own in zip(generated, written, log_probs, strict=True)]
+
+    def _log_probs(
+        self, sources: Sequence[tuple[int, ...]], written: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        """Log p of the distinct texts of each source, without those that are too long.
+
+        Their tokens are the tokenizer's, not those that were generated: a text has many
+        segmentations, and some tokens are not written.
+        """
         from lm.seq2seq import SourceAndTarget
 
         model = self.engine.model
-        found: list[list[Generated]] = []
-        for n, sources in enumerate([[one] for one in texts] if self.alone else [texts], begin):
-            own = int(np.random.SeedSequence((seed, n)).generate_state(1)[0])
-            found += self.engine.generated(sources, self.way, own)
-        self.cut += sum(not one.ended for own in found for one in own)
+        most = model.positions - len(model.target)
+        distinct = [[*dict.fromkeys(own)] for own in written]
+        tokens = iter(model.encode([*chain.from_iterable(distinct)], target=True))
+        read = [{text: next(tokens) for text in own} for own in distinct]
+        fitting = [{text: ids for text, ids in own.items() if len(ids) <= most} for own in read]
+        self.too_long += sum(map(len, read)) - sum(map(len, fitting))
         scores = self.engine.scores(
             [
-                [SourceAndTarget(source, model.target.around([one.tokens])) for one in own]
-                for source, own in zip(texts, found, strict=True)
+                [SourceAndTarget(source, model.target.around([ids])) for ids in own.values()]
+                for source, own in zip(sources, fitting, strict=True)
             ]
         )
-        return [self._list(*own) for own in zip(found, scores, strict=True)]
+        return [
+            dict(zip(own, log_probs.tolist(), strict=True))
+            for own, log_probs in zip(fitting, scores, strict=True)
+        ]
 
     def _list(
-        self, found: Sequence[Generated], log_probs: NDArray[np.float64]
+        self,
+        generated: Sequence[Generated],
+        written: Sequence[str],
+        log_probs: Mapping[str, float],
     ) -> list[TranslatedText]:
-        """Candidates with distinct texts; of equal ones the most probable one's numbers."""
-        drawn, alone, decode = self.drawn, self.alone, self.engine.model.tokenizer.decode
-        by_text: dict[str, TranslatedText] = {}
-        for one, log_prob in zip(found, log_probs.tolist(), strict=True):
-            text = " ".join(decode(one.tokens, skip_special_tokens=True).split())
-            score = log_prob if alone else one.score
-            own = by_text.setdefault(
-                text, TranslatedText(text, log_prob, score, 0 if drawn else None)
+        """Candidates with distinct texts, best first; log_probs: of those that are kept."""
+        votes = Counter(written)
+        found = [
+            TranslatedText(
+                text,
+                log_prob,
+                log_prob if self.alone else generated[written.index(text)].score,
+                votes[text] if self.drawn else None,
             )
-            own.logprob, own.score = max(own.logprob, log_prob), max(own.score, score)
-            if own.votes is not None:
-                own.votes += 1
-        lists = [*by_text.values()]
-        best = sorted(lists, key=lambda one: -one.score) if alone else lists
-        return best if drawn else best[: self.way.number]
+            for text, log_prob in log_probs.items()
+        ]
+        best = sorted(found, key=lambda candidate: -candidate.score) if self.alone else found
+        return best if self.drawn else best[: self.way.number]
 
 
 # Models

@@ -1,4 +1,4 @@
-"""`candidates` against `generate` of transformers and the model's own loss; resumed runs."""
+"""`candidates` against `generate` of transformers and the model's loss of texts; resumed runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from support.world import ROOT, World
 
 SOURCES = ["the lamp", "it is old", "she", "no sea at night", "he reads"]
 RUN = "candidates --source src --docs docs --n-best 4 --longest 9 --batch 2 --out out.jsonl --model"
-MODEL = "seq2seq:mt,src=zho_Hans,tgt=eng_Latn"
+LANGUAGES = ",src=zho_Hans,tgt=eng_Latn"
+MODEL = f"seq2seq:mt{LANGUAGES}"
 DRAWS = "--sample --temperature 0.8 --epsilon 0.001"
 
 
@@ -29,7 +30,8 @@ def lists(world: World) -> list[dict[str, Any]]:
     return [json.loads(line) for line in world.lines("out.jsonl")]
 
 
-def test_beams_are_those_of_transformers_with_the_loss_of_their_tokens(translator: World) -> None:
+def test_beams_are_those_of_transformers_with_the_loss_of_their_texts(translator: World) -> None:
+    """The tokenizer reads texts as letters: it has no merges, unlike the model's vocabulary."""
     import torch
 
     translator.ok(f"{RUN} {MODEL}")
@@ -46,17 +48,21 @@ def test_beams_are_those_of_transformers_with_the_loss_of_their_tokens(translato
         )
         expected = dict[str, float]()
         for row in beams[:, 2:].tolist():
-            tokens = row[: row.index(end)] if end in row else row
-            labels = torch.tensor([[code, *tokens, end]])
-            loss = float(own(input_ids=ids, labels=labels).loss.detach())
-            expected.setdefault(" ".join(words.decode(tokens).split()), -loss * labels.shape[1])
+            text = " ".join(words.decode(row[: row.index(end)] if end in row else row).split())
+            expected[text] = seq2seq.log_p(translator.folder / "mt", LANGUAGES, [source], [text])
         texts = {one["text"]: one["features"]["logprob"] for one in line["candidates"]}
         assert [*texts] == [*expected]
         assert texts == pytest.approx(expected, abs=1e-3)
     assert "no faults, no warnings" in translator.ok("check --kbest out.jsonl").out
+    scored = translator.ok(f"score --kbest out.jsonl --lm g={MODEL} --out -").out
+    for line in map(json.loads, scored.splitlines()):
+        for candidate in line["candidates"]:
+            features = candidate["features"]
+            assert features["logprob"] == pytest.approx(features["g"], abs=1e-4)
     channel = "--lm chan=seq2seq:mt,src=eng_Latn,tgt=zho_Hans,reverse=yes"
     translator.write("ref", [line["candidates"][-1]["text"] for line in found])
-    translator.ok(f"tune-mert --kbest out.jsonl --ref ref {channel} --out w.json")
+    translator.write("start", "[weight]\nlogprob= 1\n")
+    translator.ok(f"tune-mert --kbest out.jsonl --ref ref {channel} --start start --out w.json")
     translator.ok(f"decode --kbest out.jsonl {channel} --weights w.json --out out")
 
 
@@ -177,6 +183,20 @@ def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World)
     assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
     allowed = "--allow blank-source-line --allow candidate-cut-at"
     translator.ok(f"{strict} {allowed}")  # long=cut asks for what is cut
+
+
+def test_texts_of_more_tokens_than_the_model_has_positions_are_left_out(world: World) -> None:
+    seq2seq.save(world.folder / "mt", "nllb", positions=24)
+    world.write("src", SOURCES)
+    world.write("docs", ["a"] * len(SOURCES))
+    run = f"{RUN.replace('--longest 9', '--longest 20')} {MODEL} --sample"
+    warning = "candidate whose text has more tokens than the model has positions, left out"
+    told = world.ok(run).err
+    words, _ = seq2seq.plain(world.folder / "mt")
+    kept = [one["text"] for line in lists(world) for one in line["candidates"]]
+    assert f"{5 * 4 - len(kept)} x {warning}, first at out.jsonl" in told
+    assert 0 < len(kept) < 5 * 4
+    assert all(len(words(text_target=text).input_ids) <= 24 for text in kept)
 
 
 @pytest.mark.parametrize("kind", ["nllb", "t5", "marian-last"])
