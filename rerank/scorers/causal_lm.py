@@ -100,7 +100,7 @@ class CausalProblem(WindowProblem[CausalContext]):
     @cached_property
     def _of_long(self) -> dict[int, NDArray[np.float64]]:
         """(K_t,) log-probabilities of candidates that are scored by parts, 0 of others, by list."""
-        self.counts.texts += len(self._long)
+        self.counts.texts.update((self.label, t, k) for t, k in self._long)
         found: dict[int, NDArray[np.float64]] = {}
         requests, owners = [], []
         for (t, k), tokens in self._long.items():
@@ -218,6 +218,7 @@ class CausalLM(WindowSource[CausalEngine]):
     """
 
     cacheable = True
+    shortened = "scored by parts"
 
     def __init__(
         self,

@@ -103,7 +103,12 @@ class TranslationProblem(WindowProblem[TranslationContext]):
         first = self._encoded(lists, target=False, prefix=prefix)
         if self.given.long == "cut":
             most = self.model.positions - len(self.model.source)
-            self.counts.texts += sum(len(one) > most for own in first for one in own)
+            self.counts.texts.update(
+                (self.label, t, k)
+                for t, texts in enumerate(first)
+                for k, tokens in enumerate(texts)
+                if len(tokens) > most
+            )
             first = [[one[:most] for one in own] for own in first]
         later = self._encoded(lists, target=False, prefix="") if prefix and self._sentences else []
         return first, later or first

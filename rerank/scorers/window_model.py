@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
@@ -54,10 +54,14 @@ class KeyedContext(Protocol):
 
 @dataclass(slots=True)
 class LengthCounts:
-    """Numbers of contexts and of texts that were longer than a model's positions."""
+    """How many contexts were longer than a model's positions, and which texts.
+
+    texts: label of the problem, list and candidate; a document may have several problems, of its
+    own scores and of null scores, which count a text once.
+    """
 
     contexts: int = 0
-    texts: int = 0
+    texts: set[tuple[str, int, int]] = field(default_factory=set)
 
 
 Context = TypeVar("Context", bound=KeyedContext)
@@ -250,7 +254,7 @@ class WindowSource(ModelSource[Engine]):
     """
 
     cacheable = True
-    shortened = ""
+    shortened: str
     unit = "tokens"
 
     def __init__(
@@ -302,6 +306,7 @@ class WindowSource(ModelSource[Engine]):
     def uncached_copy(self) -> WindowSource[Engine]:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
+        twin.lengths = LengthCounts()
         twin._work_uncached(self.new_engine())
         return twin
 
@@ -363,10 +368,10 @@ class WindowSource(ModelSource[Engine]):
             notices.add(
                 f"text longer than the {positions} positions of {self.label}, {self.shortened}",
                 source=source,
-                count=counts.texts,
+                count=len(counts.texts),
                 asked=True,
             )
-        counts.contexts = counts.texts = 0
+        self.lengths = LengthCounts()
 
     def details(self) -> str:
         """Tokens that the transformer read for those that were scored."""

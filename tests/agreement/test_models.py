@@ -699,7 +699,9 @@ def test_candidates_beyond_the_positions_are_named_or_scored_by_parts(world: Wor
     assert refused.exit == 3
     assert "l:2: expected candidates of at most 16 tokens" in refused.err
     assert ",long=window behind the folder" in refused.err
-    scored = world.ok(f"{command},long=window").out.splitlines()
+    run = world.ok(f"{command},long=window")
+    assert "1 x text longer than the 16 positions of g, scored by parts, first at l [" in run.err
+    scored = run.out.splitlines()
     model = open_causal_model(folder)
     short, tokens = model.encode(["no\n", f"{long}\n"])
     parts = [([0], tokens[:16])]
