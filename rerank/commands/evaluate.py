@@ -143,7 +143,8 @@ class PrintedEvaluation:
     )
     tests: bool = option(
         "Print a table of the p-values of all tests, too: sign-flip (approximate randomisation), "
-        "paired bootstrap and sign test, over documents; JSON and TSV have them always.",
+        "paired bootstrap (that of sacrebleu, which is too low) and sign test, over documents; "
+        "JSON and TSV have them always.",
         default=False,
         rare=True,
     )

@@ -28,6 +28,10 @@ FEWEST_DOCUMENTS = 10  # below, one document more or less decides
 MOST_EXACT = 20  # documents whose 2**D patterns are all tried
 DRAWS = 10_000
 RESAMPLES = 1_000
+# Share of texts without a true difference whose bootstrap p is below 0.05, by number of documents:
+# of 2,000 texts with documents drawn from WMT23 Chinese-English, by BLEU of two systems whose
+# outputs are swapped at random in each document; mean of two such pairs. Sign-flip test: 4% to 6%.
+BOOTSTRAP_TYPE_I_ERRORS = {12: 0.28, 25: 0.22, 50: 0.18, 100: 0.15}
 
 Statistics: TypeAlias = NDArray[Any]
 SumsToScores: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
@@ -83,7 +87,9 @@ def bootstrap_p_value(
     d − mean(d) ≥ |observed difference|, the observed one added to both counts (Riezler and Maxwell
     2005; sacrebleu has >, so that a system against itself has the least p there and 1 here). Where
     the gain is large this is one tail of its distribution: about half the p of a two-sided test.
-    Koehn (2004) counts the resamples that the system wins, without shifting them. O(R).
+    With few documents it is lower still, for resampled sums vary less than those of new documents
+    (`BOOTSTRAP_TYPE_I_ERRORS`). Koehn (2004) counts the resamples that the system wins, without
+    shifting them. O(R).
     """
     differences = abs(draws - baseline_draws)
     observed = _least_as_large(np.asarray(system), np.asarray(baseline))

@@ -192,6 +192,9 @@ def test_tables_of_documents_and_of_tests_stand_beside_the_others(world: World) 
         row = [shown, "ours", f"{score['difference']:+.2f}", *cells]
         assert row in [line.split() for line in text.splitlines()]
     assert "it is exact randomisation, which swaps the outputs of documents" in text
+    assert "comparisons: 28% with 12, 22% with 25, 18% with 50, 15% with 100 documents" in " ".join(
+        text.split()
+    )
     table = world.ok(f"evaluate {files} --baseline base ours --per-document --format tsv").lines
     rows = [line.split("\t") for line in table]
     assert rows[0] == ["document", "lines", "base", "ours", "ours gain"]
