@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.composition import Zoo
-from lm.corpus import Corpus, in_reading_order, intern, renumber, reversed_words, spelled
+from lm.corpus import (
+    Corpus,
+    characters,
+    in_reading_order,
+    intern,
+    renumber,
+    reversed_words,
+    spelled,
+)
 from lm.model import Config, DocumentLM
 from lm.shards import (
     HEADER_BYTES,
@@ -97,8 +105,7 @@ class SavedModel:
         vocabulary = self.side["source"]
         words = text.split()
         if vocabulary.of_characters:
-            characters = "".join(text.decode(errors="replace").split())
-            words = [character.encode() for character in characters]
+            words = [character for word in words for character in characters(word)]
         return words, vocabulary.knows
 
     def reading_order(self, sentence: Sequence[int]) -> list[int]:

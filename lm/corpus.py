@@ -183,16 +183,20 @@ def spelled(words: list[bytes], text: Text, known: Container[bytes]) -> tuple[li
     """An interned text with the characters of unknown words in place of these, interned again."""
     index: dict[bytes, int] = {}
     pieces = [
-        [index.setdefault(piece, len(index)) for piece in _pieces(word, known)] for word in words
+        [
+            index.setdefault(piece, len(index))
+            for piece in ([word] if word in known else characters(word))
+        ]
+        for word in words
     ]
     joined = Corpus.of([pieces]).take(text.tokens.astype(np.int64))
     offsets = joined.sentences[text.sentences]
     return list(index), replace(text, tokens=joined.tokens, sentences=offsets)
 
 
-def _pieces(word: bytes, known: Container[bytes]) -> list[bytes]:
-    """A word that is known or special, or else its characters."""
-    if word in known or word in SPECIAL:
+def characters(word: bytes) -> list[bytes]:
+    """The characters of a word; `<unk>`, `<s>` or `</s>` stays whole, as one unknown character."""
+    if word in SPECIAL:
         return [word]
     how = "utf-8", "surrogateescape"
     return [character.encode(*how) for character in word.decode(*how)]

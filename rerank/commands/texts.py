@@ -114,8 +114,9 @@ class TextOptions:
         rare=True,
     )
     source_characters: bool = option(
-        "Read source sentences as their characters, however they are segmented; without it "
-        "attention reads words, and the characters of unknown ones. Only for --model attention.",
+        "Read source sentences as their characters, however they are segmented, but <unk> as one "
+        "unknown character; without it attention reads words, and the characters of unknown ones. "
+        "Only for --model attention.",
         default=False,
         rare=True,
     )

@@ -386,11 +386,13 @@ class UnknownWords:
     @classmethod
     def of(cls, counts: Mapping[bytes, int], vocabulary: Vocabulary) -> UnknownWords:
         """Of a text with so many of each word: of its characters if there are no other words."""
+        from lm.corpus import characters
+
         units: Counter[bytes] = Counter()
         if vocabulary.of_characters:
             for word, n in counts.items():
-                for character in word.decode(errors="replace"):
-                    units[character.encode()] += n
+                for character in characters(word):
+                    units[character] += n
         else:
             units.update(counts)
         found = cls()

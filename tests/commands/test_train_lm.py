@@ -102,6 +102,19 @@ def test_a_model_learns_from_a_file_beside_the_text_what_only_this_tells(
         assert world.ok(f"{decode} --{kind} c.{kind}").lines == ["so it is", colour]
 
 
+def test_sources_are_read_as_characters_but_for_the_unknown_word(world: World) -> None:
+    write_colours(world)
+    for name in ("train", "valid"):
+        world.write(f"{name}.source", world.text(f"{name}.source").replace("rot", "<unk>"))
+    files = "--source train.source --valid-source valid.source"
+    saved = trained(world, f"{files} --model attention --hidden 4 --epochs 1 --source-characters")
+    assert {word.decode() for word in saved.side["source"].words} == {*"dasistnoneblau"}
+    words, knows = saved.words_of_source(b"das ist <unk>\n")
+    assert [word for word in words if not knows(word)] == [b"<unk>"]
+    tokens = saved.encode_side("source", b"das ist <unk>\n").tokens.tolist()
+    assert [tokens.index(0), len(tokens)] == [6, 7]
+
+
 def test_a_model_that_is_given_the_next_sentence_learns_what_only_this_tells(world: World) -> None:
     """Colours are chance and said twice: 2^(1/7) = 1.10 is the least for a model of the past."""
     rng = np.random.default_rng(3)

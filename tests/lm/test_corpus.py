@@ -64,14 +64,14 @@ def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes], 
 
 
 def test_unknown_words_are_spelled_and_others_are_left() -> None:
-    lines = [b"ab \xe6\x8a\xb1\xe6\xad\x89 a", b"", b"<unk> ab c\xff", b"c"]
+    lines = [b"ab \xe6\x8a\xb1\xe6\xad\x89 a", b"", b"<unk> ab c\xff </s>", b"c"]
     words, corpus = intern(lines, "equals")
     found = spelled(*lm.corpus.spelled(words, corpus, {b"ab", b"a"}))
     assert found == [
         [
             [b"ab", b"\xe6\x8a\xb1", b"\xe6\xad\x89", b"a"],
             [],
-            [b"<unk>", b"ab", b"c", b"\xff"],
+            [b"<unk>", b"ab", b"c", b"\xff", b"</s>"],
             [b"c"],
         ]
     ]
