@@ -20,6 +20,7 @@ from decoders.marginals import draw, forward, is_chain, log_sum_exp, marginals
 from decoders.problem import Array, DocumentProblem, Indices, checked, checked_sums
 from decoders.result import Posterior, SearchResult, ranked
 from decoders.smc import FilterOptions, FilterRun, particle_filter
+from decoders.table import PARTICLES
 
 MAX_CHOICES = 1 << 22  # of the paths rescored at once: 32 MB
 
@@ -31,7 +32,7 @@ def ffbs(
     alpha: float,
     rng: np.random.Generator,
     samples: int = 64,
-    particles: int = 64,
+    particles: int = PARTICLES,
     lag: int | None = None,
     n_best: int = 1,
 ) -> Steps[SearchResult]:

@@ -22,7 +22,7 @@ from decoders.marginals import is_chain, marginals
 from decoders.problem import Array, DocumentProblem
 from decoders.result import Posterior, SearchResult
 from decoders.smc import LAG, smc
-from decoders.table import SPREAD
+from decoders.table import PARTICLES, SPREAD
 
 NEAR = 1e-10
 
@@ -48,7 +48,7 @@ def mbr(
     rng: np.random.Generator,
     spread: float = SPREAD,
     word_reward: float = 0.0,
-    particles: int = 64,
+    particles: int = PARTICLES,
     lag: int = LAG,
 ) -> Steps[SearchResult]:
     """The path of highest expected utility under p(path) ∝ exp(α · score), and the posterior.
@@ -123,7 +123,7 @@ def posterior_of(
     *,
     alpha: float,
     rng: np.random.Generator,
-    particles: int = 64,
+    particles: int = PARTICLES,
     lag: int = LAG,
 ) -> Steps[Posterior]:
     """The posterior p(path) ∝ exp(α · score): exact on order 0 and 1, else that of `smc`.

@@ -164,13 +164,13 @@ def smc(
 ) -> Steps[SearchResult]:
     """The best paths of a particle filter, its posterior, and the logarithm of an unbiased Ẑ.
 
-    Serves every order; exact on none. The draws are the final particles with their ancestors:
-    early sentences have few different ones where the filter resamples often, so marginals come
-    from the prefixes `lag` sentences later (the smoothing lag). O(T N (K + lag)) time beside the
-    problem's own, O(T N) memory, N = particles. A run in which all prefixes become impossible
-    counts as Ẑ = 0 and gives the path of first candidates. With all scores 0 the target is uniform
-    over the paths. Random: `rng`. Errors: ValueError for invalid options, ScoreError naming the
-    sentence.
+    Serves every order; exact on none: more particles find the optimum more often, on orders 0 and 1
+    too. The draws are the final particles with their ancestors: early sentences have few different
+    ones where the filter resamples often, so marginals come from the prefixes `lag` sentences later
+    (the smoothing lag). O(T N (K + lag)) time beside the problem's own, O(T N) memory, N =
+    particles. A run in which all prefixes become impossible counts as Ẑ = 0 and gives the path of
+    first candidates. With all scores 0 the target is uniform over the paths. Random: `rng`. Errors:
+    ValueError for invalid options, ScoreError naming the sentence.
     """
     if resampling not in RESAMPLING:
         raise ValueError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from decoders.problem import DocumentProblem
 
 AUTO_WIDTH = 8
-PARTICLES = 64
+PARTICLES = 64  # each may be a history that a model scores, see recipes/search.md
 ANY = float("inf")
 FINITE = 1e9
 NONE = -1
@@ -65,7 +65,11 @@ class Options:
         "How the histories of a candidate are merged [default: max].",
         choices=("max", "sample", "mean"),
     )
-    particles: int | None = _own("Number of particles, above order 1 [default: 64].", range=_COUNT)
+    particles: int | None = _own(
+        "Number of particles: of smc on every order, of ffbs and mbr above order 1 "
+        f"[default: {PARTICLES}].",
+        range=_COUNT,
+    )
     resampling: str | None = _own(
         "Resampling scheme [default: systematic].",
         choices=("systematic", "stratified", "residual", "multinomial"),

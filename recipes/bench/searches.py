@@ -1,11 +1,13 @@
 """Decoders alone: seconds, ratios to the obvious implementation, growth with N and with the width.
 
     python recipes/bench/searches.py [--lm DIR --kbest LIST --docs DOCIDS] [--repeat 5]
+    python recipes/bench/searches.py --particles [--alpha 3]
 
 Scores are at hand, so what is timed is search. The obvious implementations are the recursion of
 the textbook with a Python loop over candidates and numpy over their predecessors, and a beam that
 sorts tuples; both must find the same score. With a model of unbounded order and lists, also the
-share of a decoding that a beam of 64 spends outside the scorer.
+share of a decoding that a beam of 64 spends outside the scorer. `--particles` prints in place of
+that what a particle filter finds of random problems, and at what cost, by its number of particles.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ import numpy as np
 from decoders.arrays import Pairwise
 from decoders.beam import beam
 from decoders.ffbs import ffbs
+from decoders.laws import random_problem
 from decoders.problem import DocumentProblem
-from decoders.smc import smc
+from decoders.smc import FilterOptions, particle_filter, smc
 from decoders.viterbi import viterbi
 
 SIZES = (400, 800)
+PARTICLES = (8, 16, 32, 64, 128, 256)
+PROBLEMS, LONGEST, CANDIDATES = 120, 40, 10  # of `--particles`
 Matrices = list[np.ndarray[Any, np.dtype[np.float64]]]
 
 
@@ -53,6 +58,32 @@ class Unbounded(DocumentProblem):
     def select(self, successors: Any, parents: Any, choices: Any) -> Any:
         """The choices."""
         return self.pairs.select(successors, parents, choices)
+
+
+class Recurrent(DocumentProblem):
+    """Normal scores, half of whose variance depends on a state that remembers the whole history."""
+
+    lengths: tuple[int, ...] = ()
+    order: None = None
+
+    def __init__(self, n: int, rng: np.random.Generator, size: int = 8) -> None:
+        self.lengths, self.start = (CANDIDATES,) * n, np.zeros((1, size))
+        self.scores = rng.normal(scale=0.5**0.5, size=(n, CANDIDATES))
+        self.inputs = rng.normal(size=(n, CANDIDATES, size))
+        self.outputs = rng.normal(scale=(0.5 / size) ** 0.5, size=(n, size, CANDIDATES))
+
+    def initial(self) -> np.ndarray[Any, Any]:
+        """The state before the first sentence, (1, size)."""
+        return self.start
+
+    def extend(self, states: Any, t: int) -> tuple[Any, Any]:
+        """Scores (N, K) after states (N, size), and what `select` needs."""
+        return self.scores[t] + states @ self.outputs[t], (states, t)
+
+    def select(self, successors: Any, parents: Any, choices: Any) -> Any:
+        """The states after the chosen candidates: of variance 1 each."""
+        states, t = successors
+        return 0.8 * states[parents] + 0.6 * self.inputs[t, choices]
 
 
 def matrices(n: int, k: int, seed: int) -> Matrices:
@@ -122,6 +153,42 @@ def table(repeat: int) -> None:
             row("ffbs, order 1", n, width, ours, None)
 
 
+def particles(alpha: float) -> None:
+    """What a particle filter finds of random problems of each order, and what that costs.
+
+    Scores are N(0, 1). The best path is that of Viterbi; on unbounded orders the best one known,
+    of a beam of 2,048 and of all runs. Prefixes: distinct ones, each of which a model would score.
+    """
+    columns = [*map(str, PARTICLES), "beam of 8"]
+    print(f"| order | of {PROBLEMS} problems, α = {alpha:g} | {' | '.join(columns)} |")
+    print("|---" * (2 + len(columns)) + "|")
+    for order in (0, 1, 2, None):
+        optima = np.zeros(len(columns), int)
+        prefixes, seconds = np.zeros((2, len(PARTICLES)))
+        for n in range(PROBLEMS):
+            length, rng = 5 + (LONGEST - 5) * n // (PROBLEMS - 1), np.random.default_rng(n)
+            problem: DocumentProblem = Recurrent(length, rng)
+            if order is not None:
+                problem = random_problem(order, [CANDIDATES] * length, rng)
+            scores = []
+            for i, number in enumerate(PARTICLES):
+                how = {"alpha": alpha, "rng": rng, "options": FilterOptions(number)}
+                taken, run = timed(lambda p=problem, how=how: particle_filter(p, **how), 1)
+                seconds[i] += taken
+                prefixes[i] += np.mean([len(one.choices) for one in run.generations])
+                scores.append(run.generations[-1].scores.max())
+            scores.append(beam(problem, width=8)[0].score)
+            best = viterbi(problem) if order is not None else beam(problem, width=2048)
+            optima += np.array(scores) >= max(best[0].score, *scores) - 1e-9
+        name = "unbounded" if order is None else order
+        print(f"| {name} | best path found | {' | '.join(map(str, optima))} |")
+        print(
+            f"| | prefixes a sentence | {' | '.join(f'{x / PROBLEMS:.0f}' for x in prefixes)} | |"
+        )
+        ms = " | ".join(f"{x / PROBLEMS * 1e3:.1f}" for x in seconds)
+        print(f"| | ms a document | {ms} | |")
+
+
 def check(ours: float, theirs: float) -> None:
     """Both searches must have found the same score."""
     if ours != theirs:
@@ -178,11 +245,16 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
 def main() -> None:
     """The table, and the share where there is a model."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--particles", action="store_true")
+    parser.add_argument("--alpha", type=float, default=3.0)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--lm", type=Path)
     parser.add_argument("--kbest", type=Path)
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
+    if options.particles:
+        particles(options.alpha)
+        return
     table(options.repeat)
     if options.lm:
         share(options.lm, options.kbest, options.docs)

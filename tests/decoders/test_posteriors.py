@@ -214,6 +214,18 @@ def test_many_particles_weigh_paths_by_their_probability(order: int | None, temp
     assert list(found.paths) == [p for p in exhaustive(problem, n_best=18) if p.score > -np.inf]
 
 
+@every_order
+def test_more_particles_find_the_optimum_more_often(order: int | None) -> None:
+    found = {particles: 0 for particles in (2, 16, 128)}
+    for seed in range(20):
+        problem = random_problem(order, (4,) * 6, rng(seed))
+        (best,) = exhaustive(problem)
+        for particles in found:
+            run = smc(problem, alpha=2.0, rng=rng(seed), particles=particles)
+            found[particles] += run.paths[0].score == best.score
+    assert found[2] < found[16] < found[128]
+
+
 def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
     """The final particles of a long document have one ancestor; marginals are not theirs."""
     problem = Pairwise([np.zeros((1, 2)), *([np.array([[0.0, 0.0], [1.0, -1.0]])] * 200)])
