@@ -11,7 +11,8 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -23,7 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rerank.commands.document_run import LinearModel
-from rerank.commands.memory_run import TEXT_LINE, MemoryRun, check_kinds, line_of
+from rerank.commands.memory_run import (
+    TEXT_LINE,
+    MemoryRun,
+    PythonWarnings,
+    check_kinds,
+    line_of,
+)
 from rerank.commands.memory_run import DocumentReader as DocumentReader
 from rerank.commands.results import DocumentResult, DocumentResults, Trace
 from rerank.commands.run import ListFiles, ScoringMachine
@@ -36,8 +43,8 @@ from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.formats.weight_files import read_weights, to_json
 from rerank.formats.weights import Weights
-from rerank.notices import Notices, PythonWarnings, log
-from rerank.options import settings_of
+from rerank.notices import Notices, log
+from rerank.options import KeywordErrors, keywords, settings_of
 from rerank.report.evaluation import Evaluation
 from rerank.run_files import no_option
 from rerank.scorers import PlainScorer, Scorer
@@ -58,15 +65,16 @@ from rerank.scorers.model_options import (
 )
 from rerank.scorers.models import open_models
 from rerank.scorers.plugin import PluginScorer
-from rerank.values import FILE, SEED, TEXT, Member, Whole, check_value
+from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_value
 
 if TYPE_CHECKING:
     from decoders.result import SearchResult
-    from rerank.tuning.plan import Plan
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
 References = Sequence[Sequence[str | Sequence[str]] | Document]
+_SCORING = {"device", "threads", "dtype", "deterministic", "cache", "no_cache"}
+_DECODING = {"seed", "gap", "default_weight", "n_best"}  # options that tuning does not have
 
 
 class Reranker:
@@ -81,6 +89,7 @@ class Reranker:
     `rerank decode` does not have.
     """
 
+    @KeywordErrors("decode")
     def __init__(
         self,
         weights: WeightsLike,
@@ -106,6 +115,7 @@ class Reranker:
         self.search = given.search.at(found)
         self.scorers = given.open(scorers or {}, lm or {}, notices, found.provenance)
 
+    @KeywordErrors("decode")
     def decode(self, documents: Iterable[Document]) -> DocumentResults:
         """The result for each document, in order; documents are read as they are needed.
 
@@ -124,11 +134,13 @@ class Reranker:
 
     def trace(self, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
         """A record of each sentence that has candidates, as of `rerank decode --trace`."""
-        source = self._opened(documents)
-        for _, kbest, result, trace in self._decoded(source):
-            if trace is not None:
-                trace, terms = trace.with_totals_alone(source.scorers), self._terms(kbest, result)
-                yield from trace.records(source.systems, terms=terms)
+        with KeywordErrors("decode"):
+            source = self._opened(documents)
+            for _, kbest, result, trace in self._decoded(source):
+                if trace is not None:
+                    trace = trace.with_totals_alone(source.scorers)
+                    terms = self._terms(kbest, result)
+                    yield from trace.records(source.systems, terms=terms)
 
     def _terms(self, kbest: KBest, result: SearchResult) -> list[list[TermRecord]] | None:
         """Terms of each sentence with candidates, which are counted; None without a glossary."""
@@ -147,6 +159,7 @@ class Reranker:
                     trace = Trace.of(kbest, document, batch.weights, result, source.scorers)
                 yield name, kbest, result, trace
 
+    @KeywordErrors("report")
     def report(
         self,
         documents: Iterable[Document],
@@ -167,16 +180,14 @@ class Reranker:
         from rerank.report.page import render
 
         run = MemoryRun(documents, ())
-        documents, sizes = run.documents(), {name: len(kbest) for name, kbest in run.read()}
-        targets = _texts("references", references, ids=[*sizes] if _ids_of(references) else None)
-        if [*map(len, targets)] != [*sizes.values()]:
-            raise ArgumentError("references: expected one of each sentence of the documents")
+        documents, sizes = run.documents(), run.sizes()
+        targets = _texts("references", references, sizes=sizes)
         if len({len(own) for document in targets for own in document}) > 1:
             raise ArgumentError("references: expected as many of each sentence as of the first")
         by_reference: list[tuple[bytes, ...]] = [*zip(*chain(*targets), strict=True)]
         lines: dict[str, Iterable[bytes]] = {
-            "docs": chain(*([line_of("document", one)] * size for one, size in sizes.items())),
-            "decoding_weights": [to_json(self.model.weights)],
+            "docs": chain(*([line_of("document", one)] * size for one, size in sizes)),
+            "weights": [to_json(self.model.weights)],
             "trace": map(to_line, self.trace(documents)),
             **{f"reference {i}": lines for i, lines in enumerate(by_reference, 1)},
         }
@@ -192,7 +203,7 @@ class Reranker:
             named = tuple(given.pop(name) for name in files if name.startswith("reference "))
             options["beside"] = tuple((name, given.pop(f"beside {name}")) for name in beside or ())
             given["docs_format"] = "docids"
-            found = settings_of(ReportOptions, references=named, **given, **options)
+            found = settings_of(ReportOptions, ref=named, **given, **options)
             result = run_report(found, PythonWarnings())
         return Report(render(result), result.to_dict())
 
@@ -223,6 +234,7 @@ def choose(
     return Reranker({}, search=search, **options).decode(documents)
 
 
+@KeywordErrors("decode")
 def read(
     kbest: str | Path | Sequence[str | Path] = "",
     docs: str | Path | None = None,
@@ -247,6 +259,7 @@ def read(
     return DocumentReader(lists.lists(side=side))
 
 
+@KeywordErrors("tune-mert")
 def tune(
     documents: Iterable[Document],
     references: References,
@@ -254,7 +267,7 @@ def tune(
     objective: str | Mapping[str, float] | None = None,
     start: WeightsLike | None = None,
     features: Sequence[str] = (),
-    plan: Plan | None = None,
+    range: Mapping[str, tuple[float | None, float | None]] | None = None,
     scorers: Mapping[str, Scorer | PlainScorer] | None = None,
     lm: Mapping[str, LanguageModel] | None = None,
     search: str = "auto",
@@ -263,11 +276,13 @@ def tune(
     """Weights for `Reranker`, tuned on documents whose references are at hand.
 
     references: one or several of each sentence of each document, or documents of them, which are
-    matched by id; objective: what is maximised, a metric or several with their weights, in place of
-    what the plan says; start: weights to start from, and of sparse features [default for outputs of
-    systems: the best system or their agreement]; features: names of those tuned, default all; plan:
-    what is maximised and how (`rerank.tuning.plan.Plan`); the other arguments are those of
-    `Reranker`.
+    matched by id; objective: what is maximised, a metric or several with their weights; start:
+    weights to start from, and of sparse features [default for outputs of systems: the best system
+    or their agreement];
+    features: names of those tuned, default all; range: least and greatest weight of features, None
+    where there is no limit, as {"tm": (0, None)}; scorers, lm, search: as of `Reranker`; options:
+    those of `rerank tune-mert` by their names and with their defaults, as `select="none"`,
+    `length_ratio="keep"`, `seed=7`, `threads=2`. `TypeError` for an option that it does not have.
     """
     from rerank.commands.tuning_set import (
         start_entries,
@@ -280,54 +295,51 @@ def tune(
     from rerank.tuning.plan import Plan
     from rerank.tuning.provenance import feature_entries, plan_entries
 
-    asked, notices = _Options(search, options), PythonWarnings()
-    plan = Plan() if plan is None else plan
-    if not isinstance(plan, Plan):
-        raise ArgumentError.of("plan", "a rerank.tuning.plan.Plan", plan)
-    plan = plan if "seed" not in options else plan.seeded(options["seed"])
-    if objective is not None:
-        named = {objective: 1.0} if isinstance(objective, str) else objective
-        named = _by_name("objective", "a metric, or the weights of metrics", named)
-        metrics = tuple((one, _numbers(f"weight of {one!r}", w, 1)[0]) for one, w in named.items())
-        plan = replace(plan, objective=replace(plan.objective, metrics=metrics))
-    plan.check(start=start is not None)
-    given = None if start is None else _weights(start, {}, notices)
+    planned = {*keywords(Plan)} - {"objective", "metric"}
+    asked, notices = _Options(search, options, planned), PythonWarnings()
+    chosen = {name: value for name, value in options.items() if name in planned}
+    plan = settings_of(Plan, objective=_objective(objective), **chosen)
+    ranges = _by_name("range", "the ranges of weights", range or {})
+    ranges = {name: _interval(f"range of {name!r}", ends) for name, ends in ranges.items()}
     for name in items("features", "a list of names", features):
         check_value("features", TEXT, name)
+    given, source = None, display(start) if isinstance(start, str | Path) else "start"
+    if start is not None:
+        given = _weights(start, {}, notices)
+        given.refuse_all_zero("leave out --start to start from 0", source=source)
     sparse = {} if given is None else given.sparse
-    source = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), sparse)
+    run = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), sparse)
     of_systems: dict[str, Any] = {}
-    if given is None and source.of_systems:
-        source.add_agreement()
-        consensus = starts(dict(plan.objective.metrics))
-        of_systems = {"systems": source.systems, "consensus": consensus}
+    if given is None and run.of_systems:
+        run.add_agreement()
+        of_systems = {"systems": run.systems, "consensus": starts(dict(plan.objective.metrics))}
     elif asked.agreement or (given is not None and AGREEMENT in given.dense):
-        source.add_agreement()
-    tuned = TunedFeatures(features, given, **of_systems)
-    targets = _texts("references", references, ids=source.ids() if _ids_of(references) else None)
-    chosen = tuning_search(asked.search, plan)
+        run.add_agreement()
+    plan.check(ranges=bool(ranges), start=bool(given or of_systems))
+    searching = tuning_search(asked.search, plan)
     result = tune_documents(
-        source,
-        targets,
+        run,
+        _texts("references", references, sizes=run.sizes()),
         plan.objective.load_metrics(),
-        source.choose_search(chosen.at(given) if given else chosen, log.info),
-        features=tuned,
+        run.choose_search(searching.at(given) if given else searching, log.info),
+        features=TunedFeatures(features, given, source, ranges, **of_systems),
         plan=plan,
     )
-    models = [one for one in source.scorers if one.name in (lm or {})]
+    models = [one for one in run.scorers if one.name in (lm or {})]
     task, chosen_of = result.task, {one.name: dict(one.chosen) for one in models if one.chosen}
     made = {
         **plan_entries(task.plan, task.goal, []),
         **feature_entries(task.names, task.features.ranges),
         "BLEU": bleu_of(result.statistics),
         **({"models": chosen_of} if chosen_of else {}),
-        **start_entries(result, source.systems),
+        **start_entries(result, run.systems),
         **result.entries(),
-        **verdict_entries(source, models, source.systems, result),
+        **verdict_entries(run, models, run.systems, result),
     }
     return result.written(made)
 
 
+@KeywordErrors("evaluate", metric="metrics", source="sources=…")
 def evaluate(
     systems: Mapping[str, Sequence[Sequence[str] | DocumentResult]],
     references: References,
@@ -347,33 +359,34 @@ def evaluate(
     from rerank.corpus.preparation import note_differences
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as judge
-    from rerank.report.measures import MeasureOptions
+    from rerank.report.measures import METRIC, MeasureOptions
 
     systems = _by_name("systems", "the texts of each system", systems)
     if not systems:
         raise ArgumentError("systems: expected the texts of at least one system, found none")
     check_value("seed", SEED, seed)
-    measures = settings_of(MeasureOptions, tokenize=tokenize, metrics=tuple(metrics))
+    for name in items("metrics", "a list of names", metrics):
+        check_value("metrics", METRIC, name)
+    measures = settings_of(MeasureOptions, tokenize=tokenize, metric=tuple(metrics))
     ids = next(filter(None, map(_ids_of, [references, *systems.values()])), None)
-    targets, judged = _texts("references", references, ids=ids), []
-    sizes = [len(document) for document in targets]
-    for name, own in systems.items():
-        found = _texts(f"system {name!r}", own, several=False, ids=ids)
-        if [len(document) for document in found] != sizes:
-            raise ValueError(f"system {name!r}: expected a text for each sentence with references")
-        judged.append(SystemText(name, [line for document in found for (line,) in document]))
-    lines = None
+    known = None if ids is None else [(name, None) for name in ids]
+    targets = _texts("references", references, sizes=known)
+    lengths = [*map(len, targets)]
+    sizes = [*zip(ids or range(len(lengths)), lengths, strict=True)]
+    judged, lines = list[SystemText](), None
+    for name, translations in systems.items():
+        place = f"system {name!r}"
+        outputs = _texts("texts", translations, place=place, several=False, sizes=sizes)
+        judged.append(SystemText(name, [line for document in outputs for (line,) in document]))
     if sources is not None:
-        read = _texts("sources", sources, several=False, ids=ids)
-        if [len(document) for document in read] != sizes:
-            raise ValueError("sources: expected a line for each sentence with references")
+        read = _texts("sources", sources, several=False, sizes=sizes)
         lines = [line for document in read for (line,) in document]
     texts = EvaluatedTexts([*chain(*targets)], judged, lines)
     flat = [line for sentence in texts.references for line in sentence]
-    outputs = {text.name: text.lines for text in texts.systems}
-    note_differences(outputs, flat, PythonWarnings(), tokenize=tokenize)
+    named = {text.name: text.lines for text in texts.systems}
+    note_differences(named, flat, PythonWarnings(), tokenize=tokenize)
     return judge(
-        Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
+        Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(lengths, initial=0))),
         texts,
         measures,
         Notices(),
@@ -404,35 +417,51 @@ def _texts(
     what: str,
     given: object,
     *,
+    place: str = "",
     several: bool = True,
-    ids: Sequence[str] | None = None,
+    sizes: Sequence[tuple[Any, int | None]] | None = None,
 ) -> list[list[list[bytes]]]:
     """Texts of each sentence of each document; ArgumentError for something else.
 
-    Documents in place of lists of texts are put in the order of ids, where these are known.
-    several: whether a sentence may have a list of texts in place of one.
+    Documents in place of lists of texts are put in the order of the sizes, where these are known.
+    place: for messages, default what the texts are; several: whether a sentence may have a list of
+    texts in place of one; sizes: id of each document, and how many sentences it has, if known.
     """
+    place = place or what
 
-    def of_sentence(place: str, one: object) -> list[bytes]:
-        texts = [one] if isinstance(one, str) or not several else [*items(place, TEXT_LINE, one)]
+    def of_sentence(place: str, sentence: object) -> list[bytes]:
+        single = isinstance(sentence, str) or not several
+        texts = [sentence] if single else [*items(place, TEXT_LINE, sentence)]
         if not texts:
-            raise ArgumentError.of(place, "at least one text", one)
+            raise ArgumentError.of(place, "at least one text", sentence)
         return [line_of(place, text) for text in texts]
 
-    documents = [*items(what, "a list of documents", given)]
-    if own := _ids_of(documents):
-        named = dict(zip(own, (one.texts for one in documents), strict=True))
-        known = own if ids is None else ids
+    documents = [*items(place, "a list of documents", given)]
+    if ids := _ids_of(documents):
+        named = dict(zip(ids, (document.texts for document in documents), strict=True))
+        known = ids if sizes is None else [name for name, _ in sizes]
         if lacking := [name for name in known if name not in named]:
-            raise ArgumentError(f"{what}: expected those of document {lacking[0]!r}, found none")
+            raise ArgumentError(f"{place}: expected those of document {lacking[0]!r}, found none")
         documents = [named[name] for name in known]
-    return [
+    texts = [
         [
-            of_sentence(f"{what}, document {d}, sentence {t}", one)
-            for t, one in enumerate(items(f"{what}, document {d}", "a list of texts", document))
+            of_sentence(f"{place}, document {d}, sentence {t}", sentence)
+            for t, sentence in enumerate(
+                items(f"{place}, document {d}", "a list of texts", document)
+            )
         ]
         for d, document in enumerate(documents)
     ]
+    if sizes is not None and len(texts) != len(sizes):
+        expected = f"expected {what} of {len(sizes)} documents"
+        raise ArgumentError(f"{place}: {expected}, found those of {len(texts)}")
+    for (name, length), document in zip(sizes or (), texts, strict=False):
+        if length not in (None, len(document)):
+            expected = f"expected {what} of {length} sentences"
+            raise ArgumentError(
+                f"{place}, document {name!r}: {expected}, found those of {len(document)}"
+            )
+    return texts
 
 
 def _ids_of(documents: Any) -> list[str] | None:
@@ -462,6 +491,29 @@ def _by_name(argument: str, what: str, given: object) -> Mapping[str, Any]:
     raise ArgumentError.of(argument, f"{what}, as {{'NAME': …}}", given)
 
 
+def _objective(given: object) -> tuple[tuple[str, float], ...] | None:
+    """Metrics to maximise, each with its weight; None for the default."""
+    if given is None:
+        return None
+    named = {given: 1.0} if isinstance(given, str) else given
+    named = _by_name("objective", "a metric, or the weights of metrics", named)
+    for name, weight in named.items():
+        check_value(f"weight of {name!r}", METRIC_WEIGHT, weight)
+    return tuple((name, float(weight)) for name, weight in named.items())
+
+
+def _interval(what: str, given: Any) -> tuple[float, float]:
+    """The least and the greatest weight; ArgumentError for something else."""
+    with suppress(TypeError, ValueError):
+        low, high = given
+        least = -math.inf if low is None else float(low)
+        greatest = math.inf if high is None else float(high)
+        if least <= greatest:
+            return least, greatest
+    expected = "the least weight and the greatest, None where there is no limit, as (0, None)"
+    raise ArgumentError.of(what, expected, given)
+
+
 def _numbers(what: str, given: object, most: int | None = None) -> tuple[float, ...]:
     """A finite number or a list of them, at most so many; ArgumentError for something else."""
     with suppress(TypeError, ValueError, OverflowError):
@@ -473,18 +525,18 @@ def _numbers(what: str, given: object, most: int | None = None) -> tuple[float, 
 
 
 class _Options:
-    """Options of `rerank decode`, by their names in the shell and those of the search's own keys.
+    """Options of scoring and search by their names in the shell, and the keys of searches.
 
-    ArgumentError, a TypeError, for an unknown option or a value of another type.
+    others: names of further options, which are for decoding, or for the caller. ArgumentError, a
+    TypeError, for an unknown option or a value of another type.
     """
 
-    def __init__(self, search: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, search: str, options: Mapping[str, Any], others: Collection[str] = _DECODING
+    ) -> None:
         own = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
-        machine = {"device", "dtype", "deterministic", "cache", "no_cache"}
         searching = {"alpha", "beam", "seed", "gap"}
-        known = sorted(
-            {*own, *machine, *searching, "default_weight", "glossary", "n_best", "agreement"}
-        )
+        known = sorted({*own, *_SCORING, "alpha", "beam", "glossary", "agreement", *others})
         for name in options:
             if name not in known:
                 raise ArgumentError(no_option(name, known))
@@ -507,7 +559,7 @@ class _Options:
         self.glossary: str | None = options.get("glossary")
         if self.glossary is not None:
             check_value(GLOSSARY, GlossaryName(), self.glossary)
-        own_machine = {name: options[name] for name in options if name in machine}
+        own_machine = {name: options[name] for name in options if name in _SCORING}
         self.machine = settings_of(ScoringMachine, **own_machine)
 
     def open(

@@ -1,25 +1,21 @@
 """Notices: counted warnings about input that is accepted, but that its owner should know about.
 
 In the shell each kind is reported once, at the end, with its count and its first place; `strict`
-turns the first of them into an error. In Python they are warnings (`PythonWarnings`). Readers hand
-the errors after which they could go on to `refuse`, which raises them, unless they are to be
-counted as well (`rerank.commands.findings`).
+turns the first of them into an error. In Python they are warnings
+(`rerank.commands.memory_run.PythonWarnings`). Readers hand the errors after which they could go on
+to `refuse`, which raises them, unless they are to be counted as well (`rerank.commands.findings`).
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
-import traceback
-import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
 from rerank.errors import InputError, place
-from rerank.text import printable
 
 NAMED = 5  # names in a warning
 Printer: TypeAlias = Callable[[str], None]  # prints a line about a run
@@ -145,34 +141,3 @@ class RerankWarning(UserWarning):
     def __init__(self, message: str, kind: str = "") -> None:
         super().__init__(message)
         self.kind = kind
-
-
-class PythonWarnings(Notices):
-    """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`."""
-
-    def add(
-        self,
-        kind: str,
-        *,
-        source: str = "",
-        line: int | None = None,
-        count: int = 1,
-        names: Sequence[str] = (),
-        asked: bool = False,
-    ) -> None:
-        """Count a warning, and issue it if it is the first of its kind."""
-        known = kind in self._by_kind
-        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
-        if not known:
-            notice = self._by_kind[kind]
-            text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
-            warning = RerankWarning(printable(text), kind_name(kind))
-            warnings.warn(warning, stacklevel=_caller_level())
-
-
-def _caller_level() -> int:
-    """The level of the stack, of a function called from here, at which a user called `rerank`."""
-    stack = traceback.walk_stack(inspect.currentframe())
-    names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
-    own = [n for n, name in enumerate(names) if name.partition(".")[0] == "rerank"]
-    return own[-1] + 1

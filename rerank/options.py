@@ -12,22 +12,27 @@ record:
 ...     model: str = option("Folder of the model.", "--lm", type=FILE)
 ...     drawing: Drawing = part(Drawing, "Drawing")
 
-`settings_of(SampleOptions, model="m", seed=7)` makes the record in Python; `Command` makes it from
-a command line. Rules that are about several options are a method `check` of their record, which
-raises UsageError. `of_dataclass` makes options of the fields of a plain dataclass, which `lm` has.
+`settings_of(SampleOptions, lm="m", seed=7)` makes the record in Python, by keywords that are the
+shell's names with `_` for `-`; `Command` makes it from a command line. Rules that are about several
+options are a method `check` of their record, which raises UsageError. Messages name options as the
+shell does; errors that leave through Python's functions name keywords (`KeywordErrors`).
+`of_dataclass` makes options of the fields of a plain dataclass, which `lm` has.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
-from typing import Any, TypeVar, dataclass_transform
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, dataclass_transform
 
 import click
 
-from rerank.errors import ArgumentError, UsageError
+from rerank.errors import ArgumentError, RerankError, UsageError
 from rerank.files.terminal import show as show_text
+from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
 from rerank.run_files import (
     PROGRAM_NAMED,
     ShellOption,
@@ -39,9 +44,12 @@ from rerank.run_files import (
     refuse_unknown,
     run_file,
 )
-from rerank.values import FILE, check_value, type_of
+from rerank.text import NUMBER
+from rerank.values import FILE, NameList, Real, Whole, WordOr, check_value, type_of
 
 Record = TypeVar("Record")
+Returned = TypeVar("Returned")
+P = ParamSpec("P")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
 _HELP_ALL = "rerank.help_all"  # keys of click's context
 _TRUSTED, _DUMP = "rerank.trusted", "rerank.dump"
@@ -77,6 +85,11 @@ class _Option:
         """The long flag of the option of a field."""
         named = (flag for flag in self.flags if flag.startswith("--"))
         return next(named, "--" + name.replace("_", "-"))
+
+    def keyword(self, name: str) -> str:
+        """The keyword of Python for the option of a field: its long flag, with `_` for `-`."""
+        flag, _, _ = self.long_flag(name).partition("/")
+        return flag.removeprefix("--").replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,26 +210,131 @@ def of_dataclass(
     return given(kind.__name__, found)
 
 
-def settings_of(kind: type[Record], /, **values: Any) -> Record:
-    """The record with these values of its fields and of those of its parts.
+def keywords(kind: type) -> list[str]:
+    """The keywords of Python for the options of a record and of its parts, in order."""
+    return [declaration.keyword(name) for name, declaration in _declared(kind)]
 
-    None stands for the default of a field. TypeError for a name that no field has, a value that is
-    lacking, or one of another type; UsageError for a value that the option refuses, and as `check`
-    of the records.
+
+def settings_of(kind: type[Record], /, **values: Any) -> Record:
+    """The record with these values of the options of its fields and parts, by their keywords.
+
+    None stands for the default of an option. TypeError for a keyword that no option has, a value
+    that is lacking, or one of another type; UsageError for a value that the option refuses, and as
+    `check` of the records.
     """
-    declared = dict(_declared(kind))
-    for name, value in values.items():
-        if name not in declared:
-            raise ArgumentError(no_option(name, declared))
-        one = declared[name]
-        if value is not None and not (isinstance(value, str) and value == one.default):
-            repeated = (one.many or one.several) and isinstance(value, list | tuple)
+    declared = {
+        declaration.keyword(name): (name, declaration) for name, declaration in _declared(kind)
+    }
+    named: dict[str, Any] = {}
+    for keyword, value in values.items():
+        if keyword not in declared:
+            raise ArgumentError(no_option(keyword, declared))
+        name, declaration = declared[keyword]
+        named[name] = value
+        if value is not None and not (isinstance(value, str) and value == declaration.default):
+            repeated = (declaration.many or declaration.several) and isinstance(value, list | tuple)
             for item in value if repeated else [value]:
-                check_value(name, one.type, item)
-    for name, one in declared.items():
-        if one.required and name not in values:
-            raise ArgumentError(f"expected a value of {name!r}, found none")
-    return _filled(kind, values)
+                check_value(keyword, declaration.type, item)
+    for keyword, (_, declaration) in declared.items():
+        if declaration.required and keyword not in values:
+            raise ArgumentError(f"expected a value of {keyword!r}, found none")
+    return _filled(kind, named)
+
+
+_FLAG = re.compile(  # a command of the shell, which stays; or a flag, and the word behind it
+    r"\brerank [a-z-]+ -[^;`]*|"
+    r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: ((?!--)[^\s;)]*[^\s;,):.]))?(?=(.?))"
+)
+_METAVAR = re.compile(r"[A-Z][A-Z_]*|…")  # stands for a value
+_RENAMED = {  # what Python has in place of options, by flag
+    "ref": "references",
+    **dict.fromkeys(["scorer", *SCORE_FILES], "scorers=…"),
+    **{kind: f'side={{"{kind}": …}}' for kind in SIDE_INFORMATION},
+}
+
+
+def with_keywords(message: str, command: str, **renamed: str) -> str:
+    """A message with Python's keywords in place of the flags of a command.
+
+    `length_ratio="keep"` of `--length-ratio keep`; flags that the command does not have stay.
+    renamed: what stands for an option, by its flag, that Python does not have under this name;
+    where it ends in `…` or a bracket, for its value, too.
+    """
+    options: type = attribute(f"rerank.commands.{command.replace('-', '_')}:COMMAND").options
+    declared = {
+        declaration.long_flag(name).removeprefix("--"): (declaration, declaration.keyword(name))
+        for name, declaration in _declared(options)
+    }
+
+    def keyword(match: re.Match[str]) -> str:
+        flag, word, next_character = match.groups()
+        if flag not in declared:
+            return match[0]
+        declaration, name = declared[flag]
+        name = {**_RENAMED, **renamed}.get(flag, name)
+        behind = f" {word}" if word else ""
+        if word and _is_value(word, declaration.type, next_character):
+            return name if name[-1] in "…}" else f"{name}={_literal(word, declaration)}"
+        if name[-1] in "…}" or (next_character == ":" and not word):
+            return name + behind
+        return f"{name}={'True' * (declaration.type in (None, click.BOOL))}{behind}"
+
+    return _FLAG.sub(keyword, message)
+
+
+def _is_value(word: str, kind: Any, next_character: str) -> bool:
+    """Whether a word behind the flag of an option is its value, not the next word of a message."""
+    if kind is None or kind is click.BOOL:
+        return False
+    if next_character == ":" or _METAVAR.match(word):
+        return True
+    if not isinstance(kind, click.Choice | Whole | Real | WordOr):  # any word may be a text
+        return next_character in ";,)" or bool({*word} & {*"=/…"})
+    try:
+        kind.convert(word, None, None)
+    except (click.BadParameter, UsageError):
+        return False
+    return True
+
+
+def _literal(word: str, declaration: _Option) -> str:
+    """A value of the shell as Python has it: a number, a text, a list, or a value by name."""
+
+    def literal(text: str) -> str:
+        as_it_is = NUMBER.fullmatch(text.encode()) or _METAVAR.fullmatch(text)
+        return text if as_it_is else f'"{text}"'
+
+    if isinstance(declaration.type, NameList):
+        return f"[{', '.join(map(literal, word.split(',')))}]"
+    name, mark, value = word.partition("=")
+    return f"{{{literal(name)}: {literal(value)}}}" if declaration.many and mark else literal(word)
+
+
+class KeywordErrors:
+    """A block, or a function, whose errors name Python's keywords where the shell has flags.
+
+    command, renamed: as of `with_keywords`.
+    """
+
+    def __init__(self, command: str, **renamed: str) -> None:
+        self._command, self._renamed = command, renamed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, fault: BaseException | None, _traceback: object) -> None:
+        if isinstance(fault, RerankError):
+            fault.args = (with_keywords(str(fault), self._command, **self._renamed),)
+
+    def __call__(self, function: Callable[P, Returned]) -> Callable[P, Returned]:
+        """The function with such errors."""
+
+        @wraps(function)
+        def call(*arguments: P.args, **keywords: P.kwargs) -> Returned:
+            with self:
+                return function(*arguments, **keywords)
+
+        return call
 
 
 def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:

@@ -79,14 +79,6 @@ class Real(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
-class Percent(Real):
-    """A percentage between bounds, as a share: 0.25 of 25."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The share."""
-        return super().convert(value, param, ctx) / 100
-
-
 SEED = Whole(0, 2**63 - 1)
 SHARE = Real(0, 1)
 SCALE = Real(0, LARGEST, above=True)
@@ -460,6 +452,7 @@ _OF_PYTHON: tuple[tuple[type, tuple[type, ...], str], ...] = (
     (FileName, (str, os.PathLike), "a path"),
     (Text, (str,), "a text"),
     (EncodingName, (str,), "a name"),
+    (WordOr, (str, numbers.Real), "a word or a number"),
 )
 
 
@@ -477,7 +470,7 @@ def check_value(name: str, kind: click.ParamType[Any] | None, value: object) -> 
     _, types, expected = next(rows, (object, (object,), ""))
     if not isinstance(value, types) or (expected and isinstance(value, bool)):
         raise ArgumentError.of(name, expected, value)
-    if not expected or isinstance(kind, Percent) or isinstance(value, Member):
+    if not expected or isinstance(value, Member):
         return
     try:
         os.fsencode(text := str(value))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import traceback
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -18,7 +21,8 @@ from rerank.corpus.kbest import Document, KBest, NamedLists, items
 from rerank.errors import ArgumentError, InputError
 from rerank.files.lines import RereadFile
 from rerank.formats.translations import check_document
-from rerank.notices import PythonWarnings, log
+from rerank.notices import Notices, RerankWarning, kind_name, log
+from rerank.options import KeywordErrors, with_keywords
 from rerank.registry import SIDE_INFORMATION
 from rerank.run_files import no_option
 from rerank.scorers.agreement import (
@@ -29,12 +33,48 @@ from rerank.scorers.agreement import (
     one_output_each,
 )
 from rerank.scorers.features import FeatureSource
+from rerank.text import printable
 
 if TYPE_CHECKING:
     from rerank.metrics.agreement import SystemAgreement
 
 _DOCUMENTS = "documents, as [Document('talk-1', sentences)]"
 TEXT_LINE = "a text of one line, in Unicode"
+
+
+class PythonWarnings(Notices):
+    """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`.
+
+    It names keywords of Python where the shell has flags.
+    """
+
+    def add(
+        self,
+        kind: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        count: int = 1,
+        names: Sequence[str] = (),
+        asked: bool = False,
+    ) -> None:
+        """Count a warning, and issue it if it is the first of its kind."""
+        known = kind in self._by_kind
+        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
+        if not known:
+            notice = self._by_kind[kind]
+            text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
+            text = with_keywords(printable(text), "tune-mert")
+            warning = RerankWarning(text, kind_name(kind))
+            warnings.warn(warning, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """The level of the stack, of a function called from here, at which a user called `rerank`."""
+    stack = traceback.walk_stack(inspect.currentframe())
+    names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
+    own = [n for n, name in enumerate(names) if name.partition(".")[0] == "rerank"]
+    return own[-1] + 1
 
 
 class MemoryRun(Run):
@@ -65,9 +105,11 @@ class MemoryRun(Run):
         self._held()
         return self._given
 
-    def ids(self) -> list[str]:
-        """Ids of the documents."""
-        return [name for name, _ in self._held()]
+    def sizes(self) -> list[tuple[str, int]]:
+        """Id and number of sentences of each document."""
+        if isinstance(given := self.documents(), DocumentReader):
+            return given.sizes
+        return [(document.id, len(document.sentences)) for document in map(_checked, given)]
 
     @property
     def of_systems(self) -> bool:
@@ -103,9 +145,7 @@ class MemoryRun(Run):
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with the features of the first one that has candidates."""
         labels: Sequence[Label] = ()
-        for document in self._given:
-            if not isinstance(document, Document):
-                raise ArgumentError.of("documents", _DOCUMENTS, document)
+        for document in map(_checked, self._given):
             kbest = document.kbest
             if kbest is None:
                 kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
@@ -144,9 +184,23 @@ class DocumentReader:
     def __len__(self) -> int:
         return len(self._documents)
 
+    @property
+    def sizes(self) -> list[tuple[str, int]]:
+        """Id and number of sentences of each document."""
+        lengths = np.diff(self._documents.starts).tolist()
+        return [*zip(self._documents.ids, lengths, strict=True)]
+
     def __iter__(self) -> Iterator[Document]:
-        for name, kbest in self._file.read(self._documents, self._notices):
-            yield Document.of(name, kbest, self.systems)
+        with KeywordErrors("decode"):
+            for name, kbest in self._file.read(self._documents, self._notices):
+                yield Document.of(name, kbest, self.systems)
+
+
+def _checked(document: object) -> Document:
+    """The document; ArgumentError for something else."""
+    if isinstance(document, Document):
+        return document
+    raise ArgumentError.of("documents", _DOCUMENTS, document)
 
 
 def check_kinds(side: Mapping[str, Any]) -> None:

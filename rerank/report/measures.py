@@ -65,6 +65,9 @@ def check_word_lists(lists: Sequence[tuple[str, str]]) -> None:
         raise UsageError(f"--word-list {twice[0]}=…: two of one name; give one")
 
 
+METRIC = MetricName(METRICS, *_OTHERS)
+
+
 @record
 class MeasureOptions:
     """What is measured of translations, and by which tokens."""
@@ -80,7 +83,7 @@ class MeasureOptions:
         "it, with --source unless source=no is behind it.",
         "--metric",
         "-m",
-        type=MetricName(METRICS, *_OTHERS),
+        type=METRIC,
         default=(),
     )
     tokenize: str | None = tokenize_option()

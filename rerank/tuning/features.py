@@ -138,8 +138,8 @@ class TunedFeatures:
             for f in columns:
                 if not low <= start[f] <= high:
                     raise UsageError(
-                        f"--range {name}={low:g}:{high:g}: the start weight of {names[f]} is "
-                        f"{start[f]:g}; give one within by --start"
+                        f"--range {name}=…: expected a start weight of {names[f]} from {low:g} to "
+                        f"{high:g}, found {start[f]:g}; give another by --start"
                     )
         return bounds
 

@@ -225,7 +225,7 @@ def objective_of(options: ObjectiveOptions, metrics: Sequence[Metric]) -> Object
             begin += other.width
         one: Objective = DocumentMean(columns) if options.documents else CorpusMetric(columns)
         if options.worst is not None:
-            one = WorstDocuments(options.worst, columns)
+            one = WorstDocuments(options.worst / 100, columns)
         parts.append((weight, one))
     (weight, only), *more = parts
     return only if weight == 1 and not more else ObjectiveSum(tuple(parts))

@@ -6,7 +6,6 @@ imported here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from rerank.errors import UsageError
 from rerank.files.paths import FilePath
 from rerank.options import option, part, record
 from rerank.registry import METRICS, PROGRAM
-from rerank.tuning.tuners import ALGORITHMS, MERT, check_algorithm
+from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.values import (
     FILE,
     LENGTH_RATIO,
@@ -28,7 +27,6 @@ from rerank.values import (
     SEED,
     Interval,
     Pair,
-    Percent,
     Real,
     Whole,
     WordOr,
@@ -56,7 +54,8 @@ class ObjectiveOptions:
 
     metrics: names of metrics, one or two, each with its weight in the sum
     files: a file of numbers, one for each line of the lists, for each metric of another tool
-    documents: the mean over documents; worst: the mean over this share of them, the worst ones
+    documents: the mean over documents; worst: the mean over this percentage of them, the worst
+    ones
     length: length ratio to keep to: `auto` is for cross-validation to choose, any without it
     (`rerank.tuning.selection`); `keep` is that of the first candidates, `free` is any
     price: of a length ratio off by 1, in points of the objective
@@ -87,7 +86,7 @@ class ObjectiveOptions:
     )
     worst: float | None = option(
         "Maximise the mean over this share of the documents, those with the worst scores.",
-        type=Percent(0, 100, above=True),
+        type=Real(0, 100, above=True),
         metavar="PERCENT",
         default=None,
         rare=True,
@@ -150,11 +149,8 @@ class ObjectiveOptions:
         refuse_repeated("--metric", single)
         if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
             raise UsageError(
-                f"--objective {' '.join(names)}: expected one metric, or two different ones"
+                f"--objective: expected one metric, or two different ones, found {' '.join(names)}"
             )
-        for name, weight in self.metrics:
-            if not (math.isfinite(weight) and weight > 0):
-                raise UsageError(f"--objective {name}={weight:g}: expected a weight above 0")
         for name in files:
             if name in METRICS:
                 raise UsageError(
@@ -162,16 +158,11 @@ class ObjectiveOptions:
                 )
             if name not in names:
                 raise UsageError(f"--metric {name}=…: not used; add --objective {name}")
-        for flag, number in (("--length-price", self.price), ("--shrink", self.shrinkage)):
-            if number is not None and not 0 <= number < math.inf:
-                raise UsageError(f"{flag} {number:g}: expected a finite number, at least 0")
         if self.price == 0:
             ratio = self.length if isinstance(self.length, str) else f"{self.length:g}"
             raise UsageError(
                 f"--length-ratio {ratio}: --length-price 0 switches it off; leave one of them out"
             )
-        if self.worst is not None and not 0 < self.worst <= 1:
-            raise UsageError(f"--worst {100 * self.worst:g}: expected more than 0, at most 100")
         if self.worst is not None and self.documents:
             raise UsageError("--worst and --per-document: give one of them, not both")
 
@@ -207,8 +198,8 @@ class ObjectiveOptions:
         """The metrics to count: BLEU first, then those that are named.
 
         Where BLEU has a tokenizer, BLEU of the words as they are comes last, for the report. bleu:
-        by default that of `tokenize`; read: makes the metric of a name and its file; needed where
-        there are `files`.
+        by default that of `tokenize`; read: makes the metric of a name and its file, where there
+        may be `files`.
         """
         from rerank.metrics import metric
         from rerank.metrics.bleu import Bleu
@@ -222,10 +213,9 @@ class ObjectiveOptions:
                 try:
                     found.append(metric(name))
                 except UsageError as fault:
-                    raise UsageError(
-                        f"--objective {name}: {fault}; scores of another tool are given by "
-                        f"--metric {name or 'NAME'}=FILE"
-                    ) from fault
+                    cure = f"; scores of another tool are given by --metric {name or 'NAME'}=FILE"
+                    cure *= read is not None
+                    raise UsageError(f"--objective {name}: {fault}{cure}") from fault
         return (*found, *([Bleu()] if bleu.tokenize != "none" else []))
 
 
@@ -301,23 +291,16 @@ class Plan:
     )
 
     def check(self, *, ranges: bool = False, start: bool = True) -> None:
-        """UsageError for unknown names and for options without effect, before any work.
+        """UsageError for options without effect, before any work.
 
         ranges: whether some weights have a range; start: whether start weights are given
         """
-        if self.replicates < 1:
-            raise UsageError(f"--replicates {self.replicates}: expected at least 1")
-        if not 0 <= self.held_out < 1:
-            raise UsageError(f"--hold-out {self.held_out:g}: expected a share, at least 0, below 1")
         self.objective.check()
         if self.objective.shrinkage and not start:
             raise UsageError(
                 f"--shrink {self.objective.shrinkage:g}: there are no start weights whose "
                 "direction could be kept; give some by --start"
             )
-        if self.select not in SELECTIONS:
-            raise UsageError(f"--select {self.select}: expected {' or '.join(SELECTIONS)}")
-        check_algorithm(self.algorithm)
         if self.algorithm == MERT:
             return
         length: Length = "free" if self.objective.length == "free" else "auto"

@@ -245,7 +245,7 @@ def test_systems_are_columns_where_rows_are_too_wide(world: World) -> None:
     for text in (alone.to_text(), alone.to_markdown()):
         assert "increase" not in text
         assert "p: " not in text
-    with pytest.raises(ValueError, match="a text for each sentence"):
+    with pytest.raises(rerank.RerankError, match="texts of 12 documents, found those of 11"):
         rerank.evaluate({"base": base[1:]}, reference)
 
 

@@ -43,7 +43,7 @@ def shown(words: list[str]) -> str:
 
 def test_the_shell_and_python_fill_the_same_record() -> None:
     words = ["a", "b", "--name", "n", "--beam", "2", "--gap"]
-    same = settings_of(Options, paths=("a", "b"), names=("n",), beam=2, gap=True)
+    same = settings_of(Options, paths=("a", "b"), name=("n",), beam=2, gap=True)
     assert shown(words) == repr(same)
     assert same.search == Inner(beam=2, gap=True)
     assert shown(["a"]) == repr(settings_of(Options, paths=("a",)))
