@@ -277,8 +277,8 @@ def tune(
 
     references: one or several of each sentence of each document, or documents of them, which are
     matched by id; objective: what is maximised, a metric or several with their weights; start:
-    weights to start from, and of sparse features [default for outputs of systems: the best system
-    or their agreement];
+    weights to start from, and of sparse features [default: those that give the totals of the
+    candidates, or else their order; for outputs of systems the best system or their agreement];
     features: names of those tuned, default all; range: least and greatest weight of features, None
     where there is no limit, as {"tm": (0, None)}; scorers, lm, search: as of `Reranker`; options:
     those of `rerank tune-mert` by their names and with their defaults, as `select="none"`,

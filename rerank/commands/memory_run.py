@@ -148,7 +148,12 @@ class MemoryRun(Run):
         for document in map(_checked, self._given):
             kbest = document.kbest
             if kbest is None:
-                kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
+                kbest = KBest.of(
+                    document.sentences,
+                    source=document.id,
+                    sparse=self._sparse,
+                    totals=document.totals,
+                )
                 kbest = replace(kbest, side=_side_information(document))
             self.systems |= document.systems
             for scorer in self.scorers:

@@ -199,6 +199,7 @@ class KBest:
         *,
         source: str = "",
         sparse: Collection[str] = (),
+        totals: Sequence[Sequence[float]] | None = None,
     ) -> KBest:
         """K-best lists in memory: the candidates of each sentence, a text and its features each.
 
@@ -206,9 +207,10 @@ class KBest:
         [2, 0]
 
         Every candidate has the features of the first one; each becomes a label of one value.
-        sparse: names of features that are 0 in a candidate without them. `InputError`, which
-        counts sentences and candidates from 0, for other features, for values that are not finite
-        numbers, and for a text of several lines.
+        sparse: names of features that are 0 in a candidate without them; totals: of the candidates
+        of each sentence. `InputError`, which counts sentences and candidates from 0, for other
+        features, for another number of totals, for values that are not finite numbers, and for a
+        text of several lines.
         """
         rows = [candidate for candidates in lists for candidate in candidates]
         names = [name for _, features in rows[:1] for name in features if name not in sparse]
@@ -233,6 +235,7 @@ class KBest:
             labels=tuple(Label(name, 1) for name in names),
             dense=np.array(dense, np.float64).reshape(len(rows), len(names)),
             sparse=SparseColumns.of(others),
+            totals=None if totals is None else _flat_totals(totals, counts.tolist(), source),
         )
 
     def __len__(self) -> int:
@@ -304,8 +307,7 @@ class KBest:
     def with_last(self, texts: Sequence[bytes]) -> KBest:
         """Each list that has candidates with one more, its text (T,); the features of these are 0.
 
-        These have the rank −1: they are not in the file's list. As of candidates in memory, there
-        are neither lines nor totals.
+        These have the rank −1: they are not in the file's list. There are neither lines nor totals.
         """
         present = np.flatnonzero(self.counts)
         places = self.offsets[present + 1]
@@ -369,10 +371,38 @@ def _fault(
     for name, value in features.items():
         if not isinstance(name, str):
             return f"expected names of features, found {name!r}"
-        if not isinstance(value, Real) or not abs(value) <= LARGEST:
-            limit = f"a finite number up to {LARGEST:g}"
-            return f"expected {limit} for the feature {name!r}, found {value!r}"
+        if fault := _fault_of_number(f"the feature {name!r}", value):
+            return fault
     return ""
+
+
+def _fault_of_number(what: str, value: float) -> str:
+    """What is wrong with a number of a candidate made in memory; empty if nothing is."""
+    if isinstance(value, Real) and abs(value) <= LARGEST:
+        return ""
+    return f"expected a finite number up to {LARGEST:g} for {what}, found {value!r}"
+
+
+def _flat_totals(
+    totals: Sequence[Sequence[float]], counts: Sequence[int], source: str
+) -> NDArray[np.float64]:
+    """Totals (n,) of lists made in memory; counts[t]: number of candidates of sentence t."""
+    place, expected = f"document {source!r}, totals", "a list of numbers"
+    lists = [
+        [*items(f"{place}, sentence {t}", expected, numbers)]
+        for t, numbers in enumerate(items(place, f"{expected} for each sentence", totals))
+    ]
+    if len(lists) != len(counts):
+        fault = f"expected totals of {len(counts)} sentences, found those of {len(lists)}"
+        raise InputError(fault, source=source)
+    for t, (numbers, count) in enumerate(zip(lists, counts, strict=True)):
+        if len(numbers) != count:
+            fault = f"expected totals of {count} candidates, found {len(numbers)}"
+            raise InputError(f"sentence {t}: {fault}", source=source)
+        for k, value in enumerate(numbers):
+            if fault := _fault_of_number("the total", value):
+                raise InputError(f"sentence {t}, candidate {k}: {fault}", source=source)
+    return np.array([value for numbers in lists for value in numbers], np.float64)
 
 
 Candidate: TypeAlias = tuple[str, Mapping[str, float]]
@@ -387,6 +417,8 @@ class Document:
     side: side information for language models that need it, such as `{"source": [...]}`: a text
     for each sentence, as in a line of the file of `rerank decode --source`. systems: name of each
     system by its feature, which is 1 of the system's outputs and 0 of others, as of `rerank.read`.
+    totals: the decoder's score of each candidate, by sentence: larger is better; tuning without
+    start weights begins at weights that give them, or else the order of the candidates.
 
     >>> Document("talk-1", [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})], []]).texts
     [['the cat', 'a cat'], []]
@@ -398,6 +430,7 @@ class Document:
     """The lists as they were read from a file."""
     side: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
     systems: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    totals: Sequence[Sequence[float]] | None = field(default=None, kw_only=True)
 
     def __init__(
         self,
@@ -407,6 +440,7 @@ class Document:
         *,
         side: Mapping[str, Sequence[str]] | None = None,
         systems: Mapping[str, str] | None = None,
+        totals: Sequence[Sequence[float]] | None = None,
     ) -> None:
         if not isinstance(id, str):
             raise ArgumentError.of("document", "an id that is a text", id)
@@ -419,20 +453,22 @@ class Document:
             found.append([_candidate(place, one) for one in each])
         # a frozen record refuses assignments
         self.__dict__.update(id=id, sentences=found, kbest=kbest, side=side or {})
-        self.__dict__["systems"] = systems or {}
+        self.__dict__.update(systems=systems or {}, totals=totals)
 
     @classmethod
     def of(cls, name: str, kbest: KBest, systems: Mapping[str, str] | None = None) -> Document:
         """The lists of a file; texts are decoded now, features are read when they are used."""
+        lists, totals = [kbest.rows(t) for t in range(len(kbest))], kbest.totals
         return cls(
             name,
             [
-                [(kbest.text(row).decode(), _RowFeatures(kbest, row)) for row in kbest.rows(t)]
-                for t in range(len(kbest.counts))
+                [(kbest.text(row).decode(), _RowFeatures(kbest, row)) for row in rows]
+                for rows in lists
             ],
             kbest,
             side={kind: [line.decode() for line in own] for kind, own in kbest.side.items()},
             systems=systems,
+            totals=None if totals is None else [totals[r.start : r.stop].tolist() for r in lists],
         )
 
     @cached_property

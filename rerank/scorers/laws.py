@@ -9,6 +9,7 @@ check_scorer(MyScorer(), DOCUMENTS)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,11 +60,17 @@ def _scores(source: PluginScorer, document: Document) -> list[NDArray[np.float64
 
 def _reduced(document: Document, kept: Sequence[int]) -> Document:
     """A document whose sentences keep only their first candidate, apart from those `kept`."""
-    sentences = [
-        candidates if t in kept else candidates[:1]
-        for t, candidates in enumerate(document.sentences)
-    ]
-    return Document(document.id, sentences, side=document.side, systems=document.systems)
+
+    def reduced(lists: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+        return [items if t in kept else items[:1] for t, items in enumerate(lists)]
+
+    return Document(
+        document.id,
+        reduced(document.sentences),
+        side=document.side,
+        systems=document.systems,
+        totals=None if document.totals is None else reduced(document.totals),
+    )
 
 
 def _compare(

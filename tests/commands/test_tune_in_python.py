@@ -1,6 +1,7 @@
 """`rerank.tune`: the settings and the start of `rerank tune-mert`, and errors in Python's words."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, pairwise
 from typing import Any
 
@@ -83,6 +84,18 @@ AS_IN_THE_SHELL: dict[str, Mapping[str, Any]] = {  # beside --select none, but f
 }
 
 
+def in_memory(documents: Iterable[Document]) -> list[Document]:
+    """Documents without what only files have."""
+    return [
+        Document(
+            document.id,
+            [[(text, dict(named)) for text, named in k_best] for k_best in document.sentences],
+            totals=document.totals,
+        )
+        for document in documents
+    ]
+
+
 def tuned(world: World) -> dict[str, tuple[float, ...]]:
     return {name: tuple(values) for name, values in world.json("w.json")["weights"].items()}
 
@@ -94,8 +107,21 @@ def test_tuned_weights_are_those_of_the_shell_with_the_same_settings(
 ) -> None:
     world.ok(f"{TUNE} --select none {options}")
     settings = {"select": "none", **AS_IN_THE_SHELL[options]}
-    documents = rerank.read("list", "ids")
-    found = rerank.tune(documents, references, scorers={"echo": Echo()}, **settings)
+    read = rerank.read("list", "ids")
+    for documents in (read, in_memory(read)):
+        found = rerank.tune(documents, references, scorers={"echo": Echo()}, **settings)
+        assert dict(found.dense) == tuned(world)
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
+def test_documents_without_totals_start_from_the_order_of_their_candidates(
+    world: World, references: list[list[str]]
+) -> None:
+    world.write("list", [line.rpartition(" ||| ")[0] for line in world.lines("list")])
+    world.ok(f"{TUNE} --select none")
+    documents = in_memory(rerank.read("list", "ids"))
+    assert documents[0].totals is None
+    found = rerank.tune(documents, references, scorers={"echo": Echo()}, select="none")
     assert dict(found.dense) == tuned(world)
 
 
@@ -169,6 +195,10 @@ def tune(documents: Any, references: Any = TEXTS) -> object:
     return rerank.tune(documents, references)
 
 
+def tune_with(totals: Any) -> object:
+    return tune([Document("d", LISTS, totals=totals)], TEXTS[:1])
+
+
 def report(references: Any = TEXTS, **options: Any) -> object:
     return Reranker({"tm": 1.0}).report(TALKS, references, **options)
 
@@ -222,6 +252,19 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "sources": (
         lambda: evaluate(sources=TEXTS[:1]),
         "sources: expected sources of 2 documents, found those of 1",
+    ),
+    "totals": (lambda: tune_with([[1, 2]]), "d: expected totals of 2 sentences, found those of 1"),
+    "totals of candidates": (
+        lambda: tune_with([[1, 2], [3]]),
+        "d: sentence 1: expected totals of 2 candidates, found 1",
+    ),
+    "total": (
+        lambda: tune_with([[1, 2], [3, math.nan]]),
+        "d: sentence 1, candidate 1: expected a finite number up to 1e+100 for the total, found na",
+    ),
+    "no lists of totals": (
+        lambda: tune_with(5),
+        "document 'd', totals: expected a list of numbers for each sentence, found int 5",
     ),
 }
 
