@@ -21,10 +21,11 @@ TOTAL = "total"  # the feature that is the list's total
 Scores: TypeAlias = "Sequence[ArrayLike] | DocumentProblem"
 """What a scorer returns for a document of T sentences, K_t candidates of sentence t.
 
-Order 0: T arrays (K_t,). Order 1: T matrices (K_{t-1}, K_t), the first (1, K_0); the sentence
-before is the nearest earlier one that has candidates, and a sentence without candidates has an
-empty array. Any order: a `DocumentProblem` over the sentences that have candidates. Larger is
-better; −inf is a score, NaN and +inf are faults.
+Order 0: T arrays (K_t,). Order 1: T matrices (K_{t-1}, K_t), the first (1, K_0). Order n: T arrays
+(K_{t-n}, …, K_t), with 1 for each sentence before the first. The sentences before are the nearest
+earlier ones that have candidates; what stands for a sentence without candidates is not read. Any
+order, and None: a `DocumentProblem` over the sentences that have candidates. Larger is better; −inf
+is a score, NaN and +inf are faults.
 """
 
 PlainScorer: TypeAlias = "Callable[[Document], Sequence[ArrayLike]]"

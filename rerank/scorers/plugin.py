@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.arrays import Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.problem import (
     DocumentProblem,
     Floats,
@@ -118,8 +118,8 @@ class PluginScorer(FeatureSource):
             scores = self._function(document)
         if isinstance(scores, DocumentProblem):
             return _PluginProblem(scores, self, document)
-        if self.order not in (0, 1) or not isinstance(scores, Sequence | np.ndarray):
-            expected = "a list of arrays" if self.order in (0, 1) else "a DocumentProblem"
+        if self.order is None or not isinstance(scores, Sequence | np.ndarray):
+            expected = "a DocumentProblem" if self.order is None else "a list of arrays"
             raise self.fault(
                 f"expected {expected} from a scorer of order {self.order}, "
                 f"found {type(scores).__name__}",
@@ -132,11 +132,14 @@ class PluginScorer(FeatureSource):
                 document,
             )
         arrays: list[NDArray[np.float64]] = []
+        shape = (1,) * (self.order + 1)
         for s, t in enumerate(document.present):
-            k = len(document.sentences[t])
-            shape = (arrays[-1].shape[1] if arrays else 1, k) if self.order else (k,)
+            shape = (*shape[1:], len(document.sentences[t]))
             with self.watched(document, s):
                 arrays.append(checked(np.asarray(scores[t], dtype=np.float64), s, shape=shape))
+        if self.order > 1:  # without the axes of sentences before the first one
+            tables = [a.reshape(a.shape[max(0, self.order - s) :]) for s, a in enumerate(arrays)]
+            return HistoryTable(tables, self.order)
         return Pairwise(arrays) if self.order else Unary(arrays)
 
     def fault(

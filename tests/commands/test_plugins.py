@@ -15,7 +15,7 @@ from support.packages import install
 from support.problems import BothSides
 from support.world import ROOT, World
 
-from decoders.arrays import Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.problem import DocumentProblem, Floats
 from rerank import Document, Reranker, RerankError
 from rerank.scorers.laws import LawError, check_scorer
@@ -77,8 +77,20 @@ def looking_ahead(document: Document) -> Pairwise:
     return Pairwise([matrix + words for matrix in repeats(document).matrices])
 
 
+def repeats_of_two(document: Document) -> list[Any]:
+    """Words that one of the two sentences before has as well, as nested lists."""
+    found, first, second = list[Any](), [""], [""]
+    for own in document.texts:
+        words = [[{*f"{a} {b}".split()} for b in second] for a in first]
+        found.append([[[float(len(w & {*c.split()})) for c in own] for w in row] for row in words])
+        first, second = (second, own) if own else (first, second)
+    return found
+
+
 @pytest.mark.parametrize(
-    "scorer", [lengths, *(Custom(order, repeats) for order in (1, 2, None))], ids=range(4)
+    "scorer",
+    [lengths, *(Custom(order, repeats) for order in (1, 2, None)), Custom(2, repeats_of_two)],
+    ids=range(5),
 )
 def test_honest_scorers_keep_the_laws(scorer: Any) -> None:
     check_scorer(scorer, DOCUMENTS)
@@ -115,6 +127,19 @@ def test_matrices_follow_the_nearest_earlier_sentence_that_has_candidates() -> N
 
     found = decode(Custom(1, score), ["a b", "c"], [], ["c", "a b"], ["d"])
     assert (found.choices, found.score, found.baseline_score) == ((1, None, 0, 0), 3, 0)
+
+
+def test_nested_lists_of_order_2_have_an_axis_for_each_sentence_before() -> None:
+    def score(document: Document) -> list[Any]:
+        return [[[[0, 0]]], [], [[[0, 1], [1, 0]]], [[[0, 2], [0, 0]], [[0, 0], [0, 0]]]]
+
+    sentences: list[list[str]] = [["a b", "c"], [], ["c", "a b"], ["d", "e"]]
+    found = decode(Custom(2, score), *sentences)
+    assert (found.choices, found.score, found.exact) == ((0, None, 0, 1), 2, True)
+    tables = [np.zeros(2), np.array([[0.0, 1], [1, 0]]), np.zeros((2, 2, 2))]
+    tables[-1][0, 0, 1] = 2
+    same = decode(Custom(2, lambda document: HistoryTable(tables, 2)), *sentences)
+    assert (same.choices, same.score) == (found.choices, found.score)
 
 
 class Acausal(BothSides):
@@ -178,9 +203,10 @@ FAULTS: dict[str, tuple[Any, str]] = {  # of two sentences with candidates, anot
     "exception": (Custom(0, raising), "^S: expected scores, found KeyError at test_plugins.py:"),
     "matrix": (given(1, [[0, 0]], [], [[0] * 3]), r"^S, sentence 2 .*: .*shape \(2, 3\), found"),
     "order 2": (
-        given(2, [0, 0], [], [0] * 3),
-        "^S: expected a DocumentProblem from a scorer of or",
+        given(2, [[[0, 0]]], [], [[[0] * 3] * 3]),
+        r"^S, sentence 2 .*: .*shape \(1, 2, 3\), found \(1, 3, 3\)",
     ),
+    "no order": (given(None, [0, 0], [], [0] * 3), "^S: expected a DocumentProblem from a scorer"),
     "exception in a search": (
         problem(None, Late([np.zeros(2), np.zeros(3)])),
         r"^S, sentence 2 \(counted from 0\): expected scores, found ZeroDivisionError",
