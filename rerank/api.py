@@ -12,14 +12,14 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,12 @@ from rerank.commands.memory_run import (
 )
 from rerank.commands.memory_run import DocumentReader as DocumentReader
 from rerank.commands.results import DocumentResult, DocumentResults, Trace
-from rerank.commands.run import ListFiles, ScoringMachine
+from rerank.commands.run import (
+    ListFiles,
+    ScorerOptions,
+    ScoringMachine,
+    default_weight_option,
+)
 from rerank.commands.search import SEARCH, SearchOptions
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
@@ -44,7 +49,8 @@ from rerank.files.paths import display
 from rerank.formats.weight_files import read_weights, to_json
 from rerank.formats.weights import Weights
 from rerank.notices import Notices, log
-from rerank.options import KeywordErrors, keywords, settings_of
+from rerank.options import KeywordErrors, keywords, option, part, record, settings_of
+from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.run_files import no_option
 from rerank.scorers import PlainScorer, Scorer
@@ -58,13 +64,13 @@ from rerank.scorers.model_options import (
     GLOSSARY,
     LM,
     SCORER,
-    GlossaryName,
     LanguageModelOption,
     check_names,
     glossary_value,
 )
 from rerank.scorers.models import open_models
 from rerank.scorers.plugin import PluginScorer
+from rerank.tuning.plan import Plan
 from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_value
 
 if TYPE_CHECKING:
@@ -72,9 +78,9 @@ if TYPE_CHECKING:
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
+Settings = TypeVar("Settings")
 References = Sequence[Sequence[str | Sequence[str]] | Document]
-_SCORING = {"device", "threads", "dtype", "deterministic", "cache", "no_cache"}
-_DECODING = {"seed", "gap", "default_weight", "n_best"}  # options that tuning does not have
+_OBJECTS = {"lm", "scores", "pair_scores", "ngram", "scorer", *SIDE_INFORMATION}  # in Python
 
 
 class Reranker:
@@ -100,20 +106,21 @@ class Reranker:
         search: str = "auto",
         **options: Any,
     ) -> None:
-        given, notices = _Options(search, options), PythonWarnings()
+        settings, notices = _settings(_Decoding, search, options), PythonWarnings()
+        scoring, default = settings.scoring, settings.default_weight
+        chosen = scoring.searching.chosen().listing(settings.n_best)
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
-        default = given.default_weight
         if not (found.dense or found.sparse):  # as the shell without a weights file
-            alone = not (given.search.uniform or scorers or lm) and default is None
-            beside = {GLOSSARY: (WEIGHT,)} if given.glossary else {}
+            alone = not (chosen.uniform or scorers or lm) and default is None
+            beside = {GLOSSARY: (WEIGHT,)} if scoring.features.glossary else {}
             found = replace(found, dense={AGREEMENT: (1.0,), **beside}) if alone else found
-            if alone or given.search.uniform:
+            if alone or chosen.uniform:
                 name, default = "", default or 0.0
-        self._without_weights, self._agreement = not name, given.agreement
+        self._without_weights, self._agreement = not name, scoring.features.agreement
         self.model = LinearModel(found, name, default)
-        self.search = given.search.at(found)
-        self.scorers = given.open(scorers or {}, lm or {}, notices, found.provenance)
+        self.search = chosen.at(found)
+        self.scorers = scoring.open(scorers or {}, lm or {}, notices, found.provenance)
 
     @KeywordErrors("decode")
     def decode(self, documents: Iterable[Document]) -> DocumentResults:
@@ -292,13 +299,10 @@ def tune(
     )
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
-    from rerank.tuning.plan import Plan
     from rerank.tuning.provenance import feature_entries, plan_entries
 
-    planned = {*keywords(Plan)} - {"objective", "metric"}
-    asked, notices = _Options(search, options, planned), PythonWarnings()
-    chosen = {name: value for name, value in options.items() if name in planned}
-    plan = settings_of(Plan, objective=_objective(objective), **chosen)
+    settings = _settings(_Tuning, search, {**options, "objective": _objective(objective)})
+    scoring, plan, notices = settings.scoring, settings.plan, PythonWarnings()
     ranges = _by_name("range", "the ranges of weights", range or {})
     ranges = {name: _interval(f"range of {name!r}", ends) for name, ends in ranges.items()}
     for name in items("features", "a list of names", features):
@@ -308,15 +312,15 @@ def tune(
         given = _weights(start, {}, notices)
         given.refuse_all_zero("leave out --start to start from 0", source=source)
     sparse = {} if given is None else given.sparse
-    run = MemoryRun(documents, asked.open(scorers or {}, lm or {}, notices), sparse)
+    run = MemoryRun(documents, scoring.open(scorers or {}, lm or {}, notices), sparse)
     of_systems: dict[str, Any] = {}
     if given is None and run.of_systems:
         run.add_agreement()
         of_systems = {"systems": run.systems, "consensus": starts(dict(plan.objective.metrics))}
-    elif asked.agreement or (given is not None and AGREEMENT in given.dense):
+    elif scoring.features.agreement or (given is not None and AGREEMENT in given.dense):
         run.add_agreement()
     plan.check(ranges=bool(ranges), start=bool(given or of_systems))
-    searching = tuning_search(asked.search, plan)
+    searching = tuning_search(scoring.searching.chosen(), plan)
     result = tune_documents(
         run,
         _texts("references", references, sizes=run.sizes()),
@@ -524,43 +528,32 @@ def _numbers(what: str, given: object, most: int | None = None) -> tuple[float, 
     raise ArgumentError.of(what, expected, given)
 
 
-class _Options:
-    """Options of scoring and search by their names in the shell, and the keys of searches.
+def _settings(kind: type[Settings], search: str, options: Mapping[str, Any]) -> Settings:
+    """A record of options by their names in the shell, beside the keys of searches.
 
-    others: names of further options, which are for decoding, or for the caller. ArgumentError, a
-    TypeError, for an unknown option or a value of another type.
+    ArgumentError, a TypeError, for an unknown option or a value of another type.
     """
+    keys = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
+    known = sorted({*keys, *keywords(kind)} - {"search"})
+    for name, value in options.items():
+        if name not in known:
+            raise ArgumentError(no_option(name, known))
+        if name in keys and value is not None:
+            check_value(name, keys[name].type, value)
+    check_value("search", SEARCH, search)
+    member = SEARCH.convert(search, None, None)
+    of_search = {keys[name].field: value for name, value in options.items() if name in keys}
+    others = {name: value for name, value in options.items() if name not in keys}
+    return settings_of(kind, search=Member(member.kind, {**member.settings, **of_search}), **others)
 
-    def __init__(
-        self, search: str, options: Mapping[str, Any], others: Collection[str] = _DECODING
-    ) -> None:
-        own = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
-        searching = {"alpha", "beam", "seed", "gap"}
-        known = sorted({*own, *_SCORING, "alpha", "beam", "glossary", "agreement", *others})
-        for name in options:
-            if name not in known:
-                raise ArgumentError(no_option(name, known))
-        check_value("search", SEARCH, search)
-        member, n_best = SEARCH.convert(search, None, None), options.get("n_best")
-        settings = {own[name].field: options[name] for name in options if name in own}
-        checked = [(name, own[name].type, options[name]) for name in options if name in own]
-        for name, kind, value in [*checked, ("n_best", Whole(), n_best)]:
-            if value is not None:
-                check_value(name, kind, value)
-        chosen = {name: options[name] for name in options if name in searching}
-        chosen["search"] = Member(member.kind, {**member.settings, **settings})
-        self.search = settings_of(SearchOptions, **chosen).chosen().listing(n_best or 1)
-        self.agreement: bool = options.get("agreement", False)
-        if not isinstance(self.agreement, bool):
-            raise ArgumentError.of("agreement", "True or False", self.agreement)
-        default = options.get("default_weight")
-        given = () if default is None else _numbers("default_weight", default, 1)
-        self.default_weight: float | None = next(iter(given), None)
-        self.glossary: str | None = options.get("glossary")
-        if self.glossary is not None:
-            check_value(GLOSSARY, GlossaryName(), self.glossary)
-        own_machine = {name: options[name] for name in options if name in _SCORING}
-        self.machine = settings_of(ScoringMachine, **own_machine)
+
+@record
+class _Scoring:
+    """Options of scoring and search."""
+
+    machine: ScoringMachine = part(ScoringMachine)
+    features: ScorerOptions = part(ScorerOptions, without=_OBJECTS)
+    searching: SearchOptions = part(SearchOptions)
 
     def open(
         self,
@@ -582,11 +575,29 @@ class _Options:
         named = [one.as_tuned(provenance) for one in named]
         added = [(name, Path(name)) for name in scorers]
         names = {LM: [(one.name, one.value) for one in named], SCORER: added}
-        names |= {GLOSSARY: [(GLOSSARY, Path(self.glossary))]} if self.glossary else {}
+        if (terms := self.features.glossary) is not None:
+            names[GLOSSARY] = [(GLOSSARY, Path(terms))]
         check_names(names, [one.name for one in named if one.pmi])
         cache = self.machine.open_cache(notices) if named else None
         models = open_models(named, cache, **self.machine.of_models)
         found = [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
-        if (terms := self.glossary) is not None:
+        if terms is not None:
             found.append(GlossaryScores.read(glossary_value(terms)[0], terms, notices))
         return found
+
+
+@record
+class _Decoding:
+    """Options of `Reranker`."""
+
+    scoring: _Scoring = part(_Scoring)
+    default_weight: float | None = default_weight_option()
+    n_best: int = option("Number of best paths of each document.", type=Whole(), default=1)
+
+
+@record
+class _Tuning:
+    """Options of `tune`."""
+
+    scoring: _Scoring = part(_Scoring, without={"gap", "seed"})
+    plan: Plan = part(Plan, without={"files"})
