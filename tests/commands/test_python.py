@@ -609,7 +609,6 @@ def test_a_scorer_of_single_sentences_is_tuned_as_its_values_in_the_list() -> No
             references,
             start=start,
             scorers=given,
-            pools=pools,
             select="none",
         ).dense
         for own, given in zip(lists, scorers, strict=True)
