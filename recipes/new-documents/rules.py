@@ -31,12 +31,13 @@ from systems import LLM
 from rerank.commands.systems import PREFIX
 from rerank.notices import Notices
 from rerank.scorers.agreement import AGREEMENT
+from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.goal import BLEU_GOAL
+from rerank.tuning.lists import TuningLists
 from rerank.tuning.objective import Objective, bleu_of, jackknife, standard_error
 from rerank.tuning.plan import MertSettings, Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch
-from rerank.tuning.selection import cross_validate
 from rerank.tuning.tuners.ascent import Bounds
 
 Floats = NDArray[np.float64]
@@ -166,7 +167,7 @@ def measured(case: Case, seed: int, held: bool) -> tuple[HeldOut, Tests]:
     goal = BLEU_GOAL.held(start) if held else BLEU_GOAL
     plan = Plan(settings=MertSettings(seed=seed))
     search = PoolSearch(plan, goal, Bounds.none(len(names)), names)
-    found = cross_validate(units, first, search, Notices())
+    found = cross_validate(TuningLists(units), first, search, Notices())
     if found is None:
         raise click.ClickException("too few lists")
     shares = np.array([one.share for one in found.candidates])

@@ -205,13 +205,9 @@ class DocumentFeatures:
         for save in self.savers:
             save()
 
-    def unary(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores (n,) of the candidates without contextual features under weights (F,)."""
-        return np.asarray(self.static @ weights + self.sparse)
-
     def problem(self, weights: NDArray[np.float64]) -> WeightedSum:
         """The search problem under weights (F,)."""
-        scores = self.unary(weights)
+        scores = self.static @ weights + self.sparse
         lists = [scores[a:b] for a, b in zip(self.offsets, self.offsets[1:], strict=False)]
         parts: list[tuple[float, DocumentProblem]] = [(1.0, Unary(lists))]
         for column, problem in zip(self.space.contextual, self.problems, strict=True):

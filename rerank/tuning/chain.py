@@ -24,11 +24,13 @@ Pairs: TypeAlias = NDArray[np.floating[Any]]
 class DocumentChain:
     """A document's scores of order 1, beside those of its candidates alone.
 
-    pairs: (P,) of each contextual feature of order 1, the values of its matrices (K_{t−1}, K_t) one
-    after another, all of one type; columns: (C,) of these features
+    static: (n, F) features of order 0, with zeros in the columns (C,) of those of order 1
+    pairs: (P,) of each of these, the values of its matrices (K_{t−1}, K_t) one after another, all
+    of one type
     """
 
     document: DocumentFeatures
+    static: NDArray[np.float64]
     columns: NDArray[np.int64]
     pairs: tuple[Pairs, ...]
 
@@ -38,7 +40,7 @@ class DocumentChain:
 
         Matrices that are contiguous in memory are not copied.
         """
-        columns, pairs = [], list[Pairs]()
+        columns, pairs, static = [], list[Pairs](), document.static
         sentences = range(len(document.present))
         for column, problem in zip(document.space.contextual, document.problems, strict=True):
             if not (problem.causal and affordable(problem) and problem.order in (0, 1)):
@@ -46,11 +48,14 @@ class DocumentChain:
             if problem.order == 1:
                 columns.append(column)
                 pairs.append(flattened([problem.pairwise(t) for t in sentences]))
+            else:
+                static = static.copy() if static is document.static else static
+                static[:, column] = np.concatenate([problem.unary(t) for t in sentences])
         kind = np.result_type(*pairs) if pairs else np.float64
         same = tuple(np.ascontiguousarray(values, kind) for values in pairs)
-        if not pairs or not all(np.isfinite(values).all() for values in same):
+        if not pairs or not all(np.isfinite(values).all() for values in (static, *same)):
             return None
-        return cls(document, np.array(columns, np.int64), same)
+        return cls(document, static, np.array(columns, np.int64), same)
 
     def best(self, weights: NDArray[np.float64]) -> tuple[int, ...]:
         """The path of highest score under weights (F,), by the rule of ties of `decoders.problem`.
@@ -58,7 +63,7 @@ class DocumentChain:
         O(Σ K_{t−1} K_t) time for each feature.
         """
         document = self.document
-        scores = document.unary(weights)
+        scores = self.static @ weights + document.sparse
         kept = np.flatnonzero(weights[self.columns])
         if not len(kept):
             pairs, own = self.pairs[:1], np.zeros(1)

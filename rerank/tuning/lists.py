@@ -33,12 +33,12 @@ class TuningLists:
     """Lists whose scores do not depend on the path, so that one pool serves all paths.
 
     contextual: (C,) those of the G features that depend on context: none
-    bounded: whether scores after other histories are at hand, or cost little
+    at_hand: whether all scores are, so that a search computes none
     """
 
     pool: Pool
     contextual: Indices = field(default_factory=NONE.copy)
-    bounded: bool = True
+    at_hand: bool = True
 
     def part(self, lists: Selected) -> TuningLists:
         """Some of the lists (S,)."""
@@ -75,7 +75,7 @@ class ContextualLists(TuningLists):
 
     pool: that of the lists `counted` (S,), under some path; the others are context alone
     corpus: the documents of all S lists; columns, start: (G,) the tuned columns, and weights (F,)
-    of all; search: see `Search`
+    of all; search: see `Search`; constant: features, of the G, that are 0 in pools
     """
 
     corpus: TuningSet = field(kw_only=True)
@@ -83,6 +83,7 @@ class ContextualLists(TuningLists):
     start: Floats = field(kw_only=True)
     search: Search = field(kw_only=True)
     counted: Selected = field(kw_only=True)
+    constant: Indices = field(default_factory=NONE.copy, kw_only=True)
 
     def part(self, lists: Selected) -> ContextualLists:
         """Some of the counted lists; documents without any of them are left out."""
@@ -101,14 +102,14 @@ class ContextualLists(TuningLists):
         """These lists, with some features constant: without context if no other depends on it."""
         if np.isin(self.contextual, features).all():
             return TuningLists(_constant(self.pool, features))
-        pool = _constant(self.pool, features)
-        return _WithoutFeatures(pool, self.contextual, self.bounded, lists=self, features=features)
+        return replace(self, pool=_constant(self.pool, features), constant=features)
 
     def after(self, path: Choices) -> Pool:
         """All candidates, with contextual features as after a path."""
         pool = self.corpus.pool(path, self.columns, self.start)
         pool = pool if self.counted.all() else pool.take(self.counted)
-        return replace(pool, documents=self.pool.documents)
+        pool = replace(pool, documents=self.pool.documents)
+        return _constant(pool, self.constant) if len(self.constant) else pool
 
     def choose(self, weights: Floats) -> Choices:
         """The path that a search of the documents by weights (G,) finds."""
@@ -117,26 +118,6 @@ class ContextualLists(TuningLists):
     def sums(self, path: Choices) -> Sums:
         """Summed statistics (D, W) of the counted lists on a path."""
         return self.pool.sums(self.pool.offsets[:-1] + self.corpus.chosen(path)[self.counted])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _WithoutFeatures(TuningLists):
-    """Contextual lists with some features constant."""
-
-    lists: ContextualLists = field(kw_only=True)
-    features: Indices = field(kw_only=True)
-
-    def part(self, lists: Selected) -> TuningLists:
-        return self.lists.part(lists).without(self.features)
-
-    def after(self, path: Any) -> Pool:
-        return _constant(self.lists.after(path), self.features)
-
-    def choose(self, weights: Floats) -> Any:
-        return self.lists.choose(weights)
-
-    def sums(self, path: Any) -> Sums:
-        return self.lists.sums(path)
 
 
 def _constant(pool: Pool, features: Indices) -> Pool:

@@ -34,6 +34,7 @@ from rerank.formats.tokens import Place
 from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
 from rerank.text import LARGEST, NUMBER, shown
+from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import goal_of, objective_of
 from rerank.tuning.lists import TuningLists
@@ -41,7 +42,7 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
 from rerank.tuning.run import ZEROS, beside_first
-from rerank.tuning.selection import Selection, cross_validate
+from rerank.tuning.selection import Selection
 from rerank.tuning.tuners.ascent import Axes, Optimum
 from rerank.tuning.tuners.mert import PoolResult
 

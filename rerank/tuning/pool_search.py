@@ -276,9 +276,9 @@ class PoolSearch:
         goal, names = SearchGoal(self.goal.objective), [self.names[f] for f in new]
         return SearchAlone(replace(self, goal=goal, bounds=bounds, names=names), start, new)
 
-    def quick(self) -> PoolSearch:
-        """The search with little effort: without random starts and kicks, on one thread."""
-        settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=1)
+    def quick(self, threads: int) -> PoolSearch:
+        """The search with little effort: without random starts and kicks."""
+        settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=threads)
         return replace(self, plan=replace(self.plan, settings=settings))
 
 

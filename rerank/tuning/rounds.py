@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,8 +48,8 @@ class Task:
 
     columns: (G,) those that are tuned; start: (G,) their start weights, of all (F,) full_start;
     contextual: whether a feature depends on earlier choices; fixed: whether a part of the scores is
-    not tuned, which settles the scale of the weights. The goal's length is that of the first
-    candidates of these documents, or, where the plan holds it, of what the start weights choose.
+    not tuned, which settles the scale of the weights. A length that the plan holds is that of what
+    the start weights choose of these documents, all-zero ones the first candidates.
     """
 
     corpus: TuningSet
@@ -76,7 +77,7 @@ class Task:
             scale=lambda: Axes.of(self.pool(corpus.first)).scale,
         )
         if self.plan.holds_length:
-            self.goal = self.goal.held(corpus.sums(corpus.first))
+            self.goal = self.goal.held(self.lists.decode(self.start))
         self.search = PoolSearch.of(self.plan, self.goal, features, self.space, self.saved)
         self.names = self.search.names
         self.free_of_scale = not self.fixed and self.search.bounds.free_of_scale
@@ -105,7 +106,7 @@ class Task:
         """All candidates under a path."""
         return self.corpus.pool(path, self.columns, self.full_start)
 
-    @property
+    @cached_property
     def lists(self) -> TuningLists:
         """The lists of these documents."""
         if not self.contextual:
@@ -143,14 +144,14 @@ def describe_bleu(what: str, sums: Sums) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecodedWeights:
-    """Weights (F,) and the summed statistics (D, W) of what they decode to.
+    """Weights (F,), the summed statistics (D, W) of what they decode to, and the path.
 
     predicted: the optimum on the pool that gave the weights; None for the start weights
     """
 
     weights: Floats
     statistics: Sums
-    path: Any = None
+    path: Any
     predicted: Optimum | None = None
 
 
@@ -223,21 +224,16 @@ def tune_in_rounds(
     return BestRound(best, reason)
 
 
-def conditional(
-    lists: TuningLists,
-    weights: Floats,
-    optimise: Optimise,
-    path: object,
-) -> Rounds:
-    """The start weights (G,), and rounds until no weight moves, with a pool for each.
+def conditional(lists: TuningLists, start: DecodedWeights, optimise: Optimise) -> Rounds:
+    """The start weights, and rounds until no weight moves, with a pool for each.
 
-    The first pool is scored after `path`, each later one after the path that the newest weights
-    decode; where scores do not depend on the path there is one. All rounds draw the same random
-    points, so that rounds on equal pools end alike. Optima of earlier rounds are starts of later
-    ones.
+    The first pool is scored after the path of the start, each later one after the path that the
+    newest weights decode; where scores do not depend on the path there is one. All rounds draw the
+    same random points, so that rounds on equal pools end alike. Optima of earlier rounds are starts
+    of later ones.
     """
-    start = lists.choose(weights)
-    yield DecodedWeights(weights, lists.sums(start), start)
+    yield start
+    weights, path = start.weights, start.path
     optima = list[Floats]()
     for _ in range(MOST_ROUNDS):
         optimum = optimise(lists.after(path), weights, optima)
@@ -254,13 +250,11 @@ def conditional(
 
 
 def rounds_of(task: Task) -> Rounds:
-    """The rounds of a task from its start weights; notices are of the first pool alone.
-
-    The first pool is scored after the first candidates.
-    """
+    """The rounds of a task from its start weights; notices are of the first pool alone."""
     lists, notices = task.lists, [task.notices]
+    path = lists.choose(task.start)
 
     def optimise(pool: Pool, weights: Floats, history: Sequence[Floats]) -> Optimum:
         return task.search.best(pool, weights, notices.pop() if notices else Notices(), history)
 
-    return conditional(lists, task.start, optimise, task.corpus.first)
+    return conditional(lists, DecodedWeights(task.start, lists.sums(path), path), optimise)

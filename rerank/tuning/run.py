@@ -20,6 +20,7 @@ from rerank.metrics.verdict import Gain, judged
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import AGREEMENT, is_rewarded
+from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.features import (
     TunedFeatures,
     start_of_lists,
@@ -47,7 +48,6 @@ from rerank.tuning.selection import (
     Candidate,
     Selection,
     beside,
-    cross_validate,
 )
 from rerank.tuning.tuners.ascent import Axes
 
@@ -288,12 +288,12 @@ def tune(
     `rerank.tuning.rounds.Decode`; saved: where finished searches are kept, for a run that continues
     this one; announce: called with a line about each round.
 
-    Features of order 0 are tuned on one pool. With features that depend on context, pools are made
-    anew in each round under the path decoded last.
-    With `select` of the plan, cross-validation then chooses weights between the start and these.
-    Without start weights, one system or the consensus is the start where the features are of
-    systems, else weights that give the totals or the order of the lists.
-    The scale of the weights is fitted by likelihood under the path that they decode.
+    Features of order 0 are tuned on one pool; with features that depend on context, pools are made
+    anew in each round under the path decoded last. With `select` of the plan, cross-validation
+    chooses weights between the start and the tuned ones. Without start weights, one system or the
+    consensus is the start where the features are of systems, else weights that give the totals or
+    the order of the lists. The scale of the weights is fitted by likelihood under the path that
+    they decode.
     """
     saved, objective = saved or SavedSearches(), objective_of(plan.objective_options, metrics)
     task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
@@ -322,7 +322,7 @@ def tune(
         weights, replicates = _replicates(task, announce)
     if selection and weights.any():
         weights = selection.weights(weights)
-        if plan.replicates == 1 and not selection.kept:
+        if plan.replicates == 1 and not selection.kept and task.lists.at_hand:
             replicates = _spread_of_folds(task, selection, announce)
     start = task.corpus.sums(task.corpus.first)
     if task.full_start.any():
@@ -412,13 +412,14 @@ def _below_first(selection: Selection, features: TunedFeatures) -> bool:
 
 def _spread_of_folds(task: Task, selection: Selection, announce: Printer) -> Mapping[str, object]:
     """`replicates` of a weights file, of the weights of each fold of cross-validation."""
-    several, bleu = zip(*selection.of_folds, strict=True)
+    lists = task.lists
+    bleu = [bleu_of(lists.decode(weights)) for weights in selection.of_folds]
     announce(
         f"spread of tuning: BLEU {np.mean(bleu):.2f} ± {np.std(bleu, ddof=1):.2f} "
         f"({min(bleu):.2f} to {max(bleu):.2f}) of {len(bleu)} tunings, each without one of "
         f"{selection.n_folds} parts of the documents"
     )
-    return _entry(task, bleu, np.array(several))
+    return _entry(task, bleu, np.array(selection.of_folds))
 
 
 def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:

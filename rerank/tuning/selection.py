@@ -1,16 +1,4 @@
-"""Which weights hold on new documents: a share of the way to the tuned weights, cross-validated.
-
-Tuned weights fit the tuning documents too well: on new documents, weights on the way from the start
-weights to the tuned ones are often better than either end. PRO goes a fixed share of the way in
-each round (Hopkins and May 2011, https://aclanthology.org/D11-1125, section 5); here
-cross-validation chooses the share. Each fold is held out once, and weights are tuned on the others.
-Their mean takes the place of a tuning of the whole set: a longer search finds better local optima
-of the tuning documents, not of new ones, and the mean of several tunings is steadier than each of
-them (Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
-
-Features that begin at 0, such as those of a scorer that is new beside a decoder's, are tuned alone
-first: one or two weights fit what they are tuned on no better than other text. The way begins
-there. Where that gains nothing on held-out text, the way on which they keep 0 is tried, too.
+"""What cross-validation chooses: a share of the way to the tuned weights, by values held out.
 
 A share is good enough if its gain on held-out text is above share · standard error: the further
 from the start, the surer it has to be. Of these the smallest within one standard error of the best
@@ -19,22 +7,19 @@ is chosen (Breiman, Friedman, Olshen and Stone 1984, Classification and Regressi
 a difference on the same documents, whose difficulty cancels out, by a delete-one jackknife over
 documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
 
-Cross-validation cannot see what all documents of one tuning set share, above all how long their
-references are. Where the plan holds the length, tuning and comparison are at the length that the
-start weights give on the same documents (`SearchGoal.held`; recipes/new-documents).
+Values are of the objective alone. What decides has a price of length in it where the plan holds the
+length: how long their references are is what all documents of a tuning set have in common, so that
+cross-validation cannot see it (`SearchGoal.held`; recipes/new-documents).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.notices import Notices
 from rerank.tuning.goal import SearchGoal, length_ratios
 from rerank.tuning.lists import TuningLists
 from rerank.tuning.objective import (
@@ -47,19 +32,11 @@ from rerank.tuning.objective import (
     length_of,
     standard_error,
 )
-from rerank.tuning.plan import NONE
 from rerank.tuning.pool import Pool
-from rerank.tuning.pool_search import PoolSearch, SearchAlone
-from rerank.tuning.rounds import DecodedWeights, conditional, tune_in_rounds
-from rerank.tuning.tuners.ascent import Axes, Optimum, PoolPoint
-from rerank.tuning.tuners.mert import map_in_threads, silence
+from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.tuners.ascent import Axes, PoolPoint
 
-SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-DECODED_SHARES = (0.2, 0.5, 1.0)  # where a search asks scorers for scores after other histories
-FOLDS, ROUNDS = 5, 2  # units are held out once in each round of folds
 FEWEST_FOR_ERRORS = 5  # units; of fewer, a standard error says nothing
-FEWEST = 4  # documents; with fewer, blocks of lines are held out
-BLOCKS = 10
 LITTLE = 0.05  # points of the objective that are not worth a word
 WORDS = 4  # column of BLEU's statistics
 RULE = (
@@ -68,9 +45,6 @@ RULE = (
 )
 NEW = "new"
 DOCUMENTS, BLOCKS_OF_LINES = "documents", "blocks of lines"
-Floats: TypeAlias = NDArray[np.float64]
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +204,7 @@ class Selection:
     first: the first candidates of the same units; beside_first: the chosen one beside them
     anchor: the start weights; ways: where each way to tuned weights begins, and where it ends, the
     mean of the weights (F,) tuned in the folds, by whether new features have weights on it
-    of_folds: weights of each fold at the chosen share, and their BLEU on the whole pool
+    of_folds: weights (F,) of each fold at the chosen share
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
     objective: name of the objective that values are of; maximised: of that which decides, with the
     price of length if there is one; length: what the documents say about it
@@ -245,7 +219,7 @@ class Selection:
     maximised: str
     anchor: Anchor
     ways: Mapping[bool, tuple[Anchor, NDArray[np.float64]]]
-    of_folds: tuple[tuple[NDArray[np.float64], float], ...]
+    of_folds: tuple[NDArray[np.float64], ...]
     unit: str
     n_folds: int
     length: Length
@@ -367,190 +341,7 @@ def _ratio(candidate: Candidate) -> str:
     return f"{candidate.length_ratio:.3f}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Way:
-    """The way from where it begins to tuned weights (F,), in each fold.
-
-    starts: the start weights (F,) of each fold; new: whether features that begin at 0 have others
-    """
-
-    starts: Sequence[NDArray[np.float64]]
-    begins: Sequence[Anchor]
-    ends: Sequence[NDArray[np.float64]]
-    new: bool = False
-
-    def at(self, share: float) -> list[NDArray[np.float64]]:
-        """The weights (F,) of each fold at a share of the way."""
-        several = zip(self.begins, self.ends, strict=True)
-        return [begin.towards(end, share) for begin, end in several]
-
-    def mean(self, anchor: Anchor) -> tuple[Anchor, NDArray[np.float64]]:
-        """Where the way of the whole pool begins, `anchor` without new features, and its end."""
-        begin = anchor.mean([own.weights for own in self.begins]) if self.new else anchor.weights
-        return replace(anchor, weights=begin), anchor.mean(self.ends)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Folds:
-    """Units of lists that are held out in turn, and the search for weights on the others.
-
-    parts: places of the units of each fold; threads: folds that are searched at a time
-    """
-
-    lists: TuningLists
-    parts: Sequence[NDArray[np.int64]]
-    start: NDArray[np.float64]
-    start_name: str
-    search: PoolSearch
-    threads: int
-
-    def ways(self, new: NDArray[np.int64], objective: Objective) -> list[_Way]:
-        """The ways that are compared, with and without weights of the features `new`."""
-        if not 0 < 2 * len(new) <= len(self.start):
-            return [self.way()]
-        way = self.way(new)
-        sums = self.held_out([*zip(way.starts, way.at(0.0), strict=True)])
-        gains = _compared([(0.0, False), (0.0, True)], sums, objective)[0][1].difference > 0
-        return [way] if gains else [replace(self, lists=self.lists.without(new)).way(), way]
-
-    def way(self, new: NDArray[np.int64] | None = None) -> _Way:
-        """The way from the start weights, or from these with the features `new` tuned alone."""
-        folds = self._each(lambda part: self._tuned(part, new), self.parts)
-        starts, begins, ends = zip(*folds, strict=True)
-        return _Way([start.weights for start in starts], begins, ends, new is not None)
-
-    def _tuned(
-        self, part: NDArray[np.int64], new: NDArray[np.int64] | None
-    ) -> tuple[Anchor, Anchor, NDArray[np.float64]]:
-        """Start weights on the units that are not held out, where the way begins, and its end."""
-        rest = self.lists.part(~np.isin(self.lists.pool.places, part))
-        start = begin = Anchor.of(rest, self.start, self.search, self.start_name)
-        path = rest.choose(begin.weights)
-        search = replace(self.search, goal=self.search.goal.at(rest.sums(path)))
-        if new is not None:
-            alone = search.alone(self.start, new)
-            found = self._in_rounds(rest, alone, self.start, path)
-            begin, path = replace(begin, weights=found.weights), found.path
-        return start, begin, self._in_rounds(rest, search, self.start, path).weights
-
-    def _in_rounds(
-        self,
-        lists: TuningLists,
-        search: PoolSearch | SearchAlone,
-        weights: NDArray[np.float64],
-        path: object,
-    ) -> DecodedWeights:
-        """The best weights of rounds that begin at the pool after a path."""
-
-        def optimise(pool: Pool, start: Floats, history: Sequence[Floats]) -> Optimum:
-            return search.climb(pool, start) if history else search.best(pool, start, Notices())
-
-        rounds, fixed = conditional(lists, weights, optimise, path), search.settled(lists.pool)
-        return tune_in_rounds(rounds, 1, fixed=fixed, value=search.goal.value).best.result
-
-    def held_out(self, several: Sequence[Sequence[NDArray[np.float64]]]) -> Sums:
-        """Statistics (C, U, W) of all units, each decoded by the C weights (F,) of its fold."""
-
-        def decode(fold: int) -> list[Sums]:
-            lists = self.lists.part(np.isin(self.lists.pool.places, self.parts[fold]))
-            return [lists.decode(weights) for weights in several[fold]]
-
-        found = self._each(decode, range(len(self.parts)))
-        shape = len(several[0]), self.lists.pool.n_documents, found[0][0].shape[1]
-        sums = np.zeros(shape, found[0][0].dtype)
-        for part, own in zip(self.parts, found, strict=True):
-            sums[:, part] += own
-        return sums
-
-    def _each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Results of work(item); documents are searched by one thread."""
-        if len(self.lists.contextual):
-            return [work(item) for item in items]
-        with ThreadPoolExecutor(self.threads) as threads:
-            return map_in_threads(threads, work, items)
-
-
-def cross_validate(
-    lists: TuningLists,
-    start: NDArray[np.float64],
-    search: PoolSearch,
-    notices: Notices,
-    announce: Callable[[str], None] = lambda line: None,
-    *,
-    start_name: str = "start weights",
-) -> Selection | None:
-    """The candidate that is chosen by cross-validation from weights `start` (F,), if the plan asks.
-
-    None where it does not, where BLEU does not depend on the weights and, with a notice, where the
-    lists are too few for folds. Candidates are the start weights, these with new features tuned
-    alone where there are any, and weights at `SHARES` of the way from there to the tuned ones.
-    start_name: what the start weights are, for people. Results do not depend on the number of
-    threads. O(n F) memory for each thread, and O(C G U W) time for C candidates and G ≤ 50 groups
-    of the jackknife.
-    """
-    settings, pool = search.plan.settings, lists.pool
-    if search.plan.select == NONE or silence(Axes.of(pool)):
-        return None
-    unit = DOCUMENTS
-    if pool.documents is None or pool.n_documents < FEWEST:
-        lists, unit = lists.by_units(_blocks(pool)), BLOCKS_OF_LINES
-    units = lists.pool
-    n_units = units.n_documents
-    if n_units < FEWEST:
-        notices.add("too few lists for cross-validation: tuned weights are taken as they are")
-        return None
-    rng, n_folds = np.random.default_rng(settings.seed), min(FOLDS, n_units)
-    # with as few units as folds, others would hold out the same units again
-    rounds = ROUNDS if n_units > FOLDS and lists.bounded else 1
-    permuted = [rng.permutation(n_units) for _ in range(rounds)]
-    parts = [np.sort(own[fold::n_folds]) for own in permuted for fold in range(n_folds)]
-    anchor, objective = Anchor.of(lists, start, search, start_name), search.goal.objective
-    folds = _Folds(lists, parts, start, start_name, search.quick(), settings.threads or 1)
-    first = rounds * units.sums(np.where(np.diff(units.offsets) > 0, units.offsets[:-1], -1))
-    new = np.flatnonzero((start == 0) & (anchor.spreads > 0))
-    ways = folds.ways(new, objective)
-    tried = SHARES if lists.bounded else DECODED_SHARES
-    points = [(share, way) for share in (0.0, *tried) for way in ways if share or way.new]
-    several = [ways[0].starts, *(way.at(share) for share, way in points)]
-    sums = folds.held_out([*zip(*several, strict=True)])
-    shares = [(0.0, False), *((share, way.new) for share, way in points)]
-    candidates, chosen = _compared(shares, sums, objective)
-    free = free_length(objective)
-    of_folds = [anchor.mean([one]) for one in several[chosen]]
-    selection = Selection(
-        candidates,
-        candidates[chosen],
-        sums,
-        beside(first, first, free),
-        beside(first, sums[chosen], free, shares[chosen]),
-        free.name,
-        objective.name,
-        anchor,
-        {way.new: way.mean(anchor) for way in ways},
-        tuple((one, bleu_of(lists.decode(one))) for one in of_folds),
-        unit,
-        n_folds,
-        Length.of(lists.after(lists.choose(anchor.weights)), anchor.weights, objective),
-    )
-    for line in selection.table():
-        announce(line)
-    return selection
-
-
-def _blocks(pool: Pool) -> NDArray[np.int64]:
-    """Block of each list (S,), of lines in the order of the documents."""
-    n_lists = len(pool.offsets) - 1
-    blocks = np.zeros(n_lists, dtype=np.int64)
-    order = np.arange(n_lists)
-    if pool.documents is not None:
-        order = np.argsort(pool.documents, kind="stable")
-    filled = order[np.diff(pool.offsets)[order] > 0]
-    number = min(BLOCKS, len(filled))
-    blocks[filled] = np.arange(len(filled)) * number // max(len(filled), 1)
-    return blocks
-
-
-def _compared(
+def compared(
     points: Sequence[tuple[float, bool]], sums: Sums, objective: Objective
 ) -> tuple[tuple[Candidate, ...], int]:
     """The candidates at points of the way, start first, and which one is chosen.
@@ -591,4 +382,4 @@ def beside(
     before: Sums, after: Sums, objective: Objective, point: tuple[float, bool] = (1.0, False)
 ) -> Candidate:
     """The value of statistics (U, W), and its difference to that of others of the same units."""
-    return _compared([(0.0, False), point], np.stack([before, after]), objective)[0][1]
+    return compared([(0.0, False), point], np.stack([before, after]), objective)[0][1]

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.arrays import Pairwise
+from decoders.arrays import Pairwise, Unary
 from decoders.viterbi import viterbi
 from rerank.corpus.columns import Label
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
@@ -268,20 +268,26 @@ VECTORS = st.lists(st.integers(-2, 2), min_size=4, max_size=4).map(lambda q: np.
 
 
 def document_of(seed: int, sizes: list[int], kinds: Sequence[Any]) -> DocumentFeatures:
-    """Two static features, then one of pairs for each kind of number; multiples of a quarter."""
+    """A feature of the list, a scorer of order 0, and one of pairs for each kind of number.
+
+    Multiples of a quarter.
+    """
     rng = np.random.default_rng(seed)
-    names = [f"pairs{c}" for c in range(len(kinds))]
-    labels = (Label("a", 1), Label("b", 1))
-    space = FeatureSpace.of(labels, [FeatureSource(name, order=1) for name in names], total=False)
-    offsets = np.cumsum([0, *sizes])
+    names = ["alone", *(f"pairs{c}" for c in range(len(kinds)))]
+    sources = [FeatureSource(name, order=int(name != "alone")) for name in names]
+    space = FeatureSpace.of((Label("a", 1),), sources, total=False)
     static = np.zeros((sum(sizes), 2 + len(kinds)))
-    static[:, :2] = rng.integers(-2, 3, (sum(sizes), 2)) / 4
+    static[:, 0] = rng.integers(-2, 3, sum(sizes)) / 4
     shapes = [*zip([1, *sizes], sizes, strict=False)]
-    problems = [
-        Pairwise([(rng.integers(-2, 3, s) / 4).astype(kind) for s in shapes]) for kind in kinds
+    drawn = [[rng.integers(-2, 3, shape) / 4 for shape in shapes] for _ in kinds]
+    pairs = [
+        Pairwise([matrix.astype(kind) for matrix in matrices])
+        for matrices, kind in zip(drawn, kinds, strict=True)
     ]
+    problems = (Unary([rng.integers(-2, 3, size) / 4 for size in sizes]), *pairs)
+    offsets = np.cumsum([0, *sizes])
     return DocumentFeatures(
-        "d", space, static, np.zeros(sum(sizes)), tuple(problems), offsets, np.arange(len(sizes))
+        "d", space, static, np.zeros(sum(sizes)), problems, offsets, np.arange(len(sizes))
     )
 
 
@@ -301,7 +307,7 @@ def test_scores_that_are_no_chain_are_left_to_the_decoder() -> None:
     """A score of −inf, and no score of pairs at all."""
     assert DocumentChain.of(document_of(1, [2, 2], ())) is None
     document = document_of(1, [2, 2], (np.float64,))
-    (pairs,) = document.problems
+    alone, pairs = document.problems
     assert isinstance(pairs, Pairwise)
     impossible = Pairwise([pairs.matrices[0], np.full((2, 2), -np.inf)])
-    assert DocumentChain.of(replace(document, problems=(impossible,))) is None
+    assert DocumentChain.of(replace(document, problems=(alone, impossible))) is None

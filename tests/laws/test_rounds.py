@@ -12,7 +12,7 @@ from rerank.tuning.rounds import DecodedWeights, Rounds, tune_in_rounds
 def rounds_of(values: Iterator[float]) -> Rounds:
     """Rounds of these values, the first of them that of the start."""
     for value in values:
-        yield DecodedWeights(np.array([1.0, value]), np.ones((1, 9), np.int64))
+        yield DecodedWeights(np.array([1.0, value]), np.ones((1, 9), np.int64), None)
     return "no more"
 
 
