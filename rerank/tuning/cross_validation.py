@@ -15,7 +15,8 @@ there. Where that gains nothing on held-out text, the way on which they keep 0 i
 
 Where features depend on context, held-out documents are searched as a whole with the weights of
 their fold and share, and folds are tuned in rounds: what a pool predicts in the context of other
-weights' choices is not what these weights decode.
+weights' choices is not what these weights decode. Rounds begin twice, after the choices of the
+start weights, which may know nothing of the context, and after the best candidates.
 """
 
 from __future__ import annotations
@@ -119,16 +120,20 @@ class Folds:
         path = rest.choose(begin.weights)
         decoded = DecodedWeights(self.start, rest.sums(path), path)
         search = replace(self.search, goal=self.search.goal.at(decoded.statistics))
+        paths = rest.beginnings(path)
         if new is not None:
-            alone = self._in_rounds(rest, search.alone(self.start, new), decoded)
-            begin = replace(begin, weights=alone.weights)
-            decoded = replace(decoded, path=alone.path)
-        return start, begin, self._in_rounds(rest, search, decoded).weights
+            alone = self._in_rounds(rest, search.alone(self.start, new), decoded, paths)
+            begin, paths = replace(begin, weights=alone.weights), [alone.path]
+        return start, begin, self._in_rounds(rest, search, decoded, paths).weights
 
     def _in_rounds(
-        self, lists: TuningLists, search: PoolSearch | SearchAlone, start: DecodedWeights
+        self,
+        lists: TuningLists,
+        search: PoolSearch | SearchAlone,
+        start: DecodedWeights,
+        paths: Sequence[object],
     ) -> DecodedWeights:
-        """The best weights of rounds that begin at the pool after a path; one climb a later round.
+        """The best weights of rounds that begin at the pools after paths; one climb a later round.
 
         A search from many points takes most of the time, and leads where the first one led.
         """
@@ -136,10 +141,21 @@ class Folds:
         def optimise(pool: Pool, weights: Floats, history: Sequence[Floats]) -> Optimum:
             return search.climb(pool, weights) if history else search.best(pool, weights, Notices())
 
-        rounds, fixed = conditional(lists, start, optimise), search.settled(lists.pool)
-        return tune_in_rounds(
-            rounds, FOLD_PATIENCE, fixed=fixed, value=search.goal.value
-        ).best.result
+        def value(found: DecodedWeights) -> float:
+            return search.goal.value(found.statistics, found.weights)
+
+        return max(
+            (
+                tune_in_rounds(
+                    conditional(lists, replace(start, path=path), optimise),
+                    FOLD_PATIENCE,
+                    fixed=search.settled(lists.pool),
+                    value=search.goal.value,
+                ).best.result
+                for path in paths
+            ),
+            key=value,
+        )
 
     def held_out(self, several: Sequence[Sequence[Floats]]) -> Sums:
         """Statistics (C, U, W) of all units, each decoded by the C weights (F,) of its fold."""

@@ -52,6 +52,10 @@ class TuningLists:
         """These lists, with some features constant."""
         return replace(self, pool=_constant(self.pool, features))
 
+    def beginnings(self, path: Any) -> list[Any]:
+        """Paths after which rounds of tuning begin, given that of the start weights."""
+        return [path]
+
     def after(self, path: Any) -> Pool:
         """All candidates, with contextual features as after a path."""
         return self.pool
@@ -103,6 +107,10 @@ class ContextualLists(TuningLists):
         if np.isin(self.contextual, features).all():
             return TuningLists(_constant(self.pool, features))
         return replace(self, pool=_constant(self.pool, features), constant=features)
+
+    def beginnings(self, path: Choices) -> list[Choices]:
+        """The path, and that of the best candidates: contexts that a feature is right about."""
+        return [path, self.corpus.best()]
 
     def after(self, path: Choices) -> Pool:
         """All candidates, with contextual features as after a path."""

@@ -299,7 +299,10 @@ def test_with_context_held_out_documents_are_decoded(world: World, documents: st
 
 
 def draw_echo(world: World, seed: int, names: Sequence[str], strength: float) -> None:
-    """Lists whose references are the best path of tm and a feature of pairs, echo, by Viterbi."""
+    """Lists whose references are the best path of tm and a feature of pairs, echo, by Viterbi.
+
+    A tenth of the words of the references are others.
+    """
     rng = np.random.default_rng(seed)
     rows, pairs, docs, references = (list[str]() for _ in range(4))
     for name in names:
@@ -318,7 +321,9 @@ def draw_echo(world: World, seed: int, names: Sequence[str], strength: float) ->
         for t in range(8):
             number = len(docs)
             docs.append(name)
-            references.append(texts[t][path[t]])
+            words = texts[t][path[t]].split()
+            changed = [word if rng.random() > 0.1 else str(rng.choice(WORDS)) for word in words]
+            references.append(" ".join(changed))
             for k, text in enumerate(texts[t]):
                 rows.append(f"{number} ||| {text} ||| tm= {tm[t][k]} ||| {tm[t][k]}")
                 for j, values in enumerate(echo[t]):
@@ -342,7 +347,7 @@ def test_context_that_decides_is_found_and_predicted(world: World) -> None:
     draw_echo(world, 2, [f"n{d}" for d in range(30)], 1.5)
     lists, lines = Lists(world), decoded(world, *echo)
     value, error = lists.score(lines), standard_error(jackknife(lists, lines))
-    assert value > 85
+    assert value > 60
     assert abs(value - chosen["held_out"]) <= 2 * np.hypot(error, chosen["error"])
 
 
