@@ -78,9 +78,9 @@ class DecodingOutput:
 
     out: str = option("Chosen translations, one line per source sentence.", type=FILE, default="-")
     kbest_out: str | None = option(
-        "The k-best list with the features that were added, and new totals. Features that depend "
-        "on context hold for the chosen path: a candidate with a larger total than the chosen one "
-        "may lose more in other sentences.",
+        "The k-best list with the features that were added, those of weight 0, too, and new "
+        "totals. Features that depend on context hold for the chosen path: a candidate with a "
+        "larger total than the chosen one may lose more in other sentences.",
         type=FILE,
         default=None,
         rare=True,
@@ -180,7 +180,7 @@ def decode(options: DecodeOptions) -> None:
                 "change of a single sentence makes better"
             )
         explained, sentence = _explained(run, options.output.explain)
-        if options.output.dry_run or (options.run.scorers.names and run.sharded is None):
+        if options.output.dry_run or (run.options.scorers.names and run.sharded is None):
             traced = int(options.output.trace is not None)
             run.estimate(
                 search, messages.announce, passes=traced, of="--trace, a pass without context"
@@ -222,7 +222,7 @@ def decode(options: DecodeOptions) -> None:
         if explained is not None:  # a result, which --quiet leaves
             found = Explanation.of(writer.choices, explained, sentence)
             say(found.to_text().removesuffix("\n"))
-        messages.announce(result.to_text())
+        messages.announce("\n".join([*model.weights.remarks(), result.to_text()]))
         messages.detail(result.signature)
 
 
@@ -239,11 +239,20 @@ def _opened(
 
     announce, weighted = options.messages.announce, options.weights.weights is not None
     given, choice = options.run.as_tuned(model.weights), list[str]()
+    if options.output.kbest_out is None:  # lists are written for tuners, which need all features
+        given = replace(given, scorers=given.scorers.used_by(model.weights, model.default))
     lists = given.inputs()
     lists.check()
     if not weighted:
         given, lists, choice = _without_weights(given, lists, search)
-    with ListRun.open(lists, notices, given, announce=announce, asked=search.programs()) as run:
+    with ListRun.open(
+        lists,
+        notices,
+        given,
+        announce=announce,
+        asked=search.programs(),
+        check_side=given.scorers.names == options.run.scorers.names,
+    ) as run:
         if not (weighted or search.uniform) and run.has_scores():
             names = " or ".join(display(path) for _, path in run.lists.merged) or run.name
             if not options.run.scorers.agreement:

@@ -94,7 +94,9 @@ class ListRun(Run):
         options: RunOptions,
         documents: Documents | None,
         copies: InputCopies,
+        *,
         asked: Sequence[Estimator],
+        check_side: bool,
     ) -> None:
         watch, given = Stopwatch(), options.scorers
         added = [(name, "") for name in (AGREEMENT, VOTES, *CONSENSUS) if given.agreement]
@@ -113,7 +115,9 @@ class ListRun(Run):
         if (terms := given.glossary) is not None:
             self.glossary = GlossaryScores.read(glossary_value(terms)[0], terms, notices)
         glossary = [] if self.glossary is None else [self.glossary]
-        lists = _with_needed(lists, self.models, [*self.plugins, *glossary], copies, asked)
+        needed = _needed(lists, self.models, [*self.plugins, *glossary], asked)
+        lists = with_own_sources(lists, copies) if SOURCE in needed else lists
+        check_files(needed, lists.side if check_side else needed.keys() & lists.side)
         self.lists = lists
         side = {kind: copies.copied(path) for kind, path in lists.side.items()}
         scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
@@ -232,17 +236,19 @@ class ListRun(Run):
         documents: Documents | None = None,
         announce: Printer = lambda line: None,
         asked: Sequence[Estimator] = (),
+        check_side: bool = True,
     ) -> Iterator[ListRun]:
         """A run; standard input is copied for as long as it is open.
 
         lists: of the options, or what became of them; without options there are no scorers.
         What models choose by the first lists is announced. asked: programs beside
-        the scorers, whose answers are cached, too. When the run is stopped, scores that
-        were computed go to the cache (`StoppedEarly`).
+        the scorers, whose answers are cached, too; check_side: whether side information that no
+        scorer needs is refused. When the run is stopped, scores that were computed go to the cache
+        (`StoppedEarly`).
         """
         with InputCopies() as copies:
             given = options or settings_of(RunOptions)
-            run = cls(lists, notices, given, documents, copies, asked)
+            run = cls(lists, notices, given, documents, copies, asked=asked, check_side=check_side)
             if lists.missing == AS_ERROR:
                 with run.watch.lap("lists"):  # before anything is scored
                     deque(run.read_unreported(), maxlen=0)
@@ -550,23 +556,18 @@ def _contextual_only(space: FeatureSpace) -> Array:
     return np.isin(np.arange(space.width), [*space.contextual]).astype(np.float64)
 
 
-def _with_needed(
+def _needed(
     lists: Lists,
     models: Sequence[FeatureSource],
     plugins: Sequence[FeatureSource],
-    copies: InputCopies,
     asked: Sequence[Estimator],
-) -> Lists:
-    """The lists with the side information that scorers and others need; UsageError without it."""
-    needed = {kind: one.option for one in asked for kind in one.side_information}
+) -> dict[str, str]:
+    """Kinds of side information that scorers and others need, and an option that needs each."""
+    needed = {kind: program.option for program in asked for kind in program.side_information}
     needed |= {
-        kind: "--glossary" if one.name == GLOSSARY else f"--scorer {one.name}"
-        for one in plugins
-        for kind in one.side_information
+        kind: "--glossary" if scorer.name == GLOSSARY else f"--scorer {scorer.name}"
+        for scorer in plugins
+        for kind in scorer.side_information
     }
-    needed |= {kind: f"--lm {one.name}" for one in models for kind in one.side_information}
-    needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
-    if SOURCE in needed:
-        lists = with_own_sources(lists, copies)
-    check_files(needed, lists.side)
-    return lists
+    needed |= {kind: f"--lm {model.name}" for model in models for kind in model.side_information}
+    return needed | (MISSING_SOURCE if lists.missing == AS_SOURCE else {})

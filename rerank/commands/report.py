@@ -202,6 +202,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         explanation=Explanation.of(decoding.choices(Notices())),
         search=summary and {key: summary[key] for key in summary if key != "documents"},
         weights=weights.by_value | dict(weights.sparse),
+        remarks=weights.remarks(),
         tuning=weights.provenance,
         inputs=[
             (what, Path(path).name, digest(path).removeprefix("sha256:"))

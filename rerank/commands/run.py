@@ -20,10 +20,12 @@ from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.model_options import (
     GLOSSARY,
+    LM,
     GlossaryName,
     LanguageModelOption,
     LanguageModelValue,
     glossary_value,
+    labels_of,
 )
 from rerank.table import fitting
 from rerank.torchrun import process_number
@@ -294,6 +296,26 @@ class ScorerOptions:
         prompts = [one.window.prompt for one in self.lm if isinstance(one.window, Window)]
         files += [Path(prompt) for prompt in prompts if prompt is not None]
         return [*files, *([Path(glossary_value(self.glossary)[0])] if self.glossary else [])]
+
+    def used_by(self, weights: Weights, default: float | None) -> ScorerOptions:
+        """These options without the scorers whose weights are all 0, on which no choice depends.
+
+        default: weight of features that the weights lack. Agreement and the glossary stay: what
+        the choices have of them is reported, whatever their weights.
+        """
+
+        def counts(option: str, name: str, *, pmi: bool = False) -> bool:
+            labels = labels_of(option, name, pmi=pmi)
+            values = [weights.dense.get(label, (default or 0.0,)) for label in labels]
+            return labels.isdisjoint(weights.dense) or any(map(any, values))
+
+        files: dict[str, Any] = {
+            field: tuple(pair for pair in getattr(self, field) if counts(option, pair[0]))
+            for option in (*SCORE_FILES, "scorer")
+            for field in [option.replace("-", "_")]
+        }
+        models = tuple(one for one in self.lm if counts(LM, one.name, pmi=one.pmi))
+        return replace(self, lm=models, **files)
 
     def values_of(self, name: str) -> list[str]:
         """The values of `--scores NAME=…`, of one file or of one for each system."""

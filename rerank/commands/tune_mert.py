@@ -170,9 +170,9 @@ def tune_mert(options: TuneMertOptions) -> None:
                 | (judged := verdict_entries(run, run.models, run.systems, result))
                 | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
             )
-            write_weights(weights.out, result.written(made), base=frame, notices=notices)
+            write_weights(weights.out, (tuned := result.written(made)), base=frame, notices=notices)
             saved.discard()
-    announce("\n".join([*filter(None, [agreed]), *_last_lines(result, judged)]))
+    announce("\n".join([*filter(None, [agreed]), *tuned.remarks(), *_last_lines(result, judged)]))
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)

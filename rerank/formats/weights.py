@@ -66,6 +66,25 @@ class Weights:
             for i, value in enumerate(values)
         }
 
+    def remarks(self) -> list[str]:
+        """Lines that name the features of weight 0, and say why they are not used.
+
+        Cross-validation has judged the tuned features that tell candidates apart: these are the
+        keys of `flat`, which `rerank.tune` does not write.
+        """
+        made, lines = self.provenance, list[str]()
+        tuned = made.get("flat", made.get("tuned")) if "selection" in made else None
+        judged = tuned if isinstance(tuned, list | dict) else ()
+        zero = [name for name, value in self.by_value.items() if value == 0]
+        for held_out in (True, False):
+            names = [name for name in zero if (name in judged) is held_out]
+            if names:
+                has, they, are = ("have", "they", "are") if names[1:] else ("has", "it", "is")
+                reason = "gained nothing on held-out text" if held_out else f"{are} not used"
+                listed = ", ".join(f"`{name}`" for name in names)
+                lines.append(f"{listed} {has} weight 0: {they} {reason}")
+        return lines
+
     def save(self, path: str | Path) -> None:
         """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini."""
         from rerank.formats.weight_files import write_weights
@@ -92,8 +111,8 @@ def vector(
 
     Weights without names are applied in the order of the list's values, with a notice; those of
     other names as `fitted_to` says. A feature without weight gets `default`, with a notice.
-    InputError for such a feature if there is no default, for a weight of an unknown feature, and
-    for a wrong number of weights.
+    InputError for such a feature if there is no default, for a weight other than 0 of an unknown
+    feature, and for a wrong number of weights.
     """
     notices = notices or Notices()
     known = [label.name for label in labels]
@@ -105,7 +124,7 @@ def vector(
         notices.add(f"weights without names, applied by place: {shown}", source=source)
     if renamed:
         notices.add(RENAMED, source=source, names=renamed)
-    unknown = [name for name in dense if name not in known]
+    unknown = [name for name, values in dense.items() if name not in known and any(values)]
     absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
     if absent and not renamed:
         options = {name: _option(name, weights.provenance) for name in absent}

@@ -96,7 +96,8 @@ class RunReport:
     evaluation: of the baseline, the decoding and other outputs, None without references; baseline:
     what it is;
     rivals: BLEU of the texts of which it is the best; search: figures of the summary; weights: by
-    feature; tuning: the provenance of the weights; inputs: (what it is, file name, SHA-256).
+    feature; remarks: about them, for people; tuning: their provenance; inputs: (what it is, file
+    name, SHA-256).
     domains: BLEU of both systems in the documents of each domain, if there are several;
     without_context: BLEU of what would be chosen without context, None where that is not known;
     leads: BLEU of the decoding against each other output.
@@ -109,6 +110,7 @@ class RunReport:
     documents: Sequence[ReportedDocument] = ()
     search: Mapping[str, Any] | None
     weights: Mapping[str, float]
+    remarks: Sequence[str]
     tuning: Mapping[str, Any]
     inputs: Sequence[tuple[str, str, str]]
     baseline: str = FIRST

@@ -221,6 +221,14 @@ def glossary_value(value: str) -> tuple[str, dict[str, bool]]:
     return path, settings(given, GLOSSARY_KEYS, None, None)
 
 
+def labels_of(option: str, name: str, *, pmi: bool = False) -> set[str]:
+    """Labels that the features of a scorer may have; option: without its dashes; pmi: of `--lm`."""
+    if option == LM:
+        return {name + end for end in ("", "oov", *(("pmi", "null") if pmi else ()))}
+    ends = SCORE_FILES[option].columns if option in SCORE_FILES else ()
+    return {name, *(name + end for end in ends)}
+
+
 def check_names(
     options: Mapping[str, Sequence[tuple[str, str | Path]]], pmi: Collection[str] = ()
 ) -> None:
@@ -240,10 +248,7 @@ def check_names(
                 )
             if name == TOTAL:
                 raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another NAME")
-            columns = SCORE_FILES[option].columns if option in SCORE_FILES else ()
-            ends = ("oov",) if option == LM else columns
-            added = {name, *(name + end for end in ends)}
-            added |= {f"{name}pmi", f"{name}null"} if option == LM and name in pmi else set()
+            added = labels_of(option, name, pmi=name in pmi)
             if taken := sorted(added & labels.keys()):
                 raise UsageError(
                     f"{own}: the name is taken by another --{labels[taken[0]]}; choose another NAME"

@@ -350,6 +350,28 @@ def test_plain_lines_of_pairs_read_together_give_what_they_give_one_by_one(
 # What is written
 
 
+def test_scorers_of_weight_0_are_named_and_not_computed(here: World) -> None:
+    """No model is in the folder, and the program fails; what is written has none of their scores.
+
+    Lists are written with all features, for tuners.
+    """
+    here.write("empty/README.md", "no model")
+    here.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0], "rep": 0, "repoov": 0, "qe": 0})
+    command = f"decode {FILES} --out o --summary s --trace t"
+    without = here.ok(command)
+    files = {name: here.text(name) for name in ("o", "s", "t")}
+    found = here.ok(f"{command} --lm rep=empty --scorer qe=command:false")
+    assert {name: here.text(name) for name in files} == files
+    remark = "`TM0_1`, `rep`, `repoov`, `qe` have weight 0: they are not used"
+    assert found.err.splitlines()[-2] == without.err.splitlines()[-2] == remark
+    here.write("src", ["a lamp"] * len(here.lines("dev.docs")))  # which that model may have needed
+    here.ok(f"{command} --lm rep=empty --source src")
+    opened = f"{command} --lm rep=empty --kbest-out k"
+    assert "empty/config.json: cannot be read" in here.run(opened).err
+    here.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0], "rep": 0, "repoov": 0.5, "qe": 0})
+    assert "empty/config.json: cannot be read" in here.run(f"{command} --lm rep=empty").err
+
+
 def test_the_total_of_a_list_may_be_a_feature(here: World) -> None:
     lines = [f"{t} ||| {word} ||| LM0= 0 ||| {-n}" for t in (0, 1) for n, word in enumerate("abb")]
     here.write("dev.kbest", lines)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from numpy.typing import NDArray
-from support.tuned import FROM_START, PAIRS, TUNE, bleu, columns, decoded, dense, made
+from support.tuned import FROM_START, LISTS, PAIRS, TUNE, bleu, columns, decoded, dense, made
 from support.world import WORDS, World
 
 Floats = NDArray[np.float64]
@@ -406,6 +406,17 @@ def test_new_features_that_gain_nothing_alone_are_tuned_with_others_and_left_out
     ]
     assert "tuned alone, which is no gain: shares are tried with and without them\n" in found.err
     assert re.search(r"\n  0.05  +\d.*\n  new 0.05  +\d", found.err)
+    assert dense(world)["new"] == (0.0,)
+    remark = "`new` has weight 0: it gained nothing on held-out text"
+    assert remark in found.err.splitlines()[-3:]
+    used = world.ok(f"decode {LISTS} --weights out.json --scores new=new.scores --out o --trace t")
+    assert remark in used.err.splitlines()[-2:]
+    page = world.ok("report --trace t --docs dev.docs --weights out.json").out
+    assert f"<p>{remark}.</p>" in page
+    tuned = {name: own for name, own in made(world).items() if name != "selection"}
+    world.weights("w.json", dense(world), provenance=tuned)
+    untested = world.ok(f"decode {LISTS} --weights w.json --out o").err
+    assert "`new` has weight 0: it is not used" in untested.splitlines()[-2:]
 
 
 def test_a_new_feature_that_helps_only_when_others_change_has_a_weight(world: World) -> None:

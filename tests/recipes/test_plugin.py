@@ -28,6 +28,7 @@ LISTS = (
     "1 ||| it gives ||| LM0= -1 ||| -1",
     "1 ||| the lamp ||| LM0= -1.5 ||| -1.5",
 )
+LITTLE = 1e-9  # a scorer of weight 0 would not be computed
 SCORERS = "--scorer words=length:2 --scorer again=cohesion"
 DECODE = f"decode --kbest dev.kbest --no-docs one --weights w.json --summary s.json {SCORERS}"
 
@@ -51,7 +52,7 @@ def here(world: World, site: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.syspath_prepend(site)
     world.write("dev.kbest", LISTS)
     world.write("dev.ref", ["a lamp is lit", "the lamp"])
-    world.weights("w.json", {"LM0": 1, "words": 0, "again": 0})
+    world.weights("w.json", {"LM0": 1, "words": LITTLE, "again": LITTLE})
     return world
 
 
@@ -96,9 +97,9 @@ def test_its_metric_is_the_share_of_the_references_words() -> None:
 @pytest.mark.parametrize(
     ("words", "again", "expected"),
     [
-        (0, 0, ["a lamp is lit", "it gives"]),
-        (1, 0, ["lit", "it gives"]),  # 2 words wished for: 1 is as near as 3
-        (0, 2, ["a lamp is lit", "the lamp"]),  # lamp again
+        (LITTLE, LITTLE, ["a lamp is lit", "it gives"]),
+        (1, LITTLE, ["lit", "it gives"]),  # 2 words wished for: 1 is as near as 3
+        (LITTLE, 2, ["a lamp is lit", "the lamp"]),  # lamp again
     ],
 )
 def test_decode_uses_its_scorers(
