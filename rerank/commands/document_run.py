@@ -372,5 +372,10 @@ class LinearModel:
     def vector(self, space: FeatureSpace, notices: Notices) -> Array:
         """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""
         return vector(
-            self.weights, space.labels, default=self.default, notices=notices, source=self.source
+            self.weights,
+            space.labels,
+            default=self.default,
+            presets=space.presets,
+            notices=notices,
+            source=self.source,
         )

@@ -253,9 +253,11 @@ class ScorerOptions:
     glossary: str | None = option(
         "Terms, as feature glossary: minus the number of those in a source sentence of which a "
         "candidate has no translation; needs --source. Lines: source term, TAB, translations with "
-        "| between them. Without --weights each term counts 10 points of agreement. Capitals are "
-        "ignored unless case=yes stands behind the file, endings with inflection=yes only; Chinese "
-        "and other text without spaces is compared by characters, all else by words.",
+        "| between them. Each term counts 10 points of agreement without --weights; 10 is its "
+        "weight, too, where the weights have none, or were tuned where no term tells candidates "
+        "apart. Capitals are ignored unless case=yes stands behind the file, endings with "
+        "inflection=yes only; Chinese and other text without spaces is compared by characters, all "
+        "else by words.",
         type=GlossaryName(),
         default=None,
         metavar="FILE[,KEY=yes]",
@@ -314,7 +316,7 @@ class ScorerOptions:
             for option in (*SCORE_FILES, "scorer")
             for field in [option.replace("-", "_")]
         }
-        models = tuple(one for one in self.lm if counts(LM, one.name, pmi=one.pmi))
+        models = tuple(model for model in self.lm if counts(LM, model.name, pmi=model.pmi))
         return replace(self, lm=models, **files)
 
     def values_of(self, name: str) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ _ADDED = (  # provenance of features that options add: its key, the option, the 
     ("scorers", "--scorer", "entry"),
 )
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
+BY_PRESET = "presets"  # key of the provenance: features whose weights no tuning has found
 ABSENT = "weight of a feature that no line of the list has, ignored"  # cdec leaves out zeros
 RENAMED = "weight of a feature that the list has in letters and digits"
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
@@ -67,7 +69,7 @@ class Weights:
         }
 
     def remarks(self) -> list[str]:
-        """Lines that name the features of weight 0, and say why they are not used.
+        """Lines that name the features of weight 0, and say why; and weights that were not tuned.
 
         Cross-validation has judged the tuned features that tell candidates apart: these are the
         keys of `flat`, which `rerank.tune` does not write.
@@ -83,6 +85,13 @@ class Weights:
                 reason = "gained nothing on held-out text" if held_out else f"{are} not used"
                 listed = ", ".join(f"`{name}`" for name in names)
                 lines.append(f"{listed} {has} weight 0: {they} {reason}")
+        presets = made.get(BY_PRESET)
+        for name in presets if isinstance(presets, list) else ():
+            if name in self.dense:
+                lines.append(
+                    f"`{name}` has weight {self.dense[name][0]:g}, as without a weights file: it "
+                    "tells no candidates of the tuning documents apart"
+                )
         return lines
 
     def save(self, path: str | Path) -> None:
@@ -104,15 +113,16 @@ def vector(
     labels: Sequence[Label],
     *,
     default: float | None = None,
+    presets: Mapping[str, float] = MappingProxyType({}),
     notices: Notices | None = None,
     source: str = "",
 ) -> NDArray[np.float64]:
     """Weights (F,) in the order of a list's labels; `source` names their file in errors.
 
     Weights without names are applied in the order of the list's values, with a notice; those of
-    other names as `fitted_to` says. A feature without weight gets `default`, with a notice.
-    InputError for such a feature if there is no default, for a weight other than 0 of an unknown
-    feature, and for a wrong number of weights.
+    other names as `fitted_to` says. A feature without weight gets `default` or, if that is None,
+    its own of `presets`, with a notice. InputError for such a feature that has neither, for a
+    weight other than 0 of an unknown feature, and for a wrong number of weights.
     """
     notices = notices or Notices()
     known = [label.name for label in labels]
@@ -140,12 +150,13 @@ def vector(
         notices.add(ABSENT, source=source, names=absent)
     if untuned := [name for name in unknown if name not in absent]:
         notices.add("weight that Moses never tunes, ignored", source=source, names=untuned)
-    if default is not None:
-        if lacking := [name for name in known if name not in dense]:
-            kind = f"feature without weight; {default:g} is used"
-            notices.add(kind, source=source, names=lacking, asked=True)
-        dense = {**{label.name: (default,) * label.width for label in labels}, **dense}
     for label in labels:
+        value = presets.get(label.name) if default is None else default
+        if value is not None and label.name not in dense:
+            origin = ", its weight without a weights file," if default is None else ""
+            kind = f"feature without weight; {value:g}{origin} is used"
+            notices.add(kind, source=source, names=[label.name], asked=True)
+            dense = {**dense, label.name: (value,) * label.width}
         if label.name not in dense:
             raise InputError(
                 f"expected a weight for every feature of the list, found none for {label.name!r}; "

@@ -59,8 +59,10 @@ class FeatureSource:
     order 1; contextless: whether it has scores without context; cacheable: whether its scores go
     to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
     keeps_trials: whether scores of a trial (`uncached_copy`) are of use to the run, as those of a
-    program are; chosen: settings that `choose` found, and the like, for weights files; progress:
-    yields items of long work and shows how far it is, as `rerank.commands.run.progress`.
+    program are; chosen: settings that `choose` found, and the like, for weights files; preset:
+    weight of the contextual feature where neither a weights file nor a tuning gives one, None for
+    none; progress: yields items of long work and shows how far it is, as
+    `rerank.commands.run.progress`.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -78,6 +80,7 @@ class FeatureSource:
     keeps_trials: bool = False
     digest: str = ""
     chosen: Mapping[str, object] = MappingProxyType({})
+    preset: float | None = None
     progress: Callable[..., Iterable[Any]] = staticmethod(lambda items, **how: items)
 
     def __init__(self, name: str, columns: Sequence[str] = (), order: int | None = 0) -> None:
@@ -151,12 +154,16 @@ class FeatureSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureSpace:
-    """The feature columns of a run: labels in order, and where the scorers' columns lie."""
+    """The feature columns of a run: labels in order, and where the scorers' columns lie.
+
+    presets: weights that features have of themselves, by name (`FeatureSource.preset`).
+    """
 
     labels: tuple[Label, ...]
     contextual: tuple[int, ...]
     list_width: int
     total: bool
+    presets: Mapping[str, float]
 
     @classmethod
     def of(
@@ -170,7 +177,8 @@ class FeatureSpace:
         for scorer in scorers:
             contextual.append(width + len(added))
             added += [Label(name, 1) for name in (scorer.name, *scorer.columns)]
-        return cls((*own, *added), tuple(contextual), width, total)
+        presets = {x.name: x.preset for x in scorers if x.preset is not None}
+        return cls((*own, *added), tuple(contextual), width, total, presets)
 
     @property
     def width(self) -> int:

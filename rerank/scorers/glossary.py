@@ -187,6 +187,7 @@ class GlossaryScores(FeatureSource):
     """
 
     side_information = ("source",)
+    preset = WEIGHT
 
     def __init__(self, glossary: Glossary, source: str, digest: str) -> None:
         super().__init__(GLOSSARY)

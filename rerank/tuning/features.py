@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from decoders.reversal import own_scores
 from rerank.corpus.columns import column_names, decoder_names
 from rerank.errors import UsageError
-from rerank.formats.weights import Weights, by_name, fitted_to, vector
+from rerank.formats.weights import BY_PRESET, Weights, by_name, fitted_to, vector
 from rerank.notices import Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.features import FeatureSpace
@@ -106,6 +106,30 @@ class TunedFeatures:
             made,
             decoder_names=decoder_names(space.labels),
         )
+
+    def with_presets(self, weights: Weights, corpus: TuningSet) -> Weights:
+        """Tuned weights with those that features have of themselves, where tuning found none.
+
+        Such a feature has no start weight, and tells no candidates of any list apart; it depends
+        on no other sentence.
+        """
+        space, dense = corpus.space, dict(weights.dense)
+        started = () if self.given is None or self.derived else self.given.dense
+        names = column_names(space.labels)
+        for place, column in enumerate(space.contextual):
+            name = names[column]
+            if name not in space.presets or name in started or dense[name] != (0.0,):
+                continue
+            lists = (
+                scores
+                for document in corpus.documents
+                for scores in own_scores(document.problems[place], document.first())
+            )
+            if not any(np.ptp(scores) > 0 for scores in lists):
+                dense[name] = (space.presets[name],)
+        added = [name for name in dense if dense[name] != weights.dense[name]]
+        made = {**weights.provenance, **({BY_PRESET: added} if added else {})}
+        return replace(weights, dense=dense, provenance=made)
 
     def columns(self, space: FeatureSpace) -> NDArray[np.int64]:
         """The tuned columns (G,); UsageError for the name of an unknown feature."""

@@ -217,7 +217,9 @@ class TuningResult:
         """The weights as a file has them, with their provenance `made`."""
         task, alpha = self.task, self.scale.alpha if self.scale else None
         kept = {"kept": FIRST} if self.first_kept else {}
-        return task.features.tuned(task.space, task.full(self.weights), alpha, {**made, **kept})
+        full, made = task.full(self.weights), {**made, **kept}
+        tuned = task.features.tuned(task.space, full, alpha, made)
+        return task.features.with_presets(tuned, task.corpus)
 
     def entries(self) -> dict[str, object]:
         """Entries of a weights file: length, replicates, selection, held-out documents, scale."""

@@ -3,6 +3,8 @@
 The truth is read off the texts by hand.
 """
 
+import warnings
+
 import pytest
 from support.world import World
 
@@ -121,6 +123,72 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     weights = world.json("w.json")
     assert "glossary" in weights["weights"]
     assert weights["provenance"]["glossary"]["file"] == "terms"
+
+
+@pytest.fixture
+def tunable(world: World) -> World:
+    """Ten sentences of two candidates; the first one, which LM0 prefers, has no `light`."""
+    texts = ["the lamp is lit", "the light is lit"]
+    world.write(
+        "k", [f"{t} ||| {x} ||| LM0= {-k} ||| 0" for t in range(10) for k, x in enumerate(texts)]
+    )
+    world.write("src", ["Lampe"] * 10)
+    world.write("ref", [texts[0]] * 5 + [texts[1]] * 5)
+    world.write("terms", ["Licht\tlight"])
+    return world
+
+
+RUN = "--kbest k --no-docs each --source src --glossary terms"
+TUNE = f"tune-mert {RUN} --ref ref --starts 1 --out w.json"
+PRESET = (
+    "`glossary` has weight 10, as without a weights file: it tells no candidates of the tuning "
+    "documents apart"
+)
+
+
+def test_a_glossary_that_tuning_says_nothing_of_keeps_its_own_weight(tunable: World) -> None:
+    found = tunable.ok(TUNE)
+    weights = tunable.json("w.json")
+    assert weights["weights"]["glossary"] == [10.0]
+    assert weights["provenance"]["presets"] == ["glossary"]
+    assert PRESET in found.err.splitlines()[-3:]
+    documents = rerank.read("k", no_docs="each", side={"source": "src"})
+    references = [[line] for line in tunable.lines("ref")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rerank.RerankWarning)
+        tuned = rerank.tune(documents, references, glossary="terms")
+    assert (tuned.dense["glossary"], tuned.remarks()) == ((10.0,), [PRESET])
+    tunable.write("src", ["Licht"] * 10)
+    used = tunable.ok(f"decode {RUN} --weights w.json --out o")
+    assert tunable.lines("o") == ["the light is lit"] * 10
+    assert PRESET in used.err.splitlines()[-2:]
+
+
+def test_a_glossary_has_the_weight_of_the_start_or_that_of_the_tuning_if_there_is_one(
+    tunable: World,
+) -> None:
+    tunable.weights("start.json", {"LM0": 1, "glossary": 0})
+    tunable.ok(f"{TUNE} --start start.json")
+    assert tunable.json("w.json")["weights"]["glossary"] == [0.0]
+    tunable.write("src", ["Licht"] * 10)
+    found = tunable.ok(TUNE)
+    assert tunable.json("w.json")["weights"]["glossary"] == [0.0]
+    assert "`glossary` has weight 0: it gained nothing on held-out text" in found.err
+
+
+def test_weights_without_one_of_a_glossary_are_used_with_its_own(tunable: World) -> None:
+    tunable.write("src", ["Licht"] * 10)
+    tunable.weights("w.json", {"LM0": 1})
+    found = tunable.ok(f"decode {RUN} --weights w.json --out o --strict")
+    assert tunable.lines("o") == ["the light is lit"] * 10
+    said = "feature without weight; 10, its weight without a weights file, is used: glossary"
+    assert said in found.err
+    tunable.ok(f"decode {RUN} --weights w.json --out o --default-weight 0")
+    assert tunable.lines("o") == ["the lamp is lit"] * 10
+    documents = rerank.read("k", no_docs="each", side={"source": "src"})
+    with pytest.warns(rerank.RerankWarning, match="its weight without a weights file"):
+        results = Reranker({"LM0": 1.0}, glossary="terms").decode(documents)
+    assert {own.texts[0] for own in results} == {"the light is lit"}
 
 
 def test_translations_without_alignments_are_found_in_the_document(world: World) -> None:
