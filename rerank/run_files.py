@@ -3,7 +3,8 @@
 The environment gives the option `--seed` of `rerank decode` as `RERANK_DECODE_SEED`; a file of
 TOML, a run file, as `seed = 7`. What stands on the command line has precedence, then the
 environment. Environment and file may be anybody's: a value that runs a program or asks a server is
-noted (`PROGRAM_NAMED`), so that the command can refuse it. `run_file` writes such a file.
+noted (`PROGRAM_NAMED`), so that the command can refuse it. `run_file` writes such a file,
+`command_line` the words of a shell.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from rerank.text import printable
 
 PROGRAM_NAMED, _TEXTS = "rerank.program", "rerank.texts"  # keys of click's context
 _RUNS = re.compile(rf"(?:^|[=:,])({PROGRAM}|openai):")  # in a value: programs, and servers
+_URL = re.compile(r"(?<=openai:)[^,]+")
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,14}")  # a text that is the same as a number of TOML
 _MAX_BYTES = 1 << 20  # of a file of options
 
@@ -110,17 +112,40 @@ def refuse_unknown(ctx: click.Context, options: Collection[str]) -> None:
             raise UsageError(f"{name} in the environment: no such option; {hint}")
 
 
+def command_line() -> str | None:
+    """The running command with all options that it has been given; None outside of a command.
+
+    Options of the environment and of a file stand in it, too, so that the line alone gives the
+    same run again. The address of a server is left out, `openai:URL`: files of a run may be given
+    away. Its key stands in the environment, and in no option.
+    """
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or _TEXTS not in ctx.meta:  # the context of another program that uses click
+        return None
+    words = ctx.command_path.split()
+    for option in ctx.command.params:
+        if not isinstance(option, ShellOption):
+            continue
+        flag, value = f"--{flag_of(option)}", ctx.meta[_TEXTS].get(option.name)
+        for text in value if isinstance(value, list | tuple) else [value]:
+            if text is not None and text is not False:
+                words += [flag] if text is True else [flag, _URL.sub("URL", str(text))]
+    return printable(shlex.join([*words, *_arguments(ctx)]))
+
+
+def _arguments(ctx: click.Context) -> list[str]:
+    """The words of a command line that belong to no option."""
+    values = [ctx.params[str(x.name)] for x in ctx.command.params if isinstance(x, click.Argument)]
+    words = [x for value in values for x in (value if isinstance(value, tuple) else [value])]
+    return [str(word) for word in words if word is not None]
+
+
 def run_file(ctx: click.Context, options: Mapping[str, click.Option]) -> str:
     """The options that are given as TOML; what is no option stands in the comment above.
 
     UsageError for a value that is not UTF-8, as TOML is.
     """
-    arguments = [
-        ctx.params[str(x.name)] for x in ctx.command.params if isinstance(x, click.Argument)
-    ]
-    given = [x for one in arguments for x in (one if isinstance(one, tuple) else [one])]
-    words = printable(shlex.join(str(x) for x in given if x is not None))
-    trusted = ""
+    words, trusted = printable(shlex.join(_arguments(ctx))), ""
     lines = list[str]()
     for flag, one in options.items():
         if (value := ctx.meta.get(_TEXTS, {}).get(one.name)) is not None:

@@ -98,7 +98,8 @@ class DecodingOutput:
         "A line for each sentence, with TABs and headings: document, segment (counted from 0 in "
         "it), engine (of --systems, or name of a merged list), text, score, and agreement (mean "
         "chrF2 against the other candidates). Cells have no quotes; TABs and "
-        "line ends in them are spaces.",
+        "line ends in them are spaces. Lines with # in front, before the headings, have the "
+        "command, the version and digests of the inputs.",
         type=FILE,
         default=None,
     )
@@ -196,6 +197,7 @@ def decode(options: DecodeOptions) -> None:
                     ordered,
                     approximate=approximate,
                     stated={**run.scorer_entries(), **search.entries()},
+                    weights=weights.weights,
                 )
                 for batch in model.batches(run, search):
                     for document in batch.documents:
@@ -322,7 +324,7 @@ class _Writer:
     results: of the documents so far; choices: of the document that is to be explained; overtaken:
     how many chosen candidates have smaller totals in the list than others; agreement: of choices;
     approximate: whether a feature is, so that no search proves a path best; stated: what traces
-    state of models, of scorers, and of programs of the search.
+    state of models, of scorers, and of programs of the search; weights: the file of these.
     """
 
     def __init__(
@@ -334,10 +336,12 @@ class _Writer:
         *,
         approximate: bool,
         stated: Mapping[str, object],
+        weights: FilePath | None,
     ) -> None:
         from rerank.commands.lists import in_source_order
         from rerank.commands.results import TABLE
         from rerank.scorers.agreement import MeanAgreement
+        from rerank.signature import comment, run_entries
 
         self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
         self.in_order = {
@@ -345,8 +349,10 @@ class _Writer:
             for name in ("out", "kbest")
             if name in files
         }
+        read = [*run.lists.files, *run.options.scorers.files, *([weights] if weights else [])]
+        self.entries = run_entries(read) if {"trace", "table"} & {*files} else {}
         if "table" in files:
-            files["table"].write(f"{tsv_line(TABLE)}\n".encode())
+            files["table"].write(f"{comment(self.entries)}{tsv_line(TABLE)}\n".encode())
         self.results: list[DocumentResult] = []
         self.choices: list[Choice] = []
         self.overtaken = 0
@@ -375,6 +381,8 @@ class _Writer:
                     trace = trace.with_totals_alone(run.scorers)
                     records = list(trace.records(run.systems, lists, terms, self.stated))
                     if "trace" in files:
+                        first = {"run": self.entries} if self.entries else {}
+                        records[0], self.entries = records[0] | first, {}
                         files["trace"].writelines(map(to_line, records))
                     if name == self.explained:
                         self.choices += map(Choice.of, records)

@@ -160,7 +160,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
 
     Memory: the chosen texts of the corpus, and what is shown.
     """
-    from rerank.files.lines import InputFiles, digest
+    from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.formats.run_records import read_summary
     from rerank.formats.translations import read_translation
@@ -170,7 +170,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.report.comparison import announce_programs, evaluate
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import RunReport, reported_documents, shown_documents
-    from rerank.signature import __version__
+    from rerank.signature import __version__, file_entry
 
     given, page, described = options.decoding, options.page, options.texts
     score_files = options.measures.score_files(given.systems)
@@ -205,9 +205,11 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         remarks=weights.remarks(),
         tuning=weights.provenance,
         inputs=[
-            (what, Path(path).name, digest(path).removeprefix("sha256:"))
+            (what, entry["file"], entry["digest"])
             for what, path in files.items()
+            if (entry := file_entry(path)) is not None
         ],
+        commands=_commands(given.trace, weights),
         baseline=baseline,
         rivals=rivals,
     )
@@ -278,6 +280,21 @@ def _documents(
     if docs is None and no_docs is None:
         return Documents.of_sizes(sizes), []
     return chosen_documents(docs, no_docs, lambda: sum(sizes.values()), notices), []
+
+
+def _commands(trace: str, weights: Weights) -> dict[str, str]:
+    """Command lines of the tuning, the decoding and the page, as far as the files tell them."""
+    from rerank.formats.run_records import read_trace
+    from rerank.notices import Notices
+    from rerank.run_files import command_line
+
+    first = next(read_trace(trace, trace, Notices()), None)
+    lines = {
+        "tuning": weights.provenance.get("command"),
+        "decoding": None if first is None else first.run.get("command"),
+        "page": command_line(),
+    }
+    return {what: line for what, line in lines.items() if isinstance(line, str)}
 
 
 def _measures(options: ReportOptions, weights: Weights) -> MeasureOptions:

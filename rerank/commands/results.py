@@ -22,6 +22,8 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
   model, digests, prompt and its digest, a program's name and version; `programs`: the same of one
   that computes the utility of a search;
 - `terms`: with `--glossary`, those of the source sentence, each `[term, translations, kept]`;
+- `run`: of the first line, what made the file: `rerank`, its version, `command`, a line for a
+  shell, and `inputs`, name and digest of each file that was read;
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
   in the order of the file; only of a search that has a posterior.
 

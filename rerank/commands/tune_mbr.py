@@ -100,7 +100,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
     from rerank.files.paths import display
     from rerank.formats.translations import files_of
     from rerank.formats.weight_files import kind_of, read_weights, write_weights
-    from rerank.signature import __version__
+    from rerank.signature import run_entries
     from rerank.tuning.scale import choose_spread
 
     messages, references = options.messages, options.references
@@ -145,7 +145,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
         listed = ", ".join(f"{name}: {score:.2f}" for name, score in choice.by_spread().items())
         messages.announce(f"{metric.name} by spread: {listed}")
         made = {
-            "rerank": __version__,
+            **run_entries(files),
             "utility": search.options.utility or UTILITY,
             **search.entries(),
             "word_reward": search.options.word_reward or 0.0,
@@ -183,8 +183,8 @@ def _tuned_on(weights: Weights, kbest: str | Path) -> bool:
     inputs = weights.provenance.get("inputs")
     if not isinstance(inputs, list) or not Path(kbest).is_file():
         return False
-    found = digest(kbest)
-    return any(isinstance(one, dict) and one.get("digest") == found for one in inputs)
+    whole = digest(kbest)
+    return any(isinstance(x, dict) and whole.startswith(str(x.get("digest"))) for x in inputs)
 
 
 def _sums(

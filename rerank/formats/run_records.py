@@ -34,7 +34,10 @@ _HEADER = "\t".join(COLUMNS).encode()
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is read of a record of a trace: a sentence, its choice, and what spoke for it."""
+    """What is read of a record of a trace: a sentence, its choice, and what spoke for it.
+
+    run: of the first record, version, command and inputs of the decoding.
+    """
 
     document: str
     sentence: int
@@ -53,6 +56,7 @@ class Choice:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     programs: Sequence[Mapping[str, Any]] = ()
+    run: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def stated(self) -> dict[str, Mapping[str, Any]]:

@@ -97,7 +97,7 @@ class RunReport:
     what it is;
     rivals: BLEU of the texts of which it is the best; search: figures of the summary; weights: by
     feature; remarks: about them, for people; tuning: their provenance; inputs: (what it is, file
-    name, SHA-256).
+    name, first digits of SHA-256); commands: of the tuning, the decoding and the page.
     domains: BLEU of both systems in the documents of each domain, if there are several;
     without_context: BLEU of what would be chosen without context, None where that is not known;
     leads: BLEU of the decoding against each other output.
@@ -113,6 +113,7 @@ class RunReport:
     remarks: Sequence[str]
     tuning: Mapping[str, Any]
     inputs: Sequence[tuple[str, str, str]]
+    commands: Mapping[str, str]
     baseline: str = FIRST
     rivals: Mapping[str, float] = field(default_factory=dict)
     domains: Mapping[str, Sequence[MetricScore]] = field(default_factory=dict)

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.files.lines import digest
-from rerank.files.paths import FilePath, base_name
-from rerank.signature import __version__
+from rerank.files.paths import FilePath
+from rerank.signature import run_entries
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.objective import Objective
 from rerank.tuning.plan import Plan
@@ -76,20 +74,17 @@ def finite(ends: tuple[float, float]) -> list[float | None]:
 
 
 def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dict[str, object]:
-    """Entries of every weights file about its making: tuner, objective, seed, inputs."""
+    """Entries of every weights file about its making: command, inputs, tuner, objective, seed."""
     settings = plan.settings
     starts = {"random_starts": settings.random_starts} if plan.algorithm == MERT else {}
     return {
-        "rerank": __version__,
+        **run_entries(files),
         "algorithm": plan.algorithm,
         "select": plan.select,
         "objective": goal.name,
         "seed": settings.seed,
         **starts,
         "threads": settings.threads or 1,
-        "inputs": [  # what is not a file cannot be read a second time
-            {"file": base_name(f), "digest": digest(f)} for f in files if Path(f).is_file()
-        ],
     }
 
 

@@ -5,6 +5,7 @@ The truth is sacrebleu's sentence chrF of all pairs.
 
 import json
 import re
+import shlex
 from itertools import permutations
 from typing import Any
 
@@ -234,7 +235,18 @@ def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
     systems = [w for i, n in enumerate(texts) for w in ("--systems", f"{n}=s{i}")]
     command = ["decode", *systems, "--docs", "docs", "--out", "out", "--summary", "s.json"]
     told = world.ok([*command, "--table", "out.tsv", "--trace", "t"]).err.splitlines()
-    header, *rows = (line.split("\t") for line in world.text("out.tsv").split("\n")[:-1])
+    line, made, *table = world.text("out.tsv").split("\n")[:-1]
+    assert shlex.split(line.replace("A\\tone", "A\tone")) == [
+        "#",
+        "rerank",
+        *command,
+        "--table",
+        "out.tsv",
+        "--trace",
+        "t",
+    ]
+    assert re.fullmatch(r"# rerank [\d.]+(; (s\d|docs) sha256:[0-9a-f]{8}){4}", made)
+    header, *rows = (line.split("\t") for line in table)
     assert header == ["document", "segment", "engine", "text", "score", "agreement"]
     assert [row[:2] for row in rows] == [["d 1", "0"], ["d 1", "1"], ["e", "0"], ["e", "1"]]
     assert [row[3] for row in rows] == world.lines("out")
@@ -252,13 +264,13 @@ def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
     world.write("one", ["=cmd()\x1b[2J a\u2028b\\"] * 4)
     two = world.ok("decode --systems A=one --systems B=one --docs docs --out out --table out.tsv")
     assert "; of two candidates neither agrees more than the other: take three or more" in two.err
-    assert [line.split("\t")[3] for line in world.lines("out.tsv")[1:]] == [
+    assert [line.split("\t")[3] for line in world.lines("out.tsv")[3:]] == [
         "=cmd()\\x1b[2J a b\\"
     ] * 4
     world.draw(5, "xxy", (1,))
     world.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0]})
     world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.json --out out --table out.tsv")
-    rows = [line.split("\t") for line in world.lines("out.tsv")[1:]]
+    rows = [line.split("\t") for line in world.lines("out.tsv")[3:]]
     assert rows[1] == ["x", "1", "", "", "", ""]
     assert [[row[2], row[3]] for row in rows] == [["", text] for text in world.lines("out")]
     for t, row in enumerate(rows):  # also of lists with scores

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.models import save_models
 from support.packages import install
-from support.world import DECODE, WORDS, World
+from support.world import DECODE, WORDS, World, without_command
 
 FILES = "--kbest dev.kbest --docs dev.docs --weights w.json --no-cache"
 TABLE = """
@@ -181,7 +181,7 @@ def test_the_default_that_the_help_states_is_the_default(
     key = f"--search {kind}{',' if ':' in kind else ':'}{flag}={given} {rest}"
     for more in ("", f"{flag} {given}" if shell else key):
         here.ok(f"{command} {more}")
-        found.append((here.json("s")["documents"], here.lines("t")))
+        found.append((here.json("s")["documents"], without_command(here.content("t"))))
     assert found[0] == found[1]
 
 
@@ -359,9 +359,9 @@ def test_scorers_of_weight_0_are_named_and_not_computed(here: World) -> None:
     here.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0], "rep": 0, "repoov": 0, "qe": 0})
     command = f"decode {FILES} --out o --summary s --trace t"
     without = here.ok(command)
-    files = {name: here.text(name) for name in ("o", "s", "t")}
+    files = {name: without_command(here.content(name)) for name in ("o", "s", "t")}
     found = here.ok(f"{command} --lm rep=empty --scorer qe=command:false")
-    assert {name: here.text(name) for name in files} == files
+    assert {name: without_command(here.content(name)) for name in files} == files
     remark = "`TM0_1`, `rep`, `repoov`, `qe` have weight 0: they are not used"
     assert found.err.splitlines()[-2] == without.err.splitlines()[-2] == remark
     here.write("src", ["a lamp"] * len(here.lines("dev.docs")))  # which that model may have needed

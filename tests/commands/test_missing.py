@@ -234,7 +234,8 @@ def accents(world: World) -> World:
 def test_commands_give_what_they_give_for_files_in_normal_form(name: str, accents: World) -> None:
     def outcome(more: str = "") -> tuple[str, dict[str, bytes]]:
         run = accents.ok(f"{COMMANDS[name]} {more}")
-        return run.out, {x: y for x, y in accents.files().items() if x not in SPELLED}
+        files = {x: y for x, y in accents.files().items() if x not in SPELLED}
+        return run.out, {x: re.sub(rb'"run": .*?\]', b"", y) for x, y in files.items()}
 
     spelled(accents, "NFC")
     truth = outcome()

@@ -8,11 +8,15 @@ import json
 import os
 import pty
 import re
+import shlex
 import tomllib
 from functools import cache
+from hashlib import sha256
 
 import pytest
-from support.world import EVALUATE, World, help_of, subcommands
+from support.world import EVALUATE, TUNE, World, help_of, subcommands
+
+import rerank
 
 NONSENSE = [
     *("inf", "-infinity", "nan", "-1e999", "1e308", str(2**63), str(-(2**64))),
@@ -179,6 +183,58 @@ def test_a_run_file_that_is_dumped_gives_the_same_result(
     assert dumped.startswith("# rerank evaluate hyp.txt --config THIS_FILE\n")
     assert world.ok("evaluate hyp.txt --config run.toml").out == given.out
     assert world.ok("evaluate hyp.txt --config run.toml --dump-config").out == dumped
+
+
+def run_again(world: World, command: str) -> None:
+    """Run a line that a file states as a shell would, without the environment of the first run."""
+    program, *words = shlex.split(command)
+    assert program == "rerank"
+    world.ok(words)
+
+
+def test_a_trace_has_a_line_that_gives_it_again_and_what_was_read(world: World) -> None:
+    """Options of the command line, of the environment and of a file; the keys of these are none."""
+    world.write("my list.kbest", world.text("dev.kbest"))
+    world.write("c.toml", 'weights = "w.ini"\nsearch = {kind = "beam"}\n')
+    world.ok(
+        "decode --kbest 'my list.kbest' --docs dev.docs --scores qe=dev.qe --default-weight 0.5 "
+        "--trace t --out o -q --config c.toml",
+        RERANK_DECODE_BEAM="3",
+        OPENAI_API_KEY="sk-secret",
+    )
+    (first, *others), files = map(json.loads, world.lines("t")), world.files()
+    run = first["run"]
+    assert not any("run" in line for line in others)
+    assert run["command"] == (
+        "rerank decode --kbest 'my list.kbest' --docs dev.docs --scores qe=dev.qe --search beam "
+        "--beam 3 --weights w.ini --default-weight 0.5 --out o --trace t --quiet"
+    )
+    names = {"my list.kbest", "dev.docs", "dev.qe", "w.ini"}
+    digests = {name: f"sha256:{sha256(world.content(name)).hexdigest()[:8]}" for name in names}
+    assert {entry["file"]: entry["digest"] for entry in run["inputs"]} == digests
+    assert run["rerank"] == rerank.__version__
+    assert not any(b"sk-secret" in content for content in files.values())
+    (world.folder / "c.toml").unlink()
+    (world.folder / "t").unlink()
+    run_again(world, run["command"])
+    assert world.content("t") == files["t"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"{TUNE} --range LM0=0: -q",
+        "tune-moses --features features.dat --scores scores.dat --starts 1 --out tuned.json",
+        "tune-mbr --kbest dev.kbest --docs dev.docs --ref dev.ref --weights w.ini --out tuned.json",
+    ],
+    ids=["mert", "moses", "mbr"],
+)
+def test_a_weights_file_has_the_line_that_gives_it_again(command: str, world: World) -> None:
+    world.ok(command)
+    weights = world.content("tuned.json")
+    made = json.loads(weights)["provenance"]
+    run_again(world, made.get("mbr", made)["command"])
+    assert world.content("tuned.json") == weights
 
 
 def test_names_in_a_run_file_are_those_that_were_given(world: World) -> None:

@@ -228,6 +228,7 @@ def test_the_choice_without_weights_is_that_of_the_shell_and_names_the_systems(
             for t, text in enumerate(shell)
         ]
     traced = [json.loads(line) for line in world.lines("t")]
+    assert "--trace t" in traced[0].pop("run")["command"]
     assert [{"schema": 1} | one for one in Reranker({}).trace(outputs)] == traced
     world.weights("w.json", {"agreement": 1.0, "sysA": 0.5})
     tuned = world.ok(f"decode {SYSTEMS} --weights w.json --default-weight 0 -q --summary s").lines
@@ -273,6 +274,8 @@ def test_samples_with_scores_and_their_sources_are_tuned_with_agreement_as_in_th
     assert [one.side["source"] for one in documents] == [[f"s{t}"] for t in range(6)]
     world.ok("tune-mert --kbest s --ref ref --agreement --out w.json")
     weights = rerank.tune(documents, [[text] for text in right], agreement=True)
+    assert weights.provenance["inputs"] == []
+    assert "command" not in weights.provenance
     assert dict(weights.dense) == {k: tuple(v) for k, v in world.json("w.json")["weights"].items()}
     assert [one.texts[0] for one in Reranker(weights).decode(documents)] == right
 
@@ -309,6 +312,7 @@ def test_the_page_of_documents_in_memory_has_the_numbers_of_the_shell(world: Wor
         rerank.read("dev.kbest", "dev.docs"), [lines[:2], lines[2:]], title="X"
     )
     found = json.loads(json.dumps(page.numbers))
+    assert (found.pop("commands"), [*numbers.pop("commands")]) == ({}, ["decoding", "page"])
     assert {**found, "inputs": 0} == {**numbers, "inputs": 0}
     beside = {"mbr": Reranker({}, search="mbr")}
     both = Reranker("w.ini").report(

@@ -112,7 +112,12 @@ def visible(text: str) -> str:
 
 
 def test_hostile_texts_stand_in_the_page_as_texts(traced: World) -> None:
-    traced.ok(f"{REPORT} --out page.html --title '</title><script>PWNED</script>'")
+    first, *others = traced.lines("t")
+    lines = [f"rerank {what} '</pre><script>PWNED</script>'" for what in ("decode", "tune-mert")]
+    traced.write("t", [json.dumps(json.loads(first) | {"run": {"command": lines[0]}}), *others])
+    traced.weights("w.json", {"LM0": 1}, provenance={"command": lines[1]})
+    title = "--title '</title><script>PWNED</script>'"
+    traced.ok(f"{REPORT} --weights w.json --out page.html {title}")
     found = Page(traced.text("page.html"))
     text = "\0".join(found.texts)
     for hostile in HOSTILE:
@@ -122,6 +127,9 @@ def test_hostile_texts_stand_in_the_page_as_texts(traced: World) -> None:
     assert not found.of("img")
     assert not any(name.startswith("on") for _, attrs in found.tags for name in attrs)
     assert "</title><script>PWNED</script>" in found.text
+    assert f"Commands: tuning, decoding, page{lines[1]} {lines[0]} rerank report" in found.text
+    for option in (*REPORT.split(" --")[1:], "weights w.json", "out page.html", title[2:]):
+        assert f" --{option}" in found.text
 
 
 def test_the_policy_allows_the_style_and_the_script_of_the_page_alone(traced: World) -> None:

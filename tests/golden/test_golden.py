@@ -23,7 +23,7 @@ every_case = pytest.mark.parametrize(
 )
 CHANGING = {  # versions, times, speeds, digests of what may differ, and where classes are
     r"(version:|\|v:|\"(?:version|rerank)\": \"|sacremoses)[0-9]+(\.[0-9]+)+": r"\1VERSION",
-    r"(?<![.\w])[0-9a-f]{16,}\b": "DIGEST",
+    r"(?<![.\w])[0-9a-f]{16,}\b|(?<=sha256:)[0-9a-f]{8}\b": "DIGEST",
     r"\brerank\.[a-z_.]+:[A-Z]\w+": "ADDRESS",
     r" +[0-9.,]+ words/s": " SPEED words/s",
     r"\b[0-9.]+ (s|min)\b": r"TIME \1",

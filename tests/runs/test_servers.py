@@ -57,7 +57,9 @@ def test_weights_name_model_and_prompt_but_no_url(world: World) -> None:
         f"--out w.json --lm g=openai:{STUB.url()},model=toy,prompt=p"
     )
     text = (world.folder / "w.json").read_text()
-    model = json.loads(text)["provenance"]["models"]["g"]
+    made = json.loads(text)["provenance"]
+    assert " --lm g=openai:URL,model=toy,prompt=p " in made["command"]
+    model = made["models"]["g"]
     assert (model["model"], model["prompt"], len(model["prompt_digest"])) == ("toy", "p", 64)
     assert "127.0.0.1" not in text
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.world import Outcome, World
+from support.world import Outcome, World, without_command
 
 MODELS = ("rnnlm", "codclm", "ccdclm")  # of order 0, of order 1, unbounded
 OUTPUTS = ("out.txt", "out.json", "out.kbest")
@@ -30,9 +30,9 @@ def tuning(model: str | None, options: str = "") -> str:
 
 
 def taken(world: World) -> dict[str, bytes]:
-    """The outputs that are there, which are removed."""
+    """The outputs that are there, without the commands that they state; they are removed."""
     paths = [path for name in (*OUTPUTS, "tuned.json") if (path := world.folder / name).exists()]
-    found = {path.name: path.read_bytes() for path in paths}
+    found = {path.name: without_command(path.read_bytes()) for path in paths}
     for path in paths:
         path.unlink()
     return found

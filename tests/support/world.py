@@ -301,6 +301,11 @@ def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outco
     return Outcome(code, *(stream.buffer.getvalue() for stream in (out, err)))
 
 
+def without_command(content: bytes) -> bytes:
+    """A file that a run writes, without the command that it states."""
+    return re.sub(rb'"command": "(?:[^"\\]|\\.)*",\s*', b"", content)
+
+
 @cache
 def help_of(*words: str) -> str:
     """The help of a command with all its options."""
