@@ -238,7 +238,7 @@ def settings_of(kind: type[Record], /, **values: Any) -> Record:
     for keyword, (_, declaration) in declared.items():
         if declaration.required and keyword not in values:
             raise ArgumentError(f"expected a value of {keyword!r}, found none")
-    return _filled(kind, named)
+    return filled(kind, named)
 
 
 _FLAG = re.compile(  # a command of the shell, which stays; or a flag, and the word behind it
@@ -337,7 +337,7 @@ class KeywordErrors:
         return call
 
 
-def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
+def filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
     """The record and its parts, checked."""
     given: dict[str, Any] = {}
     declared: Any
@@ -345,7 +345,7 @@ def _filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
         if _PART in one.metadata:
             inner: _Part = one.metadata[_PART]
             own = {name: value for name, value in values.items() if name not in inner.without}
-            given[one.name] = _filled(inner.record, own)
+            given[one.name] = filled(inner.record, own)
         elif one.name in values and (values[one.name] is not None or one.default is MISSING):
             given[one.name] = values[one.name]  # None has its default, as if it were not given
     found = kind(**given)
@@ -463,10 +463,10 @@ class Command(click.Command):
         named = ctx.meta.get(PROGRAM_NAMED)
         if named and not ctx.meta.get(_TRUSTED) and _RUN_PROGRAMS & {*ctx.params}:
             raise UsageError(f"{named}; if it may, add --trust-config")
-        filled: Any = _filled(self.options, ctx.params)
+        settings: Any = filled(self.options, ctx.params)
         if ctx.meta.get(_DUMP):
             return show_text(run_file(ctx, options))
-        return ctx.invoke(self.work, filled)
+        return ctx.invoke(self.work, settings)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings: those that most people need, or all."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.commands.run import Messages, form_option, print_result
 from rerank.example import EMBEDDED, Example, Set
-from rerank.options import Command, option, part, record, settings_of
+from rerank.options import Command, filled, option, part, record
 from rerank.values import FOLDER, Whole
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def demonstrate(
     others = [x for key, text in beside.items() for x in ("--beside", f"{key}={text}")]
     commands.run("report", *described, *others, *sets[:4], "--seed", seed, "--out", page)
     with EVALUATE.make_context(words[0], words[1:]) as context:
-        result = evaluation(settings_of(EVALUATE.options, **context.params), Notices())
+        result = evaluation(filled(EVALUATE.options, context.params), Notices())
     rows = zip(outputs, result.systems, strict=True)
     result = replace(result, systems=tuple(replace(system, name=row) for row, system in rows))
     demo = Demo(tuple(trained), result, seed, _examples(trace), str(page))
