@@ -14,7 +14,7 @@ features, in place of those of DATA.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -141,22 +141,27 @@ RULES: dict[str, Callable[[HeldOut], int]] = {
 BEST = "best share of each test"
 
 
-def cases(by_name: dict[str, Set], start: Floats) -> Iterator[Case]:
-    """All tuning sets."""
+def cases(
+    by_name: dict[str, Set],
+    start: Floats,
+    parts: Mapping[str, Sequence[tuple[int, ...]]] = PARTS,
+    metrics: Sequence[str] = (),
+) -> Iterator[Case]:
+    """All tuning sets; metrics: those whose statistics stand behind BLEU's."""
     for name, other in ((LECTURES, SUBTITLES), (SUBTITLES, LECTURES)):
-        (own, _), (others, _) = pool(by_name[name]), pool(by_name[other])
-        for part in PARTS[name]:
+        (own, _), (others, _) = pool(by_name[name], *metrics), pool(by_name[other], *metrics)
+        for part in parts[name]:
             inside = np.isin(own.places, range(*part))
             tests = [(f"{name} → {other}", others)]
             if not inside.all():
                 tests.append((f"{name} → {name}", own.take(~inside)))
             yield own.take(inside), start, tests
     for name, half in product(("wmt23", "nmt", *LLM), (0, 1)):
-        own, labels = pool(by_name[f"{name}.{half}"])
+        own, labels = pool(by_name[f"{name}.{half}"], *metrics)
         alone = {one.name: unit for one, unit in zip(labels, np.eye(len(labels)), strict=True)}
         systems = [unit for one, unit in alone.items() if one.startswith(PREFIX)]
         best = max(systems, key=lambda one: bleu_of(own.decode(one)))
-        rest, _ = pool(by_name[f"{name}.{1 - half}"])
+        rest, _ = pool(by_name[f"{name}.{1 - half}"], *metrics)
         yield own, best + alone[AGREEMENT], [(name, rest)]
 
 

@@ -34,6 +34,7 @@ from rerank.commands.tuning_set import read_set
 from rerank.corpus.columns import Label
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import vector
+from rerank.metrics import metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.options import settings_of
@@ -110,22 +111,26 @@ def pairs(data: Path, work: Path) -> dict[str, Pair]:
 
 
 @cache
-def tuning_set(of: Set) -> tuple[TuningSet, dict[str, str]]:
-    """A set as `tune-mert` reads it, and the names of its systems by the label of their feature."""
+def tuning_set(of: Set, *metrics: str) -> tuple[TuningSet, dict[str, str]]:
+    """A set as `tune-mert` reads it, and the names of its systems by the label of their feature.
+
+    metrics: those whose statistics stand behind BLEU's
+    """
     notices = Notices()
     documents, lines = read_targets(of.lists, of.references, notices)
     run = settings_of(RunOptions)
     run = run.with_agreement() if of.lists.systems else run
     with ListRun.open(of.lists, notices, run, documents=documents) as source:
         references = documents.split(lines)
-        corpus = read_set(source, references, [Bleu()], TunedFeatures(), lambda line: None)
+        counted = [Bleu(), *map(metric, metrics)]
+        corpus = read_set(source, references, counted, TunedFeatures(), lambda line: None)
         return corpus, dict(source.systems)
 
 
 @cache
-def pool(of: Set) -> tuple[Pool, tuple[Label, ...]]:
+def pool(of: Set, *metrics: str) -> tuple[Pool, tuple[Label, ...]]:
     """All candidates of a set with their statistics, and the features."""
-    corpus, _ = tuning_set(of)
+    corpus, _ = tuning_set(of, *metrics)
     space = corpus.documents[0].space
     every, zeros = np.arange(space.width), np.zeros(space.width)
     return corpus.pool(corpus.first, every, zeros), tuple(space.labels)
