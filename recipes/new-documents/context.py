@@ -148,7 +148,7 @@ def problem(seed: int) -> dict[str, Any]:
         row[select] = on_new(weights)
         if select == "cv":
             selection: Any = weights.provenance["selection"]
-            chosen, first = selection["chosen"], selection["candidates"][0]
+            chosen, first = selection["choice"], selection["candidates"][0]
             row["printed"] = np.array([chosen["held_out"], chosen["error"]])
             row["printed start"] = np.array([first["held_out"], first["error"]])
     row["start"] = on_new(start | {"context": 0.0}) if start else None

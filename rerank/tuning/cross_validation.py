@@ -44,6 +44,7 @@ from rerank.tuning.selection import (
     Selection,
     beside,
     compared,
+    nested,
 )
 from rerank.tuning.tuners.ascent import Axes, Optimum
 from rerank.tuning.tuners.mert import map_in_threads, silence
@@ -227,12 +228,15 @@ def cross_validate(
     shares = [(0.0, False), *((share, way.new) for share, way in points)]
     candidates, chosen = compared(shares, sums, objective)
     free = free_length(objective)
+    held = nested(shares, sums, objective) if chosen else sums[0]
     selection = Selection(
         candidates,
         candidates[chosen],
         sums,
         beside(first, first, free),
-        beside(first, sums[chosen], free, shares[chosen]),
+        beside(sums[0], held, objective, shares[chosen]),
+        held,
+        beside(first, held, free, shares[chosen]),
         free.name,
         objective.name,
         anchor,

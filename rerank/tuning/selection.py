@@ -36,6 +36,7 @@ from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch
 from rerank.tuning.tuners.ascent import Axes, PoolPoint
 
+CHOICE_FOLDS = 10  # of units, each judged at the share that is chosen on the others
 FEWEST_FOR_ERRORS = 5  # units; of fewer, a standard error says nothing
 LITTLE = 0.05  # points of the objective that are not worth a word
 WORDS = 4  # column of BLEU's statistics
@@ -201,7 +202,9 @@ class Selection:
     """All candidates, start first, and the chosen one.
 
     held_out: (C, U, W) statistics of each held-out unit for each candidate, of all rounds of folds
-    first: the first candidates of the same units; beside_first: the chosen one beside them
+    first: the first candidates of the same units; choice: what the rule gives on units that it did
+    not choose on, beside the start, or the start where that is kept, and its summed statistics
+    (U, W); beside_first: the choice beside the first candidates
     anchor: the start weights; ways: where each way to tuned weights begins, and where it ends, the
     mean of the weights (F,) tuned in the folds, by whether new features have weights on it
     of_folds: weights (F,) of each fold at the chosen share
@@ -214,6 +217,8 @@ class Selection:
     chosen: Candidate
     held_out: Sums
     first: Candidate
+    choice: Candidate
+    statistics: Sums
     beside_first: Candidate
     objective: str
     maximised: str
@@ -228,11 +233,6 @@ class Selection:
     def kept(self) -> bool:
         """Whether the start weights are kept."""
         return self.chosen is self.candidates[0]
-
-    @property
-    def statistics(self) -> Sums:
-        """Summed statistics (U, W) of the held-out units of the chosen candidate."""
-        return np.asarray(self.held_out[self.candidates.index(self.chosen)])
 
     @property
     def n_units(self) -> int:
@@ -271,6 +271,7 @@ class Selection:
             "first_candidates": asdict(self.first),
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "chosen": asdict(self.chosen),
+            "choice": asdict(self.choice),
             "beside_first_candidates": asdict(self.beside_first),
             "held_out_bleu": bleu_of(self.statistics),
             "length": asdict(self.length),
@@ -298,6 +299,9 @@ class Selection:
                     "← chosen" if candidate is self.chosen else "",
                 )
             )
+        if not self.kept:
+            values = self._value(self.choice), _ratio(self.choice), self._difference(self.choice)
+            rows.append(("chosen on others", *values, ""))
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = ["  ".join(["", *map(str.ljust, cells, widths)]).rstrip() for cells in rows]
         head = f"held out, {self._how()}: shares of the way from {self.anchor.name}{ways}"
@@ -314,7 +318,7 @@ class Selection:
             )
         share = f"{chosen.share:g} of the way to the tuned weights"
         return (
-            f"held out: {self.objective} {self._value(chosen)}, {self.anchor.name} "
+            f"held out: {self.objective} {self._value(self.choice)}, {self.anchor.name} "
             f"{self._value(start)}, {first} "
             f"({share if chosen.share else 'features that begin at 0 tuned alone'})"
         )
@@ -376,6 +380,20 @@ def compared(
         if decisive[c] >= decisive[best] - standard_error(without[best] - without[c])
     )
     return candidates, next(near, 0)
+
+
+def nested(points: Sequence[tuple[float, bool]], sums: Sums, objective: Objective) -> Sums:
+    """Statistics (U, W) of units, each at the point that is chosen on the units of other folds.
+
+    The value of the best of several points is too good on the units that it was chosen on, by what
+    chance gave it. O(C G U W) for each of ten folds. points, sums: as of `compared`
+    """
+    folds = np.arange(sums.shape[1]) % CHOICE_FOLDS
+    held: Sums = np.zeros_like(sums[0])
+    for fold in np.unique(folds):
+        _, chosen = compared(points, sums[:, folds != fold], objective)
+        held[folds == fold] = sums[chosen, folds == fold]
+    return held
 
 
 def beside(
