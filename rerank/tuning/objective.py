@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rerank.compilation import njit
 from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
+from rerank.tuning.plan import LENGTH_PRICE
 
 Sums: TypeAlias = NDArray[Any]
 """Statistics that add up, (…, W): integers, or float64 where a metric is not counted."""
@@ -57,9 +58,9 @@ class MetricColumns:
         return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
 
 
-# prices of a length ratio that is off by 1: of BLEU, by recipes/new-documents/lengths.py, and of
-# other metrics: chrF rises by some 6 with longer candidates
-_BLEU_PRICE, _OTHER_PRICE = 20.0, 20.0
+# price of a length ratio that is off by 1, of other metrics than BLEU: chrF rises by some 6 with
+# longer candidates
+_OTHER_PRICE = 20.0
 _GROUPS = 50  # of units in a jackknife, at most
 BLEU = MetricColumns("BLEU", 0, WIDTH, corpus_bleu)
 """BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
@@ -224,7 +225,7 @@ class HeldLength(LengthPenalty):
 
     @property
     def name(self) -> str:
-        """For example `corpus BLEU − 20 |length ratio − the start's|`."""
+        """For example `corpus BLEU − 5 |length ratio − the start's|`."""
         return f"{self.objective.name} − {self.price:g} |length ratio − the start's|"
 
 
@@ -234,7 +235,7 @@ CORPUS_BLEU = CorpusMetric()
 def hold_length(objective: Objective) -> HeldLength:
     """The objective with a price on other lengths than the one that `at_length` sets."""
     other = metrics_of(objective.name) != [BLEU.name]
-    return HeldLength(objective, 1.0, _OTHER_PRICE if other else _BLEU_PRICE)
+    return HeldLength(objective, 1.0, _OTHER_PRICE if other else LENGTH_PRICE)
 
 
 def free_length(objective: Objective) -> Objective:

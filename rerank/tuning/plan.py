@@ -43,7 +43,7 @@ CV, NONE = SELECTIONS = ("cv", "none")
 BLEU = "bleu"
 FIGURES = (".svg", ".png", ".pdf")  # suffixes of --plot
 SHRINKAGE = 1.0  # generalised best from few documents, and cost nothing with many
-_LENGTH_PRICE = 5.0  # BLEU that a length ratio off by 1 costs: .02 for 4 words in a thousand
+LENGTH_PRICE = 5.0  # BLEU that a length ratio off by 1 costs, by recipes/new-documents/lengths.py
 _MOST_THREADS = 512  # that a process should start
 Length: TypeAlias = Literal["auto", "keep", "free"] | float
 
@@ -128,7 +128,7 @@ class ObjectiveOptions:
         """The price of length in use, 0 where length has none."""
         if self.length in ("auto", "free"):
             return 0.0
-        return _LENGTH_PRICE if self.price is None else self.price
+        return LENGTH_PRICE if self.price is None else self.price
 
     @property
     def shrinkage_price(self) -> float:

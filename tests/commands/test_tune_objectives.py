@@ -184,7 +184,7 @@ DEFAULTS = [  # and names of objectives
     ("--select none --shrink 0 --per-document", "mean document BLEU"),
     ("--select none --shrink 0 --worst 25", "worst 25 % of documents, BLEU"),
     ("--select none", "corpus BLEU − 1 (1 − cosine with the start)"),
-    ("--select cv", "corpus BLEU − 20 |length ratio − the start's|"),
+    ("--select cv", "corpus BLEU − 5 |length ratio − the start's|"),
     ("--select cv --length-ratio free", "corpus BLEU"),
     (
         "--select cv --objective bleu --objective chrf",
@@ -193,7 +193,7 @@ DEFAULTS = [  # and names of objectives
     ("--select cv --objective chrf", "corpus chrF2 − 20 |length ratio − the start's|"),
     (
         "--select cv --shrink 3",
-        "corpus BLEU − 20 |length ratio − the start's| − 3 (1 − cosine with the start)",
+        "corpus BLEU − 5 |length ratio − the start's| − 3 (1 − cosine with the start)",
     ),
     ("--select none --objective m --metric m=dev.m", "corpus m"),
     ("--select none --features TM0", "corpus BLEU"),

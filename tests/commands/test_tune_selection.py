@@ -20,7 +20,7 @@ from support.world import WORDS, World
 Floats = NDArray[np.float64]
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 DOCUMENTS = "vvvwwxxxyyyzzz"
-PRICE = 20.0  # points of BLEU for a length ratio that is off by 1
+PRICE = 5.0  # points of BLEU for a length ratio that is off by 1
 SYSTEM_FEATURES = ("sysA", "sysB", "sysC")
 
 

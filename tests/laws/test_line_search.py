@@ -196,13 +196,13 @@ def bleu(sums: NDArray[Any]) -> float:
     return float(sacrebleu.BLEU.compute_bleu(*counted, smooth_method="exp").score)
 
 
-def bleu_near(ratio: float) -> Any:
-    """BLEU less 20 points for a length ratio that is off by 1."""
+def bleu_near(ratio: float, price: float) -> Any:
+    """BLEU less a price for a length ratio that is off by 1."""
 
     def value(sums: NDArray[Any]) -> float:
         total = sums.sum(axis=0)
         own = total[4] / max(total[8], 1) if total[8] else 0.0  # as `length_ratio`
-        return float(bleu(total[None]) - 20 * abs(own - ratio))
+        return float(bleu(total[None]) - price * abs(own - ratio))
 
     return value
 
@@ -213,8 +213,8 @@ GOALS = pytest.mark.parametrize(
     [
         (BLEU_GOAL, bleu),
         (SearchGoal(MeanLength()), MeanLength().value),
-        (SearchGoal(hold_length(CORPUS_BLEU)).at(HELD), bleu_near(1.8)),
-        (SearchGoal(hold_length(ObjectiveSum(((1.0, CORPUS_BLEU),)))).at(HELD), bleu_near(1.8)),
+        (SearchGoal(hold_length(CORPUS_BLEU)).at(HELD), bleu_near(1.8, 5)),
+        (SearchGoal(hold_length(ObjectiveSum(((1.0, CORPUS_BLEU),)))).at(HELD), bleu_near(1.8, 5)),
     ],
     ids=["compiled", "general", "held length, compiled", "held length, general"],
 )
