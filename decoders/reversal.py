@@ -153,7 +153,7 @@ def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
         return conditional_scores(problem, choices)
     check_path(problem, choices)
     if problem.causal:
-        before = (0, *choices[:-1])
+        before = (0, *choices)[: len(choices)]
         if problem.order == 0:
             chosen = (problem.unary(t) for t in range(len(choices)))
         else:
