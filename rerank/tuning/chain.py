@@ -1,7 +1,8 @@
 """Exact search of documents whose scores look back one sentence at most, in compiled code.
 
 The recursion of `decoders.viterbi`, for the many searches of a tuning, over matrices that are laid
-out once. Its sums are those of a `WeightedSum` of the same scores, term by term.
+out once. Its sums are those of a `WeightedSum` of the same scores but for rounding: scores of order
+0 are added to those of the list.
 """
 
 from __future__ import annotations

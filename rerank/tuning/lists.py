@@ -109,8 +109,15 @@ class ContextualLists(TuningLists):
         return replace(self, pool=_constant(self.pool, features), constant=features)
 
     def beginnings(self, path: Choices) -> list[Choices]:
-        """The path, and that of the best candidates: contexts that a feature is right about."""
-        return [path, self.corpus.best()]
+        """The path, and the same with the best candidate of each counted list.
+
+        These are contexts that a feature is right about; references of other lines are not used.
+        """
+        best, start = self.corpus.chosen(self.corpus.best()), self.corpus.chosen(path)
+        mixed = np.where(self.counted, best, start)
+        ends = np.cumsum([len(choices) for choices in path])
+        parts = np.split(mixed[: ends[-1]], ends[:-1])
+        return [path, tuple(tuple(choices.tolist()) for choices in parts)]
 
     def after(self, path: Choices) -> Pool:
         """All candidates, with contextual features as after a path."""
