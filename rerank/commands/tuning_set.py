@@ -30,13 +30,13 @@ from rerank.scorers.agreement import AGREEMENT, agreement_of
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
 from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.signature import LENGTH, signature
-from rerank.tuning.chain import DocumentChain
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import TuningSet, narrow
 from rerank.tuning.pool_search import SavedSearches
 from rerank.tuning.run import TuningResult, in_words, tune
+from rerank.tuning.tables import DocumentTables
 
 if TYPE_CHECKING:
     from rerank.commands.list_run import ListRun
@@ -121,14 +121,14 @@ def tune_documents(
     if (options.documents or options.worst) and len(corpus.gaps) > len(corpus.documents):
         run.notices.add("documents without any candidate, counted as one more document")
 
-    chains = _chains(corpus, search)
+    tables = _tables(corpus, search)
 
     def decode(
         group: Sequence[DocumentFeatures], full: NDArray[np.float64]
     ) -> list[tuple[int, ...]]:
         with run.searching():
-            if chains:
-                return [chains[id(document)].best(full) for document in group]
+            if tables:
+                return [tables[id(document)].best(full) for document in group]
             results = search_documents(group, full, search, baseline=False)
             for document in group:
                 document.save()
@@ -151,15 +151,15 @@ def tune_documents(
     return result
 
 
-def _chains(corpus: TuningSet, search: Search) -> dict[int, DocumentChain]:
-    """The chain of each document, by its `id`; empty where the search is not that of chains."""
-    chains = dict[int, DocumentChain]()
+def _tables(corpus: TuningSet, search: Search) -> dict[int, DocumentTables]:
+    """The tables of each document, by its `id`; empty where a search needs something else."""
+    tables = dict[int, DocumentTables]()
     if search.method in ("auto", "viterbi"):
         for document in corpus.documents:
-            if (chain := DocumentChain.of(document)) is None:
+            if (own := DocumentTables.of(document)) is None:
                 return {}
-            chains[id(document)] = chain
-    return chains
+            tables[id(document)] = own
+    return tables
 
 
 def tuning_search(search: Search, plan: Plan) -> Search:

@@ -26,6 +26,7 @@ from rerank.tuning.objective import Objective, Sums, bleu_of, free_length, lengt
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
+from rerank.tuning.tables import tabular
 from rerank.tuning.tuners.ascent import Axes, Optimum
 
 MOST_ROUNDS = 15
@@ -116,7 +117,7 @@ class Task:
         return ContextualLists(
             self.pool(corpus.first),
             np.flatnonzero(np.isin(self.columns, owners)),
-            all(p.order in (0, 1) and not p.on_demand for p in problems),
+            all(tabular(p) for one in corpus.documents for p in one.problems),
             corpus=corpus,
             columns=self.columns,
             start=self.full_start,

@@ -21,14 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.arrays import Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.viterbi import viterbi
 from rerank.corpus.columns import Label
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
-from rerank.tuning.chain import DocumentChain
 from rerank.tuning.goal import BLEU_GOAL, SearchGoal
 from rerank.tuning.objective import CORPUS_BLEU, ObjectiveSum, hold_length
 from rerank.tuning.pool import Pool
+from rerank.tuning.tables import DocumentTables, tabular
 from rerank.tuning.tuners.ascent import Axes, PoolPoint
 
 Line = tuple[int, int]
@@ -267,47 +267,58 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
 VECTORS = st.lists(st.integers(-2, 2), min_size=4, max_size=4).map(lambda q: np.array(q) / 4)
 
 
-def document_of(seed: int, sizes: list[int], kinds: Sequence[Any]) -> DocumentFeatures:
-    """A feature of the list, a scorer of order 0, and one of pairs for each kind of number.
+def document_of(seed: int, sizes: list[int], kinds: Sequence[tuple[int, Any]]) -> DocumentFeatures:
+    """A feature of the list, a scorer of order 0, and one for each order and kind of number.
 
     Multiples of a quarter.
     """
     rng = np.random.default_rng(seed)
-    names = ["alone", *(f"pairs{c}" for c in range(len(kinds)))]
-    sources = [FeatureSource(name, order=int(name != "alone")) for name in names]
+    orders = [0, *(order for order, _ in kinds)]
+    sources = [FeatureSource(f"scorer{c}", order=order) for c, order in enumerate(orders)]
     space = FeatureSpace.of((Label("a", 1),), sources, total=False)
-    static = np.zeros((sum(sizes), 2 + len(kinds)))
+    static = np.zeros((sum(sizes), 1 + len(orders)))
     static[:, 0] = rng.integers(-2, 3, sum(sizes)) / 4
-    shapes = [*zip([1, *sizes], sizes, strict=False)]
-    drawn = [[rng.integers(-2, 3, shape) / 4 for shape in shapes] for _ in kinds]
-    pairs = [
-        Pairwise([matrix.astype(kind) for matrix in matrices])
-        for matrices, kind in zip(drawn, kinds, strict=True)
-    ]
-    problems = (Unary([rng.integers(-2, 3, size) / 4 for size in sizes]), *pairs)
+    problems: list[Any] = [Unary([rng.integers(-2, 3, size) / 4 for size in sizes])]
+    for order, kind in kinds:
+        shapes = [(*sizes[max(0, t - order) : t], size) for t, size in enumerate(sizes)]
+        tables = [(rng.integers(-2, 3, shape) / 4).astype(kind) for shape in shapes]
+        chain = [table.reshape(-1, size) for table, size in zip(tables, sizes, strict=True)]
+        problems.append(Pairwise(chain) if order == 1 else HistoryTable(tables, order))
     offsets = np.cumsum([0, *sizes])
     return DocumentFeatures(
-        "d", space, static, np.zeros(sum(sizes)), problems, offsets, np.arange(len(sizes))
+        "d", space, static, np.zeros(sum(sizes)), tuple(problems), offsets, np.arange(len(sizes))
     )
 
 
-@pytest.mark.parametrize("kinds", [(np.float32,), (np.float64, np.float32)], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ((1, np.float32),),
+        ((1, np.float64), (1, np.float32)),
+        ((2, np.float64),),
+        ((3, np.float64), (1, np.float32)),
+        ((1, np.float32), (2, np.float32)),
+    ],
+    ids=["one", "two", "order 2", "orders 3 and 1", "orders 1 and 2"],
+)
 @settings(max_examples=40)
 @given(seed=SEEDS, sizes=SIZES, weights=VECTORS)
-def test_a_chain_finds_the_path_of_the_decoder_ties_included(
-    kinds: Sequence[Any], seed: int, sizes: list[int], weights: Floats
+def test_tables_give_the_path_of_the_decoder_ties_included(
+    kinds: Sequence[tuple[int, Any]], seed: int, sizes: list[int], weights: Floats
 ) -> None:
     document = document_of(seed, sizes, kinds)
-    chain, weights = DocumentChain.of(document), weights[: 2 + len(kinds)]
-    assert chain is not None
-    assert chain.best(weights) == viterbi(document.problem(weights))[0].choices
+    tables, weights = DocumentTables.of(document), weights[: 2 + len(kinds)]
+    assert tables is not None
+    assert tables.best(weights) == viterbi(document.problem(weights))[0].choices
 
 
-def test_scores_that_are_no_chain_are_left_to_the_decoder() -> None:
-    """A score of −inf, and no score of pairs at all."""
-    assert DocumentChain.of(document_of(1, [2, 2], ())) is None
-    document = document_of(1, [2, 2], (np.float64,))
+def test_scores_that_are_not_tabulated_are_left_to_the_decoder() -> None:
+    """A score of −inf, no score of pairs at all, and scores that are too many."""
+    assert DocumentTables.of(document_of(1, [2, 2], ())) is None
+    document = document_of(1, [2, 2], ((1, np.float64),))
     alone, pairs = document.problems
     assert isinstance(pairs, Pairwise)
     impossible = Pairwise([pairs.matrices[0], np.full((2, 2), -np.inf)])
-    assert DocumentChain.of(replace(document, problems=(alone, impossible))) is None
+    assert DocumentTables.of(replace(document, problems=(alone, impossible))) is None
+    assert not tabular(HistoryTable([np.zeros(1), np.zeros((1, 1))], None))
+    assert not tabular(document_of(1, [40] * 20, ((2, np.float32),)).problems[1])
