@@ -14,8 +14,8 @@ import click
 
 from decoders.table import Decoder
 from rerank.commands import cli
-from rerank.commands.search import SEARCH
 from rerank.registry import DECODERS
+from rerank.runs.search import SEARCH
 from rerank.scorers.model_options import KEYS
 
 NEWLINE, WIDTH = "\n", 130

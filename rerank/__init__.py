@@ -7,7 +7,7 @@ The names are loaded when they are used.
 
 from typing import TYPE_CHECKING
 
-from rerank.signature import __version__ as __version__
+from rerank.files.signature import __version__ as __version__
 
 if TYPE_CHECKING:
     from rerank.api import Reranker as Reranker

@@ -23,36 +23,36 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rerank.commands.document_run import LinearModel
-from rerank.commands.memory_run import (
-    TEXT_LINE,
-    MemoryRun,
-    PythonWarnings,
-    check_kinds,
-    line_of,
-)
-from rerank.commands.memory_run import DocumentReader as DocumentReader
-from rerank.commands.results import DocumentResult, DocumentResults, Trace
-from rerank.commands.run import (
-    ListFiles,
-    ScorerOptions,
-    ScoringMachine,
-    default_weight_option,
-)
-from rerank.commands.search import SEARCH, SearchOptions
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
 from rerank.errors import ArgumentError, UsageError
 from rerank.files.lines import scratch_file
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
-from rerank.formats.weight_files import read_weights, to_json
-from rerank.formats.weights import Weights
+from rerank.files.run_files import no_option
+from rerank.formats.weight_files import read_weights
+from rerank.formats.weights import Weights, to_json
 from rerank.notices import Notices, log
 from rerank.options import KeywordErrors, keywords, option, part, record, settings_of
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
-from rerank.run_files import no_option
+from rerank.runs.document_run import LinearModel
+from rerank.runs.memory_run import (
+    TEXT_LINE,
+    MemoryRun,
+    PythonWarnings,
+    check_kinds,
+    line_of,
+)
+from rerank.runs.memory_run import DocumentReader as DocumentReader
+from rerank.runs.options import (
+    ListFiles,
+    ScorerOptions,
+    ScoringMachine,
+    default_weight_option,
+)
+from rerank.runs.results import DocumentResult, DocumentResults, Trace
+from rerank.runs.search import SEARCH, SearchOptions
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.agreement import (
     AGREEMENT,
@@ -291,7 +291,7 @@ def tune(
     those of `rerank tune-mert` by their names and with their defaults, as `select="none"`,
     `length_ratio="keep"`, `seed=7`, `threads=2`. `TypeError` for an option that it does not have.
     """
-    from rerank.commands.tuning_set import (
+    from rerank.runs.tuning_set import (
         start_entries,
         tune_documents,
         tuning_search,

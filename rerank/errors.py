@@ -2,16 +2,22 @@
 
 0 success · 1 the run failed · 2 usage or configuration · 3 bad input data ·
 75 stopped early with the state saved · 130/143 a signal with nothing saved.
-A message is one line: what was expected, what was found, and the cure.
+A message is one line: what was expected, what was found, and the cure; what it shows of files is
+printable.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Self
 
-from rerank.text import printable
-
+# controls but TAB, zero-width and bidirectional characters, separators of lines, soft hyphen
+_INVISIBLE = re.compile(
+    "[\0-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff]"
+)
+_SHOWN = 60  # bytes of a token in a message
 MADE_OF: dict[str, Callable[[int], str]] = {}
 """Where the lines of a file that a run has made come from, by the name of the file in messages."""
 
@@ -79,3 +85,21 @@ class StoppedEarly(RerankError):
     """A run stopped by a signal or a time limit, with its state saved."""
 
     exit_code = 75
+
+
+def printable(line: str) -> str:
+    """A line of a message, with characters that are not printable as Python's escapes."""
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+
+
+def visible(text: str) -> str:
+    """Text of a page with each invisible character as `‹U+202E›`."""
+    return _INVISIBLE.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
+
+
+def shown(data: bytes) -> str:
+    """The first 60 bytes at most, quoted and printable, for a message."""
+    text = repr(data[:_SHOWN].decode("utf-8", "backslashreplace"))
+    return text if len(data) <= _SHOWN else f"{text}…"

@@ -2,8 +2,8 @@
 
 In the shell each kind is reported once, at the end, with its count and its first place; `strict`
 turns the first of them into an error. In Python they are warnings
-(`rerank.commands.memory_run.PythonWarnings`). Readers hand the errors after which they could go on
-to `refuse`, which raises them, unless they are to be counted as well (`rerank.commands.findings`).
+(`rerank.runs.memory_run.PythonWarnings`). Readers hand the errors after which they could go on
+to `refuse`, which raises them, unless they are to be counted as well (`rerank.check.findings`).
 """
 
 from __future__ import annotations

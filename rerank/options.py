@@ -31,9 +31,8 @@ from typing import Any, ParamSpec, TypeVar, dataclass_transform
 import click
 
 from rerank.errors import ArgumentError, RerankError, UsageError
-from rerank.files.terminal import show as show_text
-from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
-from rerank.run_files import (
+from rerank.files.encoding import NUMBER
+from rerank.files.run_files import (
     PROGRAM_NAMED,
     ShellOption,
     configure,
@@ -44,7 +43,8 @@ from rerank.run_files import (
     refuse_unknown,
     run_file,
 )
-from rerank.text import NUMBER
+from rerank.files.terminal import show as show_text
+from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
 from rerank.values import FILE, NameList, Real, Whole, WordOr, check_value, type_of
 
 Record = TypeVar("Record")

@@ -23,7 +23,7 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Any, TypeAlias
 
-from rerank.text import visible
+from rerank.errors import visible
 
 Form: TypeAlias = str | Callable[[Any], str]
 """How a value is shown: a specification of `format`, or a function; "" for text."""

@@ -26,11 +26,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rerank.errors import ArgumentError, UsageError
-from rerank.files.encoding import Encoding
+from rerank.errors import ArgumentError, UsageError, shown
+from rerank.files.encoding import LARGEST, NUMBER, Encoding
 from rerank.files.paths import refuse_long
 from rerank.registry import PROGRAM, Registry
-from rerank.text import LARGEST, NUMBER, shown
 
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
 MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words

@@ -28,15 +28,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.commands.list_run import ListRun
-from rerank.commands.lists import Lists
-from rerank.commands.tuning_set import read_set
 from rerank.files.lines import read_lines
 from rerank.formats.translations import read_with_documents
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
+from rerank.runs.list_run import ListRun
+from rerank.runs.lists import Lists
+from rerank.runs.tuning_set import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL
 from rerank.tuning.plan import MertSettings

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rerank.commands.convert import Converted, write_converted
-from rerank.commands.lists import Lists
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
 from rerank.formats.table import opened, read_kbest_documents
 from rerank.notices import Notices
+from rerank.runs.lists import Lists
 
 RUNS = 5
 WORDS, CANDIDATES, LENGTH = 5000, 100, 22

@@ -208,11 +208,11 @@ def row(name: str, n: int, width: int, seconds: float, obvious: float | None) ->
 def share(model: Path, kbest: Path, docs: Path) -> None:
     """How a decoding with a beam of 64 divides between scorer and search."""
     from decoders.table import Options
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.run import RunOptions
-    from rerank.commands.search import Search, search_documents
     from rerank.notices import Notices
     from rerank.options import settings_of
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.options import RunOptions
+    from rerank.runs.search import Search, search_documents
     from rerank.scorers.features import prepare
     from rerank.scorers.model_options import LanguageModelOption
 

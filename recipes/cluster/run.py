@@ -172,11 +172,11 @@ def fresh(name: str) -> str:
 
 def simulate() -> None:
     """What 64 machines would take, from the measured cost of every document."""
-    from rerank.commands.distribution import deal
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.run import RunOptions
     from rerank.notices import Notices
     from rerank.options import settings_of
+    from rerank.runs.distribution import deal
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.options import RunOptions
     from rerank.scorers.features import prepare
     from rerank.scorers.model_options import LanguageModelOption
 

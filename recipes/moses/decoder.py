@@ -32,8 +32,8 @@ from rerank.commands import exit_code_of
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import atomic
 from rerank.formats.moses_grammar import layout
-from rerank.formats.weight_files import read_weights, to_json, weights_from_lines
-from rerank.formats.weights import Weights
+from rerank.formats.weight_files import read_weights, weights_from_lines
+from rerank.formats.weights import Weights, to_json
 from rerank.notices import Notices
 
 OWN = ("--kbest", "--weights", "--out", "--kbest-out", "--summary", "--first-id", "--dry-run")

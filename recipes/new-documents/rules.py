@@ -28,8 +28,8 @@ from run import MOSES, TED, Set, pool, sets, weights_of
 from scipy.stats import t as student
 from systems import LLM
 
-from rerank.commands.systems import PREFIX
 from rerank.notices import Notices
+from rerank.runs.systems import PREFIX
 from rerank.scorers.agreement import AGREEMENT
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.goal import BLEU_GOAL

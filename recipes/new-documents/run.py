@@ -25,12 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 from systems import LLM, halves, wmt23_halves
 
-from rerank.commands.list_run import ListRun
-from rerank.commands.lists import Lists, read_targets
-from rerank.commands.run import RunOptions
-from rerank.commands.search import SearchOptions, search_documents
-from rerank.commands.systems import PREFIX
-from rerank.commands.tuning_set import read_set
 from rerank.corpus.columns import Label
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import vector
@@ -39,6 +33,12 @@ from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.options import settings_of
 from rerank.registry import ALL_SYSTEMS
+from rerank.runs.list_run import ListRun
+from rerank.runs.lists import Lists, read_targets
+from rerank.runs.options import RunOptions
+from rerank.runs.search import SearchOptions, search_documents
+from rerank.runs.systems import PREFIX
+from rerank.runs.tuning_set import read_set
 from rerank.scorers.agreement import AGREEMENT, DOCUMENT_BLEU
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objective import bleu_of, length_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rerank.commands.lists import Lists
 from rerank.formats.translations import documents_in
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS
+from rerank.runs.lists import Lists
 
 NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")
 LLM = ("wmt23-zh-en-llm", "llm4-guofeng", "llm4-ted17-fr-en")

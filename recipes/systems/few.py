@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from rules import FOLDERS
 from run import NMT
 
-from rerank.commands.list_run import ListRun
-from rerank.commands.lists import Lists, read_targets
-from rerank.commands.run import RunOptions
-from rerank.commands.search import AUTO, search_documents
-from rerank.commands.tuning_set import read_set
 from rerank.formats.weights import Weights, vector
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
 from rerank.notices import Notices
 from rerank.options import settings_of
 from rerank.registry import ALL_SYSTEMS
+from rerank.runs.list_run import ListRun
+from rerank.runs.lists import Lists, read_targets
+from rerank.runs.options import RunOptions
+from rerank.runs.search import AUTO, search_documents
+from rerank.runs.tuning_set import read_set
 from rerank.scorers.agreement import AGREEMENT, starts
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.plan import Plan

@@ -13,10 +13,10 @@ from pathlib import Path
 from run import NMT
 from sacrebleu.metrics import BLEU, CHRF
 
-from rerank.commands.lists import documents_of_systems
-from rerank.commands.systems import kbest_of, open_outputs, read_outputs
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS
+from rerank.runs.lists import documents_of_systems
+from rerank.runs.systems import kbest_of, open_outputs, read_outputs
 
 Texts = list[list[bytes | None]]
 

@@ -20,6 +20,7 @@ import click
 
 from rerank import refuse_shadowing
 from rerank.errors import RerankError
+from rerank.files.signature import __version__
 from rerank.files.terminal import (
     Terminated,
     command_running,
@@ -28,9 +29,8 @@ from rerank.files.terminal import (
     raise_terminated,
     say,
 )
+from rerank.files.torchrun import number_of_processes, process_number
 from rerank.registry import attribute, fault_of_plugin, forget_plugins
-from rerank.signature import __version__
-from rerank.torchrun import number_of_processes, process_number
 
 _OUT_OF_MEMORY = re.compile(  # errors of torch
     "can't allocate memory|not enough memory|std::bad_alloc|CUDA( error:)? out of memory"

@@ -6,7 +6,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import (
+from rerank.errors import UsageError
+from rerank.options import Command, option, part, record
+from rerank.runs.options import (
     SHARING,
     Messages,
     ReferenceFiles,
@@ -15,9 +17,7 @@ from rerank.commands.run import (
     form_option,
     print_result,
 )
-from rerank.commands.search import SearchOptions
-from rerank.errors import UsageError
-from rerank.options import Command, option, part, record
+from rerank.runs.search import SearchOptions
 from rerank.values import FILE
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.commands.document_run import LinearModel
-    from rerank.commands.list_run import ListRun
     from rerank.corpus.kbest import KBest
     from rerank.notices import Notices
+    from rerank.runs.document_run import LinearModel
+    from rerank.runs.list_run import ListRun
     from rerank.scorers.features import DocumentFeatures
 
 EMPTIED, OTHER, DECODED, REFERENCE, RETUNED, FIRST = ROWS = (
@@ -75,15 +75,15 @@ def ablate(options: AblateOptions) -> None:
       rerank ablate --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
         --weights weights.json --ref test.en
     """
-    from rerank.commands.document_run import LinearModel
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import read_targets
-    from rerank.commands.results import ModelUse
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.formats.translations import files_of
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.report.measures import MeasureOptions
+    from rerank.runs.document_run import LinearModel
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import read_targets
+    from rerank.runs.results import ModelUse
     from rerank.scorers.features import have_contexts, without_null
 
     messages, weights, references = options.messages, options.weights, options.references.references

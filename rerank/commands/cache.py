@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from rerank.commands.run import CACHE_HELP, form_option, print_result
 from rerank.files.paths import display
 from rerank.files.terminal import show
 from rerank.options import Command, option, part, record
+from rerank.runs.options import CACHE_HELP, form_option, print_result
 from rerank.values import FOLDER
 
 

@@ -12,12 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Machine, Messages
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.paths import display
 from rerank.files.terminal import progress
 from rerank.options import Command, option, part, record
+from rerank.runs.options import Machine, Messages
 from rerank.scorers.hugging_face import SEQ2SEQ, TranslationSettings
 from rerank.scorers.model_options import LanguageModelOption
 from rerank.values import FILE, FOLDER, SEED, Real, Whole

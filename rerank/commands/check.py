@@ -11,14 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import (
-    ListFiles,
-    Messages,
-    ReferenceFiles,
-    RunOptions,
-    form_option,
-    print_result,
-)
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import file_and_name
@@ -26,14 +18,22 @@ from rerank.files.terminal import progress_shown
 from rerank.notices import is_allowed
 from rerank.options import Command, option, part, record, settings_of
 from rerank.report.measures import tokenizer_of
+from rerank.runs.options import (
+    ListFiles,
+    Messages,
+    ReferenceFiles,
+    RunOptions,
+    form_option,
+    print_result,
+)
 from rerank.scorers.model_options import LM, GlossaryName, check_names, glossary_value
 from rerank.values import FILE, FOLDER, Pair
 
 if TYPE_CHECKING:
-    from rerank.commands.findings import CleanCopies, Finding, Findings
-    from rerank.commands.lists import Lists
-    from rerank.commands.survey import ListSurvey
+    from rerank.check.findings import CleanCopies, Finding, Findings
+    from rerank.check.survey import ListSurvey
     from rerank.files.paths import FilePath
+    from rerank.runs.lists import Lists
 
 
 @record
@@ -205,19 +205,19 @@ def check(options: CheckOptions) -> int:
     Example:
       rerank check --kbest dev.nbest.gz --docs dev.docids --ref dev.ref --weights w.json
     """
-    from rerank.commands.findings import CleanCopies, Findings
-    from rerank.commands.lists import (
+    from rerank.check.findings import CleanCopies, Findings
+    from rerank.check.survey import KnownWords, examine
+    from rerank.files.lines import InputFiles, spool
+    from rerank.files.outputs import check_outputs
+    from rerank.files.paths import display
+    from rerank.formats.translations import UNREFERENCED, check_files
+    from rerank.runs.lists import (
         MISSING_SOURCE,
         own_documents,
         read_targets,
         with_own_sources,
     )
-    from rerank.commands.survey import KnownWords, examine
-    from rerank.commands.systems import made_lists
-    from rerank.files.lines import InputFiles, spool
-    from rerank.files.outputs import check_outputs
-    from rerank.files.paths import display
-    from rerank.formats.translations import UNREFERENCED, check_files
+    from rerank.runs.systems import made_lists
     from rerank.scorers.models import open_model
 
     others, references = options.others, options.others.references.references
@@ -307,13 +307,13 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     summary, others = result.summary, options.others
     if not options.tune or not summary or any(result.findings.of_level(True)):
         return
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import read_targets
-    from rerank.commands.search import SearchOptions
-    from rerank.commands.survey import TunedBleu
-    from rerank.commands.tuning_set import tune_documents, tuning_search
+    from rerank.check.survey import TunedBleu
     from rerank.formats.weight_files import read_weights
     from rerank.notices import Notices
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import read_targets
+    from rerank.runs.search import SearchOptions
+    from rerank.runs.tuning_set import tune_documents, tuning_search
     from rerank.scorers.agreement import AGREEMENT, starts
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
@@ -364,13 +364,13 @@ def _clean(
 
     read: the lists as they can be read twice.
     """
-    from rerank.commands.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
-    from rerank.commands.lists import KBestFile, documents_of_run
-    from rerank.commands.survey import examine
+    from rerank.check.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
+    from rerank.check.survey import documents_of_run, examine
     from rerank.corpus.documents import DocumentFile
     from rerank.files.lines import scratch_file
     from rerank.files.outputs import atomic_all
     from rerank.files.paths import base_name, display
+    from rerank.runs.lists import KBestFile
 
     file = KBestFile(read.kbest, read, unreported=Findings())
     documents, _ = documents_of_run(file, references, Findings())

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from rerank.commands.run import LM_HELP, Machine, Messages, form_option, print_result
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.options import Command, argument, option, part, record
+from rerank.runs.options import LM_HELP, Machine, Messages, form_option, print_result
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, Whole
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rerank.commands.run import ListFiles, Messages
 from rerank.errors import InputError, UsageError
 from rerank.options import Command, option, part, record
+from rerank.runs.options import ListFiles, Messages
 from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import Lists
     from rerank.corpus.columns import TextColumn
     from rerank.corpus.kbest import KBest
     from rerank.notices import Notices
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import Lists
 
 DOCUMENTS = "documents"
 
@@ -89,7 +89,7 @@ COMMAND = Command("convert", ConvertOptions, convert)
 def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str:
     """Write k-best lists in another format, and say what was written.
 
-    Memory: `rerank.commands.lists.PIECE` sentences, or the largest document where sentences of
+    Memory: `rerank.runs.lists.PIECE` sentences, or the largest document where sentences of
     the list are not in order, and to write lists of documents.
 
     Moses lists that stay so keep every byte that is not to change; those of Marian and of other
@@ -97,12 +97,12 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     which only lists of documents and lists whose ids are not in order need, each sentence is one.
     UsageError for files of what nobody has; InputError for a list that the format cannot hold.
     """
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import in_source_order
     from rerank.corpus.spelling import FORMS, with_texts
     from rerank.files.outputs import atomic_all, check_outputs
     from rerank.files.paths import display
     from rerank.formats.moses import document_lines
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import in_source_order
 
     out, to = converted.out, converted.to
     others = [path for path in (converted.docs_out, converted.source_out) if path]
@@ -159,7 +159,7 @@ def _known(converted: Converted, source: ListRun) -> dict[str, Sequence[bytes]]:
 
 def _with_documents(lists: Lists, to: str) -> Lists:
     """The lists with every sentence a document, if nothing else is said."""
-    from rerank.commands.lists import own_documents
+    from rerank.runs.lists import own_documents
 
     if lists.docs is not None or lists.no_docs is not None:
         return lists

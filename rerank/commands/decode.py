@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, RunOptions, ScorerOptions, default_weight_option
-from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import say
 from rerank.options import Command, option, part, record
+from rerank.runs.options import Messages, RunOptions, ScorerOptions, default_weight_option
+from rerank.runs.search import SearchOptions
 from rerank.table import tsv_line
 from rerank.values import FILE, TEXT, Whole
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.commands.document_run import DecodedDocument, LinearModel
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import Lists
-    from rerank.commands.results import DocumentResult
-    from rerank.commands.search import Search
     from rerank.files.paths import FilePath
     from rerank.formats.run_records import Choice
     from rerank.notices import Notices
+    from rerank.runs.document_run import DecodedDocument, LinearModel
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import Lists
+    from rerank.runs.results import DocumentResult
+    from rerank.runs.search import Search
     from rerank.scorers.features import FeatureSource
 
 
@@ -51,8 +51,8 @@ class WeightsFile:
 
         UsageError without a file for scorers whose weights nothing else gives.
         """
-        from rerank.commands.document_run import LinearModel
         from rerank.formats.weights import Weights
+        from rerank.runs.document_run import LinearModel
         from rerank.scorers.agreement import AGREEMENT
 
         if self.weights is not None:
@@ -153,11 +153,11 @@ def decode(options: DecodeOptions) -> None:
       rerank decode --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
         --weights weights.json --out test.out
     """
-    from rerank.commands.distribution import share_scores
-    from rerank.commands.results import CorpusResult
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs, to_json
     from rerank.report.explanation import Explanation
+    from rerank.runs.distribution import share_scores
+    from rerank.runs.results import CorpusResult
     from rerank.scorers.agreement import DOCUMENT_BLEU
 
     weights, messages = options.weights, options.messages
@@ -236,8 +236,8 @@ def _opened(
     options: DecodeOptions, model: LinearModel, search: Search, notices: Notices
 ) -> Iterator[ListRun]:
     """The run of a decoding; UsageError for a list with scores that only weights can use."""
-    from rerank.commands.list_run import ListRun
     from rerank.files.paths import display
+    from rerank.runs.list_run import ListRun
 
     announce, weighted = options.messages.announce, options.weights.weights is not None
     given, choice = options.run.as_tuned(model.weights), list[str]()
@@ -277,8 +277,8 @@ def _without_weights(
 
     Where nothing tells documents apart, each sentence is one.
     """
-    from rerank.commands.lists import own_documents
     from rerank.files.lines import is_pipe
+    from rerank.runs.lists import own_documents
     from rerank.scorers.agreement import OF_SYSTEMS, RULE
 
     way = "as likely as they have votes, whatever scores the lists have"
@@ -338,10 +338,10 @@ class _Writer:
         stated: Mapping[str, object],
         weights: FilePath | None,
     ) -> None:
-        from rerank.commands.lists import in_source_order
-        from rerank.commands.results import TABLE
+        from rerank.files.signature import comment, run_entries
+        from rerank.runs.lists import in_source_order
+        from rerank.runs.results import TABLE
         from rerank.scorers.agreement import MeanAgreement
-        from rerank.signature import comment, run_entries
 
         self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
         self.in_order = {
@@ -361,8 +361,8 @@ class _Writer:
 
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
-        from rerank.commands.results import DocumentResult, Trace
         from rerank.formats.run_records import Choice, to_line
+        from rerank.runs.results import DocumentResult, Trace
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
@@ -406,7 +406,7 @@ def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writ
     from decoders.result import NO_CANDIDATES, Direction
     from rerank.corpus.documents import DocumentFile
     from rerank.corpus.reading import AS_NFC, AS_SOURCE
-    from rerank.signature import LENGTH, short_digest, signature
+    from rerank.files.signature import LENGTH, short_digest, signature
 
     def digests(scorers: Sequence[FeatureSource]) -> str | None:
         return ",".join(f"{one.name}={one.digest[:LENGTH]}" for one in scorers) or None

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rerank.commands.run import Messages, form_option, print_result
 from rerank.example import EMBEDDED, Example, Set
 from rerank.options import Command, filled, option, part, record
+from rerank.runs.options import Messages, form_option, print_result
 from rerank.values import FOLDER, Whole
 
 if TYPE_CHECKING:

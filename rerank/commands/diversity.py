@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rerank.commands.run import ListFiles, Messages, form_option, print_result
 from rerank.options import Command, part, record
+from rerank.runs.options import ListFiles, Messages, form_option, print_result
 from rerank.table import Column, Table
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def diversity(options: DiversityOptions) -> None:
     """
     import numpy as np
 
-    from rerank.commands.list_run import ListRun
     from rerank.corpus.diversity import diversity as diversity_of
+    from rerank.runs.list_run import ListRun
 
     lists = options.lists.lists()
     if lists.docs is None:  # documents determine only in which order ids may come

@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, ReferenceFiles, SystemValue, form_option, print_result
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import InputError, UsageError
 from rerank.files.terminal import say, show, width
@@ -17,6 +16,7 @@ from rerank.formats.unsegmented import UnsegmentedText
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
+from rerank.runs.options import Messages, ReferenceFiles, SystemValue, form_option, print_result
 from rerank.table import fitting
 from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
 
@@ -433,8 +433,8 @@ def _lists(
     in_case: Callable[[Iterable[bytes]], list[bytes]] | None,
 ) -> Iterator[KBest]:
     """The k-best lists, their candidates in the case of all texts."""
-    from rerank.commands.lists import KBestFile, Lists
     from rerank.corpus.columns import TextColumn
+    from rerank.runs.lists import KBestFile, Lists
 
     lists = Lists(path, **asdict(reading))
     for _, kbest in KBestFile(Path(path), lists).read(documents, notices):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rerank.commands.run import Messages, form_option, print_result
 from rerank.errors import UsageError
 from rerank.options import Command, argument, part, record
+from rerank.runs.options import Messages, form_option, print_result
 from rerank.values import FILE, TEXT
 
 

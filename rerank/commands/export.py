@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rerank.commands.run import Messages
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, argument, option, part, record
+from rerank.runs.options import Messages
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, SEED, Pair, Whole
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rerank.commands.convert import Converted, write_converted
-from rerank.commands.run import ListFiles, Messages
 from rerank.options import Command, option, part, record
+from rerank.runs.options import ListFiles, Messages
 from rerank.values import FILE
 
 

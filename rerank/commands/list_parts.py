@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from decoders.table import describe_orders
-from rerank.commands.run import form_option
-from rerank.commands.search import OF_FILE, SEARCH, SEARCH_NAMES
 from rerank.files.terminal import say, show
 from rerank.options import Command, Given, of_dataclass, option, part, record
 from rerank.registry import (
@@ -34,6 +32,8 @@ from rerank.registry import (
     attribute,
     package,
 )
+from rerank.runs.options import form_option
+from rerank.runs.search import OF_FILE, SEARCH, SEARCH_NAMES
 from rerank.values import MOST_LINES, Whole
 
 if TYPE_CHECKING:

@@ -21,7 +21,11 @@ from rerank.commands.lm_eval_documents import (
     next_sentence,
     ordering,
 )
-from rerank.commands.run import (
+from rerank.errors import InputError, UsageError
+from rerank.files.terminal import progress
+from rerank.options import Command, argument, option, part, record
+from rerank.report.measures import check_word_lists
+from rerank.runs.options import (
     LM_OR_HF_HELP,
     ListFiles,
     Machine,
@@ -30,10 +34,6 @@ from rerank.commands.run import (
     form_option,
     print_result,
 )
-from rerank.errors import InputError, UsageError
-from rerank.files.terminal import progress
-from rerank.options import Command, argument, option, part, record
-from rerank.report.measures import check_word_lists
 from rerank.values import FILE, FOLDER, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
@@ -210,12 +210,12 @@ def pairs(options: PairsOptions) -> None:
     Example:
       rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
     """
-    from rerank.commands.list_run import ListRun
     from rerank.corpus.contrasts import CONTRASTS
     from rerank.corpus.spelling import nfc_lines
     from rerank.files.outputs import atomic, check_outputs
     from rerank.files.paths import display
     from rerank.formats.translations import read_references
+    from rerank.runs.list_run import ListRun
 
     given, sentences, found = options.items, 0, Counter[str]()
     with options.messages.warnings() as notices:

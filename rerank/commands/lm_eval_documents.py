@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rerank.commands.run import (
+from rerank.errors import InputError, UsageError
+from rerank.files.terminal import progress
+from rerank.options import argument, option, part, record
+from rerank.runs.options import (
     LM_OR_HF_HELP,
     Machine,
     Messages,
@@ -26,9 +29,6 @@ from rerank.commands.run import (
     parting_option,
     print_result,
 )
-from rerank.errors import InputError, UsageError
-from rerank.files.terminal import progress
-from rerank.options import argument, option, part, record
 from rerank.scorers.hugging_face import HUGGING_FACE
 from rerank.values import FILE, FOLDER, Pair, Whole
 
@@ -203,10 +203,10 @@ def next_sentence(options: NextSentenceOptions) -> None:
     import numpy as np
 
     from lm.corpus import renumber
-    from rerank.commands.texts import interned
     from rerank.files.outputs import atomic, check_outputs
     from rerank.metrics.accuracy import SCORES, outcomes_of
     from rerank.report.language_models import NextSentenceReport
+    from rerank.runs.texts import interned
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.models import broken_models, open_forward_model
 
@@ -266,9 +266,9 @@ class EvaluationText:
 
         InputError if it has no words.
         """
-        from rerank.commands.texts import read_text
         from rerank.files.paths import display
         from rerank.formats.running_text import RunningText
+        from rerank.runs.texts import read_text
 
         words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
         return cls(display(path), words, corpus)

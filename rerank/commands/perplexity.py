@@ -10,7 +10,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rerank.commands.run import (
+from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.outputs import check_outputs
+from rerank.files.paths import FilePath, display
+from rerank.files.terminal import progress
+from rerank.files.torchrun import (
+    number_of_processes,
+    others_alive,
+    process_number,
+    sharing_documents,
+)
+from rerank.notices import Notices
+from rerank.options import Command, Given, argument, option, part, record
+from rerank.runs.options import (
     LM_OR_HF_HELP,
     Machine,
     Messages,
@@ -19,7 +31,7 @@ from rerank.commands.run import (
     print_result,
     side_files,
 )
-from rerank.commands.texts import (
+from rerank.runs.texts import (
     TextFiles,
     check_shape,
     encoded,
@@ -27,15 +39,8 @@ from rerank.commands.texts import (
     read_text,
     sentences_of,
 )
-from rerank.errors import InputError, RerankError, UsageError
-from rerank.files.outputs import check_outputs
-from rerank.files.paths import FilePath, display
-from rerank.files.terminal import progress
-from rerank.notices import Notices
-from rerank.options import Command, Given, argument, option, part, record
 from rerank.scorers.hugging_face import HUGGING_FACE
 from rerank.table import Column, Table
-from rerank.torchrun import number_of_processes, others_alive, process_number, sharing_documents
 from rerank.values import FILE, FOLDER, PART
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.commands.run import Messages, form_option
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import InputError
 from rerank.files.paths import display
 from rerank.files.terminal import show
 from rerank.options import Command, argument, option, part, record
+from rerank.runs.options import Messages, form_option
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER
 
@@ -109,9 +109,9 @@ def label(options: RelationLabelOptions) -> None:
     """
     from lm.discourse import RelationClassifier
     from lm.vocabulary import words_of
-    from rerank.commands.texts import documents_beside
     from rerank.files.outputs import atomic, check_outputs
     from rerank.formats.document_files import text_lines
+    from rerank.runs.texts import documents_beside
     from rerank.scorers.models import valid_files
 
     text, docs = options.text, options.documents.file

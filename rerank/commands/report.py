@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, ReferenceFiles, form_option
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
 from rerank.report.measures import MeasureOptions, tokenizer_of
+from rerank.runs.options import Messages, ReferenceFiles, form_option
 from rerank.values import FILE, FOLDER, SEED, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     """
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
+    from rerank.files.signature import __version__, file_entry
     from rerank.formats.run_records import read_summary
     from rerank.formats.translations import read_translation
     from rerank.formats.weight_files import read_weights
@@ -170,7 +171,6 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     from rerank.report.comparison import announce_programs, evaluate
     from rerank.report.explanation import Explanation
     from rerank.report.run_report import RunReport, reported_documents, shown_documents
-    from rerank.signature import __version__, file_entry
 
     given, page, described = options.decoding, options.page, options.texts
     score_files = options.measures.score_files(given.systems)
@@ -284,9 +284,9 @@ def _documents(
 
 def _commands(trace: str, weights: Weights) -> dict[str, str]:
     """Command lines of the tuning, the decoding and the page, as far as the files tell them."""
+    from rerank.files.run_files import command_line
     from rerank.formats.run_records import read_trace
     from rerank.notices import Notices
-    from rerank.run_files import command_line
 
     first = next(read_trace(trace, trace, Notices()), None)
     lines = {

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import LM_HELP, Machine, Messages
 from rerank.errors import InputError, UsageError
 from rerank.options import Command, option, part, record
+from rerank.runs.options import LM_HELP, Machine, Messages
 from rerank.values import FILE, FOLDER, Real, Whole
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def _check(saved: SavedModel, lm: Path) -> None:
 
 def _document(start: str, saved: SavedModel, notices: Notices) -> Corpus:
     """The document that is continued; InputError for several."""
-    from rerank.commands.texts import TextFiles, encoded_text
     from rerank.files.paths import display
+    from rerank.runs.texts import TextFiles, encoded_text
 
     found = saved.in_reading_order(encoded_text(TextFiles(start), saved, notices))
     if found.n_documents > 1:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rerank.commands.run import Messages, RunOptions, default_weight_option
-from rerank.commands.search import SearchOptions
 from rerank.errors import UsageError
 from rerank.options import Command, option, part, record
+from rerank.runs.options import Messages, RunOptions, default_weight_option
+from rerank.runs.search import SearchOptions
 from rerank.values import FILE
 
 
@@ -61,12 +61,12 @@ def score(options: ScoreOptions) -> None:
     Example:
       rerank score --kbest dev.nbest --docs dev.docids --lm codclm=models/codclm --out dev.scored
     """
-    from rerank.commands.distribution import share_scores
-    from rerank.commands.document_run import LinearModel
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import in_source_order
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
+    from rerank.runs.distribution import share_scores
+    from rerank.runs.document_run import LinearModel
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import in_source_order
 
     path, messages = options.path, options.messages
     if not share_scores(score, options):

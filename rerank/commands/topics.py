@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from rerank.commands.run import Messages, form_option, parting_option, print_result
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
+from rerank.files.signature import __version__
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import attribute
-from rerank.signature import __version__
+from rerank.runs.options import Messages, form_option, parting_option, print_result
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, MOST_LINES, Whole
 
@@ -76,10 +76,10 @@ def learn(options: TopicLearnOptions) -> None:
     from lm.composition import TOPIC_MODELS, load
     from lm.corpus import renumber
     from lm.topics import SavedTopics, TopicModel, strongest_words
-    from rerank.commands.texts import frequent_words, read_text
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_new_folder
     from rerank.formats.running_text import RunningText
+    from rerank.runs.texts import frequent_words, read_text
 
     text, out = options.text, options.out
     with options.messages.warnings() as notices:
@@ -127,9 +127,9 @@ def label(options: TopicLabelOptions) -> None:
     from lm.corpus import DOCUMENTS, Corpus
     from lm.topics import SavedTopics
     from lm.vocabulary import words_of
-    from rerank.commands.texts import documents_beside
     from rerank.files.lines import read_lines
     from rerank.files.outputs import atomic, check_outputs
+    from rerank.runs.texts import documents_beside
     from rerank.scorers.models import valid_files
 
     text, docs = options.text, options.documents.file

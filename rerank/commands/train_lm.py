@@ -14,31 +14,31 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from rerank.commands.initial_weights import (
+from rerank.errors import RerankError, StoppedEarly, UsageError
+from rerank.files.lines import InputFiles, digest
+from rerank.files.outputs import check_folder, check_new_folder, check_outputs
+from rerank.files.signature import __version__
+from rerank.files.terminal import Interrupts, progress
+from rerank.files.torchrun import processes
+from rerank.formats.run_records import LearningCurve
+from rerank.notices import Notices
+from rerank.options import Command
+from rerank.registry import MODELS
+from rerank.runs.initial_weights import (
     Beginning,
     begin_from,
     begin_with,
     model_before,
     source_model,
 )
-from rerank.commands.subwords import tokenizer_files
-from rerank.commands.texts import (
+from rerank.runs.subwords import tokenizer_files
+from rerank.runs.texts import (
     TextFiles,
     TrainingTexts,
     counted_words,
     training_texts,
 )
-from rerank.commands.training_options import OF_RECIPES, TrainingFiles, TrainLmOptions
-from rerank.errors import RerankError, StoppedEarly, UsageError
-from rerank.files.lines import InputFiles, digest
-from rerank.files.outputs import check_folder, check_new_folder, check_outputs
-from rerank.files.terminal import Interrupts, progress
-from rerank.formats.run_records import LearningCurve
-from rerank.notices import Notices
-from rerank.options import Command
-from rerank.registry import MODELS
-from rerank.signature import __version__
-from rerank.torchrun import processes
+from rerank.runs.training_options import OF_RECIPES, TrainingFiles, TrainLmOptions
 
 if TYPE_CHECKING:
     import torch

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from rerank.commands.run import Messages, parting_option
-from rerank.commands.subwords import (
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import InputFiles
+from rerank.files.outputs import atomic, check_outputs
+from rerank.files.paths import display
+from rerank.options import Command, option, part, record
+from rerank.runs.options import Messages, parting_option
+from rerank.runs.subwords import (
     TOKENIZER,
     TOKENIZER_HELP,
     check_package,
     subwords,
     tokenizer_files,
 )
-from rerank.commands.texts import counted_words, frequent_words, read_text
-from rerank.errors import InputError, UsageError
-from rerank.files.lines import InputFiles
-from rerank.files.outputs import atomic, check_outputs
-from rerank.files.paths import display
-from rerank.options import Command, option, part, record
+from rerank.runs.texts import counted_words, frequent_words, read_text
 from rerank.values import FILE, MOST_LINES, Whole
 
 MOST_ORDER = 6  # of `lm.ngrams`

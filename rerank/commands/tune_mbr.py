@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rerank.commands.run import SHARING, Messages, ReferenceFiles, RunOptions
-from rerank.commands.search import AUTO, UTILITY, SearchOptions
 from rerank.corpus.reading import tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.notices import Printer
 from rerank.options import Command, option, part, record
 from rerank.registry import METRICS
 from rerank.report.measures import tokenizer_of
+from rerank.runs.options import SHARING, Messages, ReferenceFiles, RunOptions
+from rerank.runs.search import AUTO, UTILITY, SearchOptions
 from rerank.values import FILE, MemberName
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from decoders.result import Posterior
-    from rerank.commands.document_run import Batch
-    from rerank.commands.search import Search
     from rerank.formats.weights import Weights
     from rerank.metrics import Metric, Rows
     from rerank.metrics.consensus import ExpectedUtility
+    from rerank.runs.document_run import Batch
+    from rerank.runs.search import Search
 
 _SEEN = (
     "the weights were tuned on these lists, on which their path of highest score looks better than "
@@ -92,15 +92,16 @@ def tune_mbr(options: TuneMbrOptions) -> None:
       rerank tune-mbr --kbest dev2.nbest.gz --docs dev2.docids --ref dev2.en \
         --weights weights.json --out mbr.json
     """
-    from rerank.commands.document_run import LinearModel
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import read_targets
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
+    from rerank.files.signature import run_entries
     from rerank.formats.translations import files_of
-    from rerank.formats.weight_files import kind_of, read_weights, write_weights
-    from rerank.signature import run_entries
+    from rerank.formats.weight_files import read_weights
+    from rerank.formats.weights import kind_of, write_weights
+    from rerank.runs.document_run import LinearModel
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import read_targets
     from rerank.tuning.scale import choose_spread
 
     messages, references = options.messages, options.references
@@ -202,7 +203,7 @@ def _sums(
     from decoders.result import Direction
     from decoders.reversal import direction_of, reversed_posterior, reversed_problem
     from decoders.table import SEED
-    from rerank.commands.search import utilities_of
+    from rerank.runs.search import utilities_of
     from rerank.tuning.scale import SPREADS
 
     documents = [one.features for one in batch.documents if one.features is not None]

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages, ReferenceFiles, RunOptions
-from rerank.commands.search import SearchOptions
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.options import Command, option, part, record
 from rerank.report.measures import tokenizer_of
+from rerank.runs.options import Messages, ReferenceFiles, RunOptions
+from rerank.runs.search import SearchOptions
 from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import NameList
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.search import Search
     from rerank.files.lines import InputFiles
     from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
     from rerank.metrics import Metric
     from rerank.notices import Printer
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.search import Search
     from rerank.scorers.features import FeatureSpace
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import Sums
@@ -84,21 +84,21 @@ def tune_mert(options: TuneMertOptions) -> None:
       rerank tune-mert --kbest dev.nbest.gz --docs dev.docids --ref dev.en \
         --lm codclm=models/codclm --start moses.ini --out weights.json
     """
-    from rerank.commands.distribution import share_scores
-    from rerank.commands.list_run import ListRun
-    from rerank.commands.lists import read_targets
-    from rerank.commands.tuning_set import (
+    from rerank.files.arrays import size_text
+    from rerank.files.lines import InputFiles
+    from rerank.formats.translations import files_of
+    from rerank.formats.weights import write_weights
+    from rerank.metrics.bleu import Bleu
+    from rerank.runs.distribution import share_scores
+    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import read_targets
+    from rerank.runs.tuning_set import (
         PerHypothesis,
         agreement_text,
         tune_documents,
         tuning_search,
         verdict_entries,
     )
-    from rerank.files.arrays import size_text
-    from rerank.files.lines import InputFiles
-    from rerank.formats.translations import files_of
-    from rerank.formats.weight_files import write_weights
-    from rerank.metrics.bleu import Bleu
     from rerank.tuning.pool_search import SavedSearches
 
     plan, references, weights = options.plan, options.references.references, options.weights.files
@@ -262,8 +262,8 @@ def _provenance(
     run: ListRun, files: Sequence[FilePath], result: TuningResult, search: Search
 ) -> dict[str, object]:
     """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
-    from rerank.commands.tuning_set import start_entries
     from rerank.corpus.reading import AS_NFC, AS_SOURCE
+    from rerank.runs.tuning_set import start_entries
     from rerank.tuning.provenance import feature_entries, plan_entries
 
     lists, task = run.lists, result.task

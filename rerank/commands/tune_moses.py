@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages
 from rerank.options import Command, option, part, record
+from rerank.runs.options import Messages
 from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import FILE, NameList
 
@@ -78,8 +78,7 @@ def tune_moses(options: TuneMosesOptions) -> None:
     from rerank.files.lines import InputFiles
     from rerank.files.paths import display
     from rerank.formats.moses_ini import merged
-    from rerank.formats.weight_files import write_weights
-    from rerank.formats.weights import by_name
+    from rerank.formats.weights import by_name, write_weights
     from rerank.notices import Notices
     from rerank.tuning.moses import read_extracted, tune_extracted
     from rerank.tuning.provenance import feature_entries, plan_entries

@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import Messages
 from rerank.errors import InputError, UsageError
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import MOSES_INI, WEIGHT_FORMATS
+from rerank.runs.options import Messages
 from rerank.values import FILE, MemberName
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from itertools import chain, permutations
 from statistics import fmean
 from typing import TypeAlias
 
+from rerank.errors import shown
 from rerank.notices import Notices
-from rerank.text import shown
 
 _MOST_LINES = 1000
 _LONGEST = 1000  # characters of a line

@@ -27,7 +27,7 @@ from rerank.corpus.columns import (
 )
 from rerank.errors import ArgumentError, InputError
 from rerank.files.arrays import ArrayStore
-from rerank.text import LARGEST
+from rerank.files.encoding import LARGEST
 
 _NUMBERS = ("line_numbers", "sentences", "dense", "totals", "places")  # columns of `KBestRows`
 MAX_ID = 2**31 - 1  # largest sentence id

@@ -24,7 +24,7 @@ from itertools import count, pairwise, zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 
 Numbers = NDArray[np.int64]
 # Thai, Lao, Burmese, Khmer; kana, Han, and their punctuation

@@ -1,4 +1,7 @@
-"""The encoding of a text; for bytes that are not UTF-8, the place, probable encoding, and cure."""
+"""The encoding of a text; for bytes that are not UTF-8, the place, probable encoding, and cure.
+
+A number is written in ASCII decimals; `nan`, `1_0` and `١`, which Python takes, are none.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from dataclasses import dataclass
 from rerank.errors import InputError
 from rerank.notices import Notices
 
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+LARGEST = 1e100  # size of a number that is read: products of three, and their sums, stay finite
 _WIDE_MARKS = {  # UTF-32 first: its little-endian mark begins with that of UTF-16
     codecs.BOM_UTF32_LE: "UTF-32LE",
     codecs.BOM_UTF32_BE: "UTF-32BE",

@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from rerank.errors import UsageError
-from rerank.text import printable
+from rerank.errors import UsageError, printable
 
 FilePath: TypeAlias = str | os.PathLike[str]
 STDIN = "<stdin>"

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import IO
 
-from rerank.errors import RerankError, UsageError
+from rerank.errors import RerankError, UsageError, shown
+from rerank.files.encoding import LARGEST, NUMBER
 from rerank.notices import log
-from rerank.text import LARGEST, NUMBER, shown
 
 _MOST = 1 << 16  # bytes of a line that the program prints
 _GRACE = 1.0  # seconds that the program has to end by itself once its input has ended

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from rerank.errors import RerankError
-from rerank.text import shown
+from rerank.errors import RerankError, shown
 
 ECHOES = (
     "vLLM, SGLang and llama_cpp.server (logits_all) return them, llama-server of llama.cpp does not"

@@ -23,8 +23,8 @@ from time import monotonic
 from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeVar
 
-from rerank.text import printable
-from rerank.torchrun import process_number
+from rerank.errors import printable
+from rerank.files.torchrun import process_number
 
 # C0 and C1 without TAB and LF, separators of lines, bidirectional controls, surrogates
 _OBEYED = re.compile(

@@ -47,12 +47,12 @@ from typing import Self
 import numpy as np
 
 from rerank.corpus.kbest import KBestRows, concatenate
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
+from rerank.files.encoding import NUMBER
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.row_builder import LineFormat, ReadOnlyFormat, RowBuilder, sentence_id
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
-from rerank.text import NUMBER, shown
 
 ABSENT = "hypothesis without some of the features, read as 0"
 MANY = (

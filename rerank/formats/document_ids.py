@@ -32,11 +32,10 @@ from dataclasses import replace
 from itertools import chain, islice, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, UsageError, shown
 from rerank.formats.document_files import DOCUMENT_KEYS
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
-from rerank.text import shown
 
 _PLACE = re.compile("[1-9][0-9]{0,5}")
 _NUMBERED = re.compile(rb"(.+)[-_.:/#|,;(][0-9]{1,9}[)]?")

@@ -34,13 +34,12 @@ from rerank.corpus.documents import (
     Role,
     shown_id,
 )
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
 from rerank.formats.document_files import DOCUMENT_KEYS, TEXT_KEYS, check_size
 from rerank.formats.document_ids import counts_on
 from rerank.formats.json_objects import encoded, first_key, read_json, text_of
 from rerank.formats.tokens import Place, similar
 from rerank.notices import Notices
-from rerank.text import shown
 
 _MOST_TEXTS = 512 << 20  # characters of texts of JSON lines, of which the rest is not kept
 _SEGMENT = ("segment_id", "seg_id", "segid", "segment", "seg", "sentence_id", "sent_id", "sent")

@@ -40,11 +40,10 @@ from rerank.corpus.documents import (
     Role,
     shown_id,
 )
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
 from rerank.formats.document_files import MAX_BYTES, check_size
 from rerank.formats.tokens import Place, chunks
 from rerank.notices import Notices
-from rerank.text import shown
 
 _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
     "src": ("source", "translator"),

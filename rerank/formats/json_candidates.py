@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from rerank.files.encoding import NUMBER
 from rerank.formats.json_objects import first_key
 from rerank.formats.tokens import Place
-from rerank.text import NUMBER
 
 IDS = (
     *("custom_id", "id", "sentence_id", "sent_id", "segment_id", "seg_id", "segid", "utt_id"),

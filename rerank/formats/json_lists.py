@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest, KBestRows
 from rerank.errors import InputError, RerankError
+from rerank.files.encoding import LARGEST
 from rerank.formats.decoder_lists import by_sentence
 from rerank.formats.json_candidates import (
     CANDIDATES,
@@ -56,7 +57,6 @@ from rerank.formats.json_objects import (
 from rerank.formats.row_builder import CollectedFormat, RowBuilder
 from rerank.formats.tokens import Place, plain_name
 from rerank.notices import Notices
-from rerank.text import LARGEST
 
 _SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.side`
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]

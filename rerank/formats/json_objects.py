@@ -17,10 +17,9 @@ from typing import Any
 
 import msgspec
 
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
-from rerank.text import shown
 
 DIGITS = 400  # of a whole number: more than any that is finite as a float has
 _LARGE = 10**DIGITS

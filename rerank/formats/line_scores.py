@@ -15,10 +15,10 @@ from rerank.corpus.documents import Documents
 from rerank.errors import InputError
 from rerank.files.lines import SURPLUS, read_lines
 from rerank.files.paths import display, file_and_name
+from rerank.files.signature import short_digest, signature
 from rerank.formats import tokens
 from rerank.formats.pearmut import read_annotations
 from rerank.notices import Notices
-from rerank.signature import short_digest, signature
 
 
 def read_line_scores(

@@ -34,11 +34,10 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import SparseColumns, TextColumn, column_names
 from rerank.corpus.grouping import UNLABELLED_COSTS
 from rerank.corpus.kbest import KBest, KBestRows
-from rerank.errors import InputError, RerankError, UsageError
+from rerank.errors import InputError, RerankError, UsageError, shown
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
 from rerank.notices import Notices
-from rerank.text import shown
 
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
 _KERNEL = "rerank.formats.moses_kernel"

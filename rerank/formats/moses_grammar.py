@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 from rerank.corpus.columns import Label
 from rerank.corpus.kbest import MAX_ID
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
+from rerank.files.encoding import NUMBER
 from rerank.formats.tokens import Number, number
-from rerank.text import NUMBER, shown
 
 SEPARATOR = b"|||"
 WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features

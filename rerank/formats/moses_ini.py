@@ -27,11 +27,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, UsageError, shown
+from rerank.files.encoding import LARGEST, NUMBER
 from rerank.formats.moses_grammar import features, is_sparse
 from rerank.formats.tokens import Place, number, written
 from rerank.notices import Notices
-from rerank.text import LARGEST, NUMBER, shown
 
 _SECTION = re.compile(rb"\[(.*)\]")
 _COMMENT = re.compile(rb"(?:^|\s)#.*")

@@ -28,12 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
 from rerank.formats.moses_grammar import SPARSE
 from rerank.formats.token_kernel import read_numbers
 from rerank.formats.tokens import BLANK, Place, number
 from rerank.notices import Notices
-from rerank.text import shown
 
 _COUNT = re.compile(rb"[0-9]{1,9}")
 _COLUMN = re.compile(r"(.*)_([0-9]{1,9})")  # LM0_0: the name of a function, and which of its values

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
+from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import read_objects
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
-from rerank.text import LARGEST
 
 PROTOCOL = "cESA"  # error spans and scores of translations side by side
 _MARKUP = re.compile(r"<(?=/?(?:br|strong|b|i|p|em|h[123])>)|^<(?=(?:audio|video|img|iframe) )")

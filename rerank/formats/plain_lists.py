@@ -30,12 +30,12 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
 from statistics import fmean
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, UsageError, shown
+from rerank.files.encoding import NUMBER
 from rerank.formats.document_files import structure
 from rerank.formats.moses_grammar import SEPARATOR, is_numeric
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
-from rerank.text import NUMBER, shown
 
 PADDING = "blank line that fills up a list, skipped"
 BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label, SparseColumns, TextColumn
 from rerank.corpus.kbest import MAX_ID, KBest, KBestRows
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
+from rerank.files.encoding import LARGEST
 from rerank.formats.moses import Moses
 from rerank.formats.moses_grammar import differing_widths
 from rerank.formats.tokens import Number, Place, list_number, plain_name
 from rerank.notices import Notices
-from rerank.text import LARGEST, shown
 
 RENAMED = "feature renamed to letters and digits"
 TAB_INSIDE = "TAB inside a text, read as a space"

@@ -23,8 +23,9 @@ from rerank.corpus.grouping import ALL, Grouping
 from rerank.corpus.kbest import KBest, KBestRows
 from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.spelling import nfc_rows
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, UsageError, shown
 from rerank.files.arrays import IN_MEMORY, ArrayStore
+from rerank.files.encoding import NUMBER
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_candidates import ANSWERS, CANDIDATES, guessed_candidates
@@ -33,7 +34,6 @@ from rerank.formats.plain_lists import looks_like
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
 from rerank.registry import FORMATS
-from rerank.text import NUMBER, shown
 
 _HEAD = 20  # lines that are not blank, from which a format is recognised
 _BLANK = 1000  # lines that may be blank before them

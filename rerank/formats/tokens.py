@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-from rerank.errors import InputError, RerankError
+from rerank.errors import InputError, RerankError, shown
+from rerank.files.encoding import LARGEST, NUMBER
 from rerank.notices import Notices
-from rerank.text import LARGEST, NUMBER, shown
 
 BLANK = "blank line, skipped"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)

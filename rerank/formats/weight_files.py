@@ -27,26 +27,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rerank.errors import InputError, RerankError, UsageError
+from rerank.errors import InputError, UsageError
+from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import DIGITS, read_json
 from rerank.formats.moses_ini import (
-    merged,
     read_ini,
     read_scale,
-    scale_line,
     weight_file,
-    weight_line,
 )
 from rerank.formats.tokens import similar, written
-from rerank.formats.weights import Weights
+from rerank.formats.weights import SCHEMA, Weights, to_ini, to_json
 from rerank.notices import Notices
 from rerank.registry import WEIGHT_FORMATS
-from rerank.text import LARGEST
 
 MAX_BYTES = 16 << 20  # of a file, unpacked: some 400,000 sparse weights
-SCHEMA = 1
 _KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "decoder_names", "provenance")
 _FORMS = (
     'write names and numbers, {"LM0": 0.5, "TM0": [0.2, 0.3]}, or '
@@ -279,80 +275,6 @@ def _short(value: object) -> str:
 
 
 # Writing
-
-
-def write_weights(
-    path: str | Path,
-    weights: Weights,
-    *,
-    base: Sequence[bytes] | None = None,
-    notices: Notices | None = None,
-) -> None:
-    """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini.
-
-    base: lines of a moses.ini; if given, the file is this moses.ini with the new weights, without
-    provenance (`rerank.formats.moses_ini.merged`). RerankError for an `.ini` of weights that keep
-    the first candidates.
-    """
-    from rerank.files.outputs import atomic
-
-    kind = kind_of(path, merged=base is not None)
-    if weights.keep_first and kind != ".json":
-        raise RerankError(
-            f"{display(path)}: on held-out documents no weights are as good as the first "
-            "candidates, and weights of 0 are none for a decoder; give others with --start, or "
-            "keep the first candidates by --out FILE.json"
-        )
-    if base is not None:
-        dense, sparse = weights.dense, weights.sparse
-        content = merged(base, dense, sparse, weights.alpha, notices or Notices())
-    else:
-        content = to_json(weights) if kind == ".json" else to_ini(weights)
-    with atomic(path) as file:
-        file.write(content)
-
-
-def kind_of(path: str | Path, *, merged: bool) -> str:
-    """Suffix of the weights file for a path, `.json` or `.ini`; UsageError for another one.
-
-    merged: whether the file is a moses.ini with new weights. The path `-` is standard output.
-    """
-    kinds = [".ini"] if merged else [".json", ".ini"]
-    suffix = kinds[0] if str(path) == "-" else Path(path).suffix
-    if suffix not in kinds:
-        expected = ".ini, like --base" if merged else ".json or .ini"
-        raise UsageError(f"--out {path}: expected a weights file {expected}")
-    return suffix
-
-
-def to_json(weights: Weights) -> bytes:
-    """Content of a JSON weights file, from which equal weights are read."""
-    values = {
-        "schema": SCHEMA,
-        "weights": {name: list(values) for name, values in weights.dense.items()},
-        "sparse": dict(weights.sparse),
-        "alpha": weights.alpha,
-        **({} if weights.mbr_spread is None else {"mbr_spread": weights.mbr_spread}),
-        **({"decoder_names": dict(weights.decoder_names)} if weights.decoder_names else {}),
-        "provenance": dict(weights.provenance),
-    }
-    return json.dumps(values, indent=1, allow_nan=False).encode() + b"\n"
-
-
-def to_ini(weights: Weights) -> bytes:
-    """Content of a rescore.ini: weights and alpha, and the provenance as comments."""
-    lines = [
-        f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}"
-        for name, value in weights.provenance.items()
-        if name not in ("alpha", "mbr_spread")
-    ]
-    lines.append(scale_line("alpha", weights.alpha))
-    if weights.mbr_spread is not None:
-        lines.append(scale_line("mbr_spread", weights.mbr_spread))
-    lines += ["", "[weight]"]
-    lines += [weight_line(name, values, sparse=False) for name, values in weights.dense.items()]
-    lines += [weight_line(name, (value,), sparse=True) for name, value in weights.sparse.items()]
-    return "\n".join([*lines, ""]).encode()
 
 
 @dataclass(frozen=True, slots=True)

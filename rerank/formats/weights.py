@@ -1,4 +1,4 @@
-"""Feature weights, and their places among the features of a list.
+"""Feature weights, how they are written, and their places among the features of a list.
 
 A weights file may name a list's features otherwise. A file with one number a name has `TM0_0`,
 `TM0_1` for the values of `TM0`; lists of cdec, Joshua and Travatar are read with names of letters
@@ -8,6 +8,7 @@ with `_` is a sparse feature, until a list is known that has the dense one.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections import defaultdict
@@ -21,10 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label, column_names, decoder_names
-from rerank.errors import InputError
+from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.paths import display
+from rerank.formats.moses_ini import merged, scale_line, weight_line
 from rerank.formats.tokens import plain_name, similar
 from rerank.notices import Notices
 
+SCHEMA = 1  # of the JSON file
 FIRST = "first candidates"  # kept by a tuning that found no better weights: all are 0
 OF_AGREEMENT = ("agreement", "votes", "consensusbleu", "consensuschrf", "consensusdocbleu")
 _ADDED = (  # provenance of features that options add: its key, the option, the key of its value
@@ -96,8 +100,6 @@ class Weights:
 
     def save(self, path: str | Path) -> None:
         """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini."""
-        from rerank.formats.weight_files import write_weights
-
         write_weights(path, self)
 
     def refuse_all_zero(self, cure: str, *, source: str) -> None:
@@ -106,6 +108,80 @@ class Weights:
             raise InputError(
                 f"expected a weight that is not 0, found all-zero weights; {cure}", source=source
             )
+
+
+def write_weights(
+    path: str | Path,
+    weights: Weights,
+    *,
+    base: Sequence[bytes] | None = None,
+    notices: Notices | None = None,
+) -> None:
+    """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini.
+
+    base: lines of a moses.ini; if given, the file is this moses.ini with the new weights, without
+    provenance (`rerank.formats.moses_ini.merged`). RerankError for an `.ini` of weights that keep
+    the first candidates.
+    """
+    from rerank.files.outputs import atomic
+
+    kind = kind_of(path, merged=base is not None)
+    if weights.keep_first and kind != ".json":
+        raise RerankError(
+            f"{display(path)}: on held-out documents no weights are as good as the first "
+            "candidates, and weights of 0 are none for a decoder; give others with --start, or "
+            "keep the first candidates by --out FILE.json"
+        )
+    if base is not None:
+        dense, sparse = weights.dense, weights.sparse
+        content = merged(base, dense, sparse, weights.alpha, notices or Notices())
+    else:
+        content = to_json(weights) if kind == ".json" else to_ini(weights)
+    with atomic(path) as file:
+        file.write(content)
+
+
+def kind_of(path: str | Path, *, merged: bool) -> str:
+    """Suffix of the weights file for a path, `.json` or `.ini`; UsageError for another one.
+
+    merged: whether the file is a moses.ini with new weights. The path `-` is standard output.
+    """
+    kinds = [".ini"] if merged else [".json", ".ini"]
+    suffix = kinds[0] if str(path) == "-" else Path(path).suffix
+    if suffix not in kinds:
+        expected = ".ini, like --base" if merged else ".json or .ini"
+        raise UsageError(f"--out {path}: expected a weights file {expected}")
+    return suffix
+
+
+def to_json(weights: Weights) -> bytes:
+    """Content of a JSON weights file, from which equal weights are read."""
+    values = {
+        "schema": SCHEMA,
+        "weights": {name: list(values) for name, values in weights.dense.items()},
+        "sparse": dict(weights.sparse),
+        "alpha": weights.alpha,
+        **({} if weights.mbr_spread is None else {"mbr_spread": weights.mbr_spread}),
+        **({"decoder_names": dict(weights.decoder_names)} if weights.decoder_names else {}),
+        "provenance": dict(weights.provenance),
+    }
+    return json.dumps(values, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def to_ini(weights: Weights) -> bytes:
+    """Content of a rescore.ini: weights and alpha, and the provenance as comments."""
+    lines = [
+        f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}"
+        for name, value in weights.provenance.items()
+        if name not in ("alpha", "mbr_spread")
+    ]
+    lines.append(scale_line("alpha", weights.alpha))
+    if weights.mbr_spread is not None:
+        lines.append(scale_line("mbr_spread", weights.mbr_spread))
+    lines += ["", "[weight]"]
+    lines += [weight_line(name, values, sparse=False) for name, values in weights.dense.items()]
+    lines += [weight_line(name, (value,), sparse=True) for name, value in weights.sparse.items()]
+    return "\n".join([*lines, ""]).encode()
 
 
 def vector(

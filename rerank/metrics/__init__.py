@@ -12,7 +12,7 @@ derives from `SentenceMetric` and writes a name and one method:
             return max(len({*hypothesis.split()} & {*r.split()}) for r in references)
 
 A corpus metric derives from `TextMetric` and writes `statistics` and `scores`. Scores of a tool
-that cannot be called from Python are read from a file: `rerank.commands.tuning_set`.
+that cannot be called from Python are read from a file: `rerank.runs.tuning_set`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
+from rerank.files.signature import signature
 from rerank.metrics.ngrams import Texts
 from rerank.registry import METRICS
-from rerank.signature import signature
 
 Rows: TypeAlias = NDArray[Any]
 """Rows of statistics, shape (…, width): int64 where they are counts, else float64."""

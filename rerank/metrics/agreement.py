@@ -25,9 +25,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
+from rerank.files.compilation import njit
 from rerank.metrics import bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.consensus import (

@@ -21,10 +21,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
 from rerank.corpus.spelling import PREFIX, moses_tokenizer
 from rerank.errors import UsageError
+from rerank.files.compilation import njit
 from rerank.formats.token_kernel import FREE, word_slot
 from rerank.metrics import DocumentMetric, Rows, TextMetric
 from rerank.metrics.ngrams import (

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.formats.token_kernel import Bytes
 from rerank.metrics import Rows, TextMetric
 from rerank.metrics.bleu import Statistics

@@ -31,9 +31,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, RerankError
+from rerank.files.compilation import njit
 from rerank.metrics import bleu, chrf
 from rerank.metrics.ngrams import numbered_ngrams, numbered_words
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from rerank.corpus import repeated_items
 from rerank.corpus.repeated_items import SOURCE_RUN, runs_of, translations_of
 from rerank.errors import InputError
+from rerank.files.signature import signature
 from rerank.metrics import DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.word_classes import (
     LISTS,
@@ -40,7 +41,6 @@ from rerank.metrics.word_classes import (
     read_words,
 )
 from rerank.notices import Notices
-from rerank.signature import signature
 
 PRONOUNS = {
     "masculine": "he him his himself",

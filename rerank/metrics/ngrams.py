@@ -20,9 +20,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
 from rerank.corpus.columns import TextColumn, offsets_of
 from rerank.corpus.kbest import KBest
+from rerank.files.compilation import njit
 from rerank.formats.token_kernel import FREE, GOLDEN, Bytes, word_slot
 
 Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]

@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.metrics import Rows, TextMetric
 
 Words: TypeAlias = NDArray[np.int64]

@@ -20,13 +20,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
+from rerank.files.signature import signature
 from rerank.metrics import CorpusScore, Rows
 from rerank.notices import Notices
-from rerank.signature import signature
-from rerank.text import shown
 
 CLOSED = ("pronouns", "auxiliaries", "function")
 """Built-in lists, of closed classes: the other function words are determiners, prepositions, …."""

@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from rerank.errors import UsageError
+from rerank.files.signature import LENGTH
 from rerank.formats.run_records import Choice
-from rerank.signature import LENGTH
 from rerank.table import Column, Table, one_line
 
 MOST_ROWS = 15  # of the tables of features and of words

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rerank.errors import printable
 from rerank.metrics.accuracy import SETS, Outcomes, accuracies_of_sets, share, z_test
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
@@ -19,7 +20,6 @@ from rerank.metrics.significance import (
     wilson_interval,
 )
 from rerank.table import Column, Table
-from rerank.text import printable
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel

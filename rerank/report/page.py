@@ -15,11 +15,11 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from rerank.errors import visible
 from rerank.metrics.verdict import MIXED, SIGNIFICANT, answer, p_text
 from rerank.report.evaluation import NAMES, MetricScore
 from rerank.report.explanation import word_runs
 from rerank.report.run_report import LEAST, ChangedSentence, ReportedDocument, RunReport
-from rerank.text import visible
 
 if TYPE_CHECKING:
     from markupsafe import Markup

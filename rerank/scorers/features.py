@@ -62,7 +62,7 @@ class FeatureSource:
     program are; chosen: settings that `choose` found, and the like, for weights files; preset:
     weight of the contextual feature where neither a weights file nor a tuning gives one, None for
     none; progress: yields items of long work and shows how far it is, as
-    `rerank.commands.run.progress`.
+    `rerank.runs.options.progress`.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;

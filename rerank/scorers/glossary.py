@@ -34,7 +34,7 @@ from decoders.arrays import Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.kbest import KBest
 from rerank.corpus.repeated_items import tokens_of
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, UsageError, printable
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.document_files import text_lines
@@ -42,7 +42,6 @@ from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.model_options import GLOSSARY, glossary_value
 from rerank.table import Column, Table
-from rerank.text import printable
 
 WEIGHT = 10.0  # beside agreement, whose chrF is in points
 MOST_ROWS = 15  # of the printed table

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,19 +66,28 @@ from rerank.scorers.features import (
 )
 from rerank.scorers.histories import ContextualProblem, located
 
-if TYPE_CHECKING:
-    from lm.causal import CausalEngine
-    from lm.seq2seq import TranslationEngine
-    from rerank.scorers.server_model import ServerEngine
-
 # in nats a sentence: recipes/bench/errors.py; tf32 has three bits more than bfloat16, and rounds
 # the operands of small products, too
 ERRORS = {"float32": 1.2e-4, "tf32": 0.125, "bfloat16": 0.5}
 _SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
-Engine = TypeVar("Engine", bound="ScoringEngine | CausalEngine | TranslationEngine | ServerEngine")
 Places: TypeAlias = NDArray[np.int64]
+
+
+class ScoringBackend(Protocol):
+    """What computes scores, on what device, and what it has counted."""
+
+    @property
+    def backend(self) -> Any:
+        """The device and the precision."""
+
+    @property
+    def counts(self) -> Any:
+        """Tokens and seconds so far."""
+
+
+Engine = TypeVar("Engine", bound=ScoringBackend)
 
 
 def group_of(identity: tuple[object, ...]) -> str:
@@ -157,7 +166,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
     @property
     def seconds(self) -> float:
         """Time that the model has computed so far."""
-        return self._engine.counts.seconds
+        return float(self._engine.counts.seconds)
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if memory ran out: batches are smaller since then, and scoring is slower."""

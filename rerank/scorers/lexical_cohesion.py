@@ -44,8 +44,8 @@ from rerank.corpus.repeated_items import (
     tokens_of,
 )
 from rerank.errors import InputError, UsageError
+from rerank.files.encoding import NUMBER
 from rerank.scorers.agreement import votes_of
-from rerank.text import NUMBER
 
 SHARE, VOCABULARY = 0.5, 10_000
 Pair: TypeAlias = tuple[bytes, bytes]  # a source word or phrase, and its translation

@@ -36,11 +36,11 @@ from decoders.problem import (
 from rerank.corpus.kbest import Document, KBest
 from rerank.errors import ArgumentError, RerankError, UsageError
 from rerank.files.cache import Cache
+from rerank.files.encoding import LARGEST
 from rerank.registry import SIDE_INFORMATION
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.cached_scores import ListTexts, ScorerCache, flat
 from rerank.scorers.features import FeatureSource
-from rerank.text import LARGEST
 
 
 class PluginScorer(FeatureSource):

@@ -28,12 +28,12 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError, UsageError
 from rerank.files.cache import Cache
 from rerank.files.program import Program, ProgramError
+from rerank.files.signature import LENGTH, signature
 from rerank.metrics import Counted, MeanScore, Metric, Rows
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.registry import PROGRAM
 from rerank.scorers.cached_scores import KEY_BYTES, digest
 from rerank.scorers.features import FeatureSource, ScoredDocument
-from rerank.signature import LENGTH, signature
 from rerank.values import Key, Real, Whole, settings, split
 
 KEYS = {

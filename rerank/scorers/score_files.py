@@ -27,13 +27,13 @@ from decoders.arrays import Pairwise, Unary
 from rerank.corpus.columns import offsets_of, places_of
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
+from rerank.files.encoding import LARGEST, NUMBER
 from rerank.files.lines import SURPLUS, digest, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.tokens import BLANK, HEAD, Place, list_number, numbers_cure
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource, ScoredDocument
-from rerank.text import LARGEST, NUMBER, shown
 
 Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 15  # lines that are read together

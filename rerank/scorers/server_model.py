@@ -19,7 +19,7 @@ import numpy as np
 
 from lm.backend import Backend
 from lm.scoring import EngineCounts
-from rerank.errors import RerankError, UsageError
+from rerank.errors import RerankError, UsageError, shown
 from rerank.files.cache import Cache
 from rerank.files.server import EchoedText, Server, ServerError, TextError, cut_of
 from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache, Sums
@@ -27,7 +27,6 @@ from rerank.scorers.causal_lm import NO_TOKEN
 from rerank.scorers.hugging_face import ServerSettings
 from rerank.scorers.prompts import MERGED, OF_SOURCE, TARGETS, PromptTemplate, sources_of
 from rerank.scorers.window_model import Choices, WindowProblem, WindowSource
-from rerank.text import shown
 
 VERSION = 1  # of how scores are formed
 _KEY = "OPENAI_API_KEY"

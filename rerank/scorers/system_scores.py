@@ -30,12 +30,12 @@ from rerank.corpus.columns import column_names
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.encoding import NUMBER
 from rerank.files.lines import SURPLUS, is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import read_object
 from rerank.formats.tokens import HEAD, Place, number, numbers_cure, plain_name
 from rerank.notices import Notices
-from rerank.text import NUMBER
 
 Floats = NDArray[np.float64]
 _COLUMNS = {  # of tables, and what people call them

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
 from rerank.errors import UsageError
+from rerank.files.compilation import njit
 from rerank.metrics import Metric
 from rerank.metrics.bleu import WIDTH, length_ratio, score
 from rerank.tuning.objective import (

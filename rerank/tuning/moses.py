@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label, SparseColumns
-from rerank.errors import InputError, RerankError, UsageError
+from rerank.errors import InputError, RerankError, UsageError, shown
+from rerank.files.encoding import LARGEST, NUMBER
 from rerank.files.lines import MAX_LINE_BYTES, read_lines
 from rerank.files.paths import display
 from rerank.formats.moses_tuning import ExtractorBlock, feature_blocks, statistics_blocks
 from rerank.formats.tokens import Place
 from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
-from rerank.text import LARGEST, NUMBER, shown
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import goal_of, objective_of

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.plan import LENGTH_PRICE
 

@@ -399,7 +399,7 @@ class TunedWeights:
     def check_files(self, files: Sequence[FilePath]) -> None:
         """UsageError where an output cannot be written, or is one of the `files` that are read."""
         from rerank.files.outputs import check_matplotlib, check_outputs
-        from rerank.formats.weight_files import kind_of
+        from rerank.formats.weights import kind_of
 
         outputs = [self.out, *([self.plot] if self.plot else [])]
         check_outputs(outputs, files)

@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
 from rerank.corpus.columns import offsets_of
 from rerank.errors import RerankError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
+from rerank.files.compilation import njit
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.objective import Sums

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import column_names
+from rerank.files.signature import __version__
 from rerank.notices import Notices
 from rerank.registry import attribute
 from rerank.scorers.features import FeatureSpace
-from rerank.signature import __version__
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.plan import Plan

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.files.paths import FilePath
-from rerank.signature import run_entries
+from rerank.files.signature import run_entries
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.objective import Objective
 from rerank.tuning.plan import Plan

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from decoders.problem import DocumentProblem
 from decoders.viterbi import affordable
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.scorers.features import DocumentFeatures
 
 Table: TypeAlias = NDArray[np.floating[Any]]

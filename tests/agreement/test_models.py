@@ -783,8 +783,8 @@ def test_where_exact_search_takes_long_cheaper_ways_are_named_with_their_time(
     options, _ = written(world, LISTS, [Hf(",sentences=1", 1)])
     command = f"decode --kbest dev.kbest --docs dev.docs --weights w.json --out out {options}"
     assert "--search beam" not in world.ok(f"{command} --dry-run").err
-    monkeypatch.setattr("rerank.commands.list_run.LONG", 0.0)
-    monkeypatch.setattr("rerank.commands.list_run.ListRun.mean_k", lambda run: 3.0)
+    monkeypatch.setattr("rerank.runs.list_run.LONG", 0.0)
+    monkeypatch.setattr("rerank.runs.list_run.ListRun.mean_k", lambda run: 3.0)
     beam, top = "(--search beam --beam 2)", "(--top 2)"
     first = "decode --kbest-out FILE without lm, the lines of each sentence sorted by total"
     pattern = rf"after 3\.0 contexts: {beam} takes about \d+ s, {top} at most \d+ s, .*{first}"
@@ -799,9 +799,9 @@ def test_a_program_of_windows_has_cheaper_ways_and_a_first_pass_is_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.write("qe.py", ESTIMATOR)
-    monkeypatch.setattr("rerank.commands.list_run.LONG", 0.0)
+    monkeypatch.setattr("rerank.runs.list_run.LONG", 0.0)
     qe = f"--scorer 'qe=command:{sys.executable} -IS qe.py,window=2'"
-    monkeypatch.setattr("rerank.commands.list_run.ListRun.mean_k", lambda run: 3.0)
+    monkeypatch.setattr("rerank.runs.list_run.ListRun.mean_k", lambda run: 3.0)
     command = "decode --docs dev.docs --default-weight 1 --out out --weights w.ini"
     qe += " --source dev.src"
     said = world.ok(f"{command} --kbest dev.kbest {qe} --dry-run").err

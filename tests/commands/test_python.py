@@ -23,9 +23,9 @@ import rerank
 import rerank.api
 from decoders.arrays import Pairwise
 from rerank import Document, Reranker, RerankError, RerankWarning
-from rerank.commands.results import DocumentResult
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights
+from rerank.runs.results import DocumentResult
 
 Sentences = list[list[tuple[str, Mapping[str, float]]]]
 TALK = Document(

@@ -31,7 +31,6 @@ from scipy.stats import binomtest, norm
 
 import rerank
 import rerank.metrics.significance as significance
-from rerank.commands.systems import kbest_of
 from rerank.metrics import metric
 from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
 from rerank.metrics.agreement import SystemAgreement
@@ -45,6 +44,7 @@ from rerank.metrics.significance import (
     wilson_interval,
 )
 from rerank.registry import METRICS, UTILITIES
+from rerank.runs.systems import kbest_of
 from rerank.tuning.tuners.expected_bleu import log_bleu as tuned_log_bleu
 
 Rows = NDArray[Any]

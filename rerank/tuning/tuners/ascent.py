@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.tuning.goal import BLEU_GOAL, SearchGoal, SearchLine, Step
 from rerank.tuning.objective import Sums, bleu_of
 from rerank.tuning.pool import Pool, add_columns

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.tuning.objective import Sums
 from rerank.tuning.pool import Pool
 

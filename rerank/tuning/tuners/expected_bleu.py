@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.standardised import StandardisedPool

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
+from rerank.files.compilation import njit
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.standardised import StandardisedPool
 

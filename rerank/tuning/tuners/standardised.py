@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.compilation import njit
 from rerank.corpus.columns import runs_of_lists
+from rerank.files.compilation import njit
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners.ascent import Optimum
 from rerank.tuning.tuners.envelope import SearchDirection

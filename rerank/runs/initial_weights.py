@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rerank.commands.training_options import TrainLmOptions
 from rerank.errors import UsageError
 from rerank.registry import MODELS
+from rerank.runs.training_options import TrainLmOptions
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.commands.document_run import Run
-from rerank.commands.results import ModelUse
-from rerank.commands.search import Search, search_documents
 from rerank.corpus.grouping import may_be_samples
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath, base_name
+from rerank.files.signature import LENGTH, signature
 from rerank.formats import tokens
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
+from rerank.runs.document_run import Run
+from rerank.runs.results import ModelUse
+from rerank.runs.search import Search, search_documents
 from rerank.scorers.agreement import AGREEMENT, agreement_of
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
 from rerank.scorers.score_files import HypothesisScores, ListInfo
-from rerank.signature import LENGTH, signature
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
@@ -39,7 +39,7 @@ from rerank.tuning.run import TuningResult, in_words, tune
 from rerank.tuning.tables import DocumentTables
 
 if TYPE_CHECKING:
-    from rerank.commands.list_run import ListRun
+    from rerank.runs.list_run import ListRun
 
 _MOST_SAMPLES = 100  # of a sentence; agreement takes time that grows with their square
 

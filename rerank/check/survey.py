@@ -8,6 +8,7 @@ F feature values, T sentences, K candidates of a sentence, n candidates of a doc
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.commands.findings import Findings
-from rerank.commands.lists import KBestFile, Lists, documents_of_run
+from rerank.check.findings import Findings
 from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import EMPTY
@@ -25,15 +25,20 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences, note_identity
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
 from rerank.corpus.spelling import Spelling, nfc_lines
-from rerank.files.paths import display
+from rerank.errors import InputError
+from rerank.files.paths import FilePath, display
 from rerank.files.terminal import progress
 from rerank.formats.translations import (
+    SOURCE,
+    check_source_order,
+    documents_of_reference,
     matched,
     read_reference_texts,
     read_texts_of,
 )
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
+from rerank.runs.lists import KBestFile, Lists
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import agreement_of
 from rerank.scorers.features import UnknownWords
@@ -472,3 +477,52 @@ def _targets(
         documents, targets = matched(texts, documents, findings, drop=lists.drop_unreferenced)
         return documents, nfc_lines(targets) if lists.in_nfc else targets
     return documents, []
+
+
+def documents_of_run(
+    file: KBestFile, references: Sequence[str | Path], findings: Findings
+) -> tuple[Documents, bool]:
+    """The documents, and whether a file or an option names them; otherwise one per sentence.
+
+    A list that cannot be read is reported where it is read, and likewise a reference.
+    """
+    lists, docs = file.lists, [] if file.lists.docs is None else [file.lists.docs]
+    own = bool(docs)
+    if not docs and lists.no_docs is None:
+        with suppress(InputError):
+            own = file.annotations[0] is not None
+    if own:
+        with findings.counting():
+            return file.documents(findings), True
+    elif lists.no_docs is None and references:
+        stated = None
+        with suppress(InputError):
+            stated = documents_of_reference(references, findings.unreported())
+        if stated is not None:
+            with findings.counting():
+                check_source_order(lists.side.get(SOURCE), references[0], stated, findings)
+            return stated, True
+    n_lines = 0
+    with suppress(InputError):
+        n_lines = file.survey.candidates
+        with findings.counting():
+            n_lines = file.lines_by_id()
+    if texts := [*docs, *lists.side.values(), *references]:
+        role: Role = "reference" if texts[0] in references else "source"
+        n_lines = _count_lines(texts[0], n_lines, role)
+    if lists.no_docs == "one":
+        return Documents.one(n_lines), True
+    return Documents.each(n_lines), lists.no_docs is not None
+
+
+def _count_lines(path: FilePath, n_list: int, role: Role) -> int:
+    """Number of source lines by a text that has a line for each, without blank lines at its end.
+
+    n_list: number by the ids of the list, up to which blank lines at the end count.
+    """
+    try:
+        (text, *_) = read_texts_of(path, None, Findings(), role=role)
+    except InputError:  # reported where the text is read
+        return n_list
+    last = max((n for n, line in enumerate(text.lines, 1) if line and line.strip()), default=0)
+    return max(last, min(n_list, len(text.lines)))

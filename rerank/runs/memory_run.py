@@ -13,18 +13,18 @@ from weakref import finalize
 
 import numpy as np
 
-from rerank.commands.document_run import Run
-from rerank.commands.lists import KBestFile, Lists, with_own_sources
-from rerank.commands.systems import made_lists
 from rerank.corpus.columns import Label, column_names
 from rerank.corpus.kbest import Document, KBest, NamedLists, items
-from rerank.errors import ArgumentError, InputError
+from rerank.errors import ArgumentError, InputError, printable
 from rerank.files.lines import RereadFile
+from rerank.files.run_files import no_option
 from rerank.formats.translations import check_document
 from rerank.notices import Notices, RerankWarning, kind_name, log
 from rerank.options import KeywordErrors, with_keywords
 from rerank.registry import SIDE_INFORMATION
-from rerank.run_files import no_option
+from rerank.runs.document_run import Run
+from rerank.runs.lists import KBestFile, Lists, with_own_sources
+from rerank.runs.systems import made_lists
 from rerank.scorers.agreement import (
     AGREEMENT,
     CONSENSUS,
@@ -33,7 +33,6 @@ from rerank.scorers.agreement import (
     one_output_each,
 )
 from rerank.scorers.features import FeatureSource
-from rerank.text import printable
 
 if TYPE_CHECKING:
     from rerank.metrics.agreement import SystemAgreement

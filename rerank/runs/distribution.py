@@ -24,18 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from rerank.commands.run import Messages, RunOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
 from rerank.files.terminal import Terminated
-from rerank.notices import Notices, Printer
-from rerank.torchrun import (
+from rerank.files.torchrun import (
     number_of_processes,
     others_alive,
     process_number,
     sharing_documents,
 )
+from rerank.notices import Notices, Printer
+from rerank.runs.options import Messages, RunOptions
 
 LOCAL = "local"
 SHARDS_PER_WORKER = 4  # the last workers wait for a quarter of a share, not for a whole one

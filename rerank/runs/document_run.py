@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from decoders.table import Decoder, automatic
-from rerank.commands.search import Search, row_of, search_documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import UsageError
 from rerank.files.arrays import ArrayStore, size_text
@@ -22,6 +21,7 @@ from rerank.files.paths import FilePath, display
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
 from rerank.notices import Notices, Printer
+from rerank.runs.search import Search, row_of, search_documents
 from rerank.scorers import TOTAL
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare
 

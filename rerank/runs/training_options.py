@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rerank.commands.run import Machine, Messages, side_files
-from rerank.commands.subwords import check_tokenizers
-from rerank.commands.texts import TextOptions
 from rerank.errors import UsageError
 from rerank.options import Given, of_dataclass, option, part, record
 from rerank.registry import MODELS, attribute
+from rerank.runs.options import Machine, Messages, side_files
+from rerank.runs.subwords import check_package, tokenizer_files
+from rerank.runs.texts import TextOptions
 from rerank.values import FILE, FOLDER, MemberName
 
 _VOCABULARIES = {  # options of texts that make vocabularies, and their fields
@@ -21,6 +22,7 @@ _VOCABULARIES = {  # options of texts that make vocabularies, and their fields
     **{"tokenizer": "tokenizer", "source-tokenizer": "source_tokenizer"},
 }
 OF_RECIPES = ("vocabulary", "min_count", "longest")  # options of texts that recipes have, too
+_FLAGS = {field: flag for flag, field in _VOCABULARIES.items()}
 
 
 @record
@@ -128,7 +130,7 @@ class TrainLmOptions:
                 f"--reverse: {name} has no attention over the words of one source sentence, which "
                 "a channel needs; choose --model attention, or leave it out"
             )
-        check_tokenizers(self.texts, self.files.side.values())
+        _check_tokenizers(self.texts, self.files.side.values())
         others = {flag: getattr(self.texts, name) for flag, name in _VOCABULARIES.items()}
         others["source-lm"] = self.choice.source_lm
         if self.choice.begin and (given := [flag for flag, value in others.items() if value]):
@@ -161,3 +163,32 @@ class TrainLmOptions:
         texts = {name: getattr(self.texts, name) for name in OF_RECIPES}
         given = self.given | {name: value for name, value in texts.items() if value is not None}
         return {**model.adapted({**values, **given}), **given}
+
+
+def _check_tokenizers(texts: TextOptions, side: Collection[str]) -> None:
+    """UsageError for options that do not fit the tokenizers, or a package that is not there.
+
+    side: kinds of side information that are given.
+    """
+    source = "source" in side
+    of_source, of_text = ("source_vocabulary", "source_characters"), ("min_count", "unknown")
+    rules = (
+        (texts.tokenizer, "tokenizer", ("vocabulary", *of_text)),
+        (texts.source_tokenizer, "source-tokenizer", of_source),
+        (source and texts.tokenizer, "tokenizer", of_source),
+    )
+    for value, name, others in rules:
+        for other in (other for other in others if value and getattr(texts, other)):
+            raise UsageError(
+                f"--{_FLAGS.get(other, other)}: the pieces of --{name} are the vocabulary; leave "
+                "one of them out"
+            )
+    if texts.source_tokenizer and not source:
+        raise UsageError("--source-tokenizer: no --source to read so; leave it out")
+    if source and tokenizer_files([texts.tokenizer or ""]) and not texts.source_tokenizer:
+        raise UsageError(
+            f"--tokenizer {texts.tokenizer}: the source sentences need pieces, too; give "
+            "--source-tokenizer, the same file if its pieces are of both languages"
+        )
+    for name, tokenizer in texts.tokenizers.items():
+        check_package(f"--{name.replace('_', '-')}", tokenizer)

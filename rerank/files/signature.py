@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rerank.text import printable
+from rerank.errors import printable
 
 if TYPE_CHECKING:
     from rerank.files.paths import FilePath
@@ -55,7 +55,7 @@ def run_entries(files: Iterable[FilePath]) -> dict[str, Any]:
     `{"rerank": "0.1.0", "command": "rerank decode …", "inputs": […]}`, the inputs as `file_entry`;
     there is no command in Python.
     """
-    from rerank.run_files import command_line
+    from rerank.files.run_files import command_line
 
     command, entries = command_line(), map(file_entry, dict.fromkeys(files))
     return {

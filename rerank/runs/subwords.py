@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -14,15 +14,8 @@ from rerank.values import FILE, MOST, ParsedType
 if TYPE_CHECKING:
     from lm.side_information import SideText
     from lm.subwords import SubwordVocabulary
-    from rerank.commands.texts import TextOptions
 
 SENTENCEPIECE = "sentencepiece"
-_FLAGS = {  # of fields of `TextOptions`, where they have another name
-    "vocabulary": "vocab",
-    "min_count": "vocab-min-count",
-    "source_vocabulary": "source-vocab",
-    "source_characters": "source-characters",
-}
 _LEARNT = re.compile("(unigram|bpe):([1-9][0-9]{2,6})")
 
 
@@ -57,35 +50,6 @@ def tokenizer_files(tokenizers: Iterable[str]) -> list[str]:
     """The files of those tokenizers that are `sentencepiece:FILE`."""
     parts = (tokenizer.partition(":") for tokenizer in tokenizers)
     return [rest for kind, _, rest in parts if kind == SENTENCEPIECE]
-
-
-def check_tokenizers(texts: TextOptions, side: Collection[str]) -> None:
-    """UsageError for options that do not fit the tokenizers, or a package that is not there.
-
-    side: kinds of side information that are given.
-    """
-    source = "source" in side
-    of_source, of_text = ("source_vocabulary", "source_characters"), ("min_count", "unknown")
-    rules = (
-        (texts.tokenizer, "tokenizer", ("vocabulary", *of_text)),
-        (texts.source_tokenizer, "source-tokenizer", of_source),
-        (source and texts.tokenizer, "tokenizer", of_source),
-    )
-    for value, name, others in rules:
-        for other in (other for other in others if value and getattr(texts, other)):
-            raise UsageError(
-                f"--{_FLAGS.get(other, other)}: the pieces of --{name} are the vocabulary; leave "
-                "one of them out"
-            )
-    if texts.source_tokenizer and not source:
-        raise UsageError("--source-tokenizer: no --source to read so; leave it out")
-    if source and tokenizer_files([texts.tokenizer or ""]) and not texts.source_tokenizer:
-        raise UsageError(
-            f"--tokenizer {texts.tokenizer}: the source sentences need pieces, too; give "
-            "--source-tokenizer, the same file if its pieces are of both languages"
-        )
-    for name, tokenizer in texts.tokenizers.items():
-        check_package(f"--{name.replace('_', '-')}", tokenizer)
 
 
 def check_package(option: str, tokenizer: str) -> None:

@@ -32,13 +32,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.commands.lists import (
-    KBestFile,
-    Lists,
-    NamedSystem,
-    documents_of_systems,
-    number_of_lines,
-)
 from rerank.corpus.alignment import note_alignment, remembered_trigrams
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
@@ -58,6 +51,13 @@ from rerank.formats.unsegmented import UnsegmentedText, segments_of
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS
+from rerank.runs.lists import (
+    KBestFile,
+    Lists,
+    NamedSystem,
+    documents_of_systems,
+    number_of_lines,
+)
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import CONSENSUS, VOTES, votes_of
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, tee
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from rerank.commands.findings import Findings
-from rerank.corpus.documents import Documents, Role, shown_id
+from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_SOURCE, ReadingOptions
 from rerank.corpus.spelling import nfc, nfc_lines
@@ -41,7 +40,6 @@ from rerank.formats.translations import (
     given_lines,
     matched,
     read_reference_texts,
-    read_texts_of,
     read_with_documents,
 )
 from rerank.formats.unsegmented import UnsegmentedText
@@ -372,55 +370,6 @@ class KBestFile:
         path = self._side[SOURCE]
         stated = documents_in(path, Notices())
         return number_of_lines(path) if stated is None else stated.n_sentences
-
-
-def documents_of_run(
-    file: KBestFile, references: Sequence[str | Path], findings: Findings
-) -> tuple[Documents, bool]:
-    """The documents, and whether a file or an option names them; otherwise one per sentence.
-
-    A list that cannot be read is reported where it is read, and likewise a reference.
-    """
-    lists, docs = file.lists, [] if file.lists.docs is None else [file.lists.docs]
-    own = bool(docs)
-    if not docs and lists.no_docs is None:
-        with suppress(InputError):
-            own = file.annotations[0] is not None
-    if own:
-        with findings.counting():
-            return file.documents(findings), True
-    elif lists.no_docs is None and references:
-        stated = None
-        with suppress(InputError):
-            stated = documents_of_reference(references, findings.unreported())
-        if stated is not None:
-            with findings.counting():
-                check_source_order(lists.side.get(SOURCE), references[0], stated, findings)
-            return stated, True
-    n_lines = 0
-    with suppress(InputError):
-        n_lines = file.survey.candidates
-        with findings.counting():
-            n_lines = file.lines_by_id()
-    if texts := [*docs, *lists.side.values(), *references]:
-        role: Role = "reference" if texts[0] in references else "source"
-        n_lines = _count_lines(texts[0], n_lines, role)
-    if lists.no_docs == "one":
-        return Documents.one(n_lines), True
-    return Documents.each(n_lines), lists.no_docs is not None
-
-
-def _count_lines(path: FilePath, n_list: int, role: Role) -> int:
-    """Number of source lines by a text that has a line for each, without blank lines at its end.
-
-    n_list: number by the ids of the list, up to which blank lines at the end count.
-    """
-    try:
-        (text, *_) = read_texts_of(path, None, Findings(), role=role)
-    except InputError:  # reported where the text is read
-        return n_list
-    last = max((n for n, line in enumerate(text.lines, 1) if line and line.strip()), default=0)
-    return max(last, min(n_list, len(text.lines)))
 
 
 def number_of_lines(path: FilePath) -> int:

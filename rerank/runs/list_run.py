@@ -15,18 +15,6 @@ from typing import BinaryIO
 import numpy as np
 
 from decoders.result import Direction
-from rerank.commands.distribution import cost, deal
-from rerank.commands.document_run import Array, Run, Stopwatch
-from rerank.commands.lists import (
-    MISSING_SOURCE,
-    KBestFile,
-    LineWriter,
-    Lists,
-    with_own_sources,
-)
-from rerank.commands.run import RunOptions, ScorerOptions
-from rerank.commands.search import Search, row_of
-from rerank.commands.systems import made_lists
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
@@ -42,6 +30,18 @@ from rerank.formats.weights import Weights
 from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
+from rerank.runs.distribution import cost, deal
+from rerank.runs.document_run import Array, Run, Stopwatch
+from rerank.runs.lists import (
+    MISSING_SOURCE,
+    KBestFile,
+    LineWriter,
+    Lists,
+    with_own_sources,
+)
+from rerank.runs.options import RunOptions, ScorerOptions
+from rerank.runs.search import Search, row_of
+from rerank.runs.systems import made_lists
 from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, has_scores
 from rerank.scorers.features import (
     DocumentFeatures,
@@ -344,7 +344,7 @@ class ListRun(Run):
 
     @cached_property
     def costs(self) -> list[int]:
-        """Predicted cost of scoring each document (`rerank.commands.distribution.cost`)."""
+        """Predicted cost of scoring each document (`rerank.runs.distribution.cost`)."""
         return [cost(kbest, self.order) for _, kbest in self.read_unreported()]
 
     @contextmanager

@@ -20,11 +20,10 @@ from typing import Any
 
 import click
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, UsageError, printable
 from rerank.files.paths import CONFIGURATION
 from rerank.notices import Notices
 from rerank.registry import PROGRAM
-from rerank.text import printable
 
 PROGRAM_NAMED, _TEXTS = "rerank.program", "rerank.texts"  # keys of click's context
 _RUNS = re.compile(rf"(?:^|[=:,])({PROGRAM}|openai):")  # in a value: programs, and servers

@@ -12,13 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.commands.run import parting_option
-from rerank.commands.subwords import TOKENIZER, TOKENIZER_HELP, subwords
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 from rerank.options import option, record
+from rerank.runs.options import parting_option
+from rerank.runs.subwords import TOKENIZER, TOKENIZER_HELP, subwords
 from rerank.values import MOST_LINES, TEXT, Whole
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import click
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import progress_shown, say, show, width
+from rerank.files.torchrun import process_number
 from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, vain
 from rerank.options import Given, given, option, part, record
@@ -28,7 +29,6 @@ from rerank.scorers.model_options import (
     labels_of,
 )
 from rerank.table import fitting
-from rerank.torchrun import process_number
 from rerank.values import (
     FILE,
     FOLDER,
@@ -45,10 +45,10 @@ from rerank.values import (
 )
 
 if TYPE_CHECKING:
-    from rerank.commands.lists import Lists
     from rerank.files.cache import Cache
     from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
+    from rerank.runs.lists import Lists
 
 KBEST_HELP = (
     "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
@@ -123,7 +123,7 @@ class ListFiles:
 
     def lists(self, **more: Any) -> Lists:
         """The lists as a run takes them; more: further fields."""
-        from rerank.commands.lists import Lists, named_list
+        from rerank.runs.lists import Lists, named_list
 
         docs, no_docs = self.documents.file, self.documents.no_docs
         systems = tuple((name, SystemValue.path(file)) for name, file in self.systems)

@@ -1,0 +1,1 @@
+"""What searches files and texts for faults, and offers cures."""

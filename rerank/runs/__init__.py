@@ -1,0 +1,1 @@
+"""Runs of documents: where lists come from, what scores and searches them, and the results."""
