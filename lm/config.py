@@ -89,12 +89,13 @@ class Config:
     hidden: int = setting(256, "Size of the hidden layers", **_COLUMNS)
     recurrence: str | None = setting(
         None,
-        "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
-        "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
-        "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh the "
-        "one with tanh, htanh the clipped linear one of Lin et al., whose own models have it in "
-        "their form; peephole is the lstm with diagonal peepholes of Graves 2009, the cell of "
-        "Ghosh et al.'s models",
+        "Recurrent cell [default: lstm].\n\n"
+        "cifg is the LSTM with coupled gates of Ji et al.'s code, as its library has it "
+        "since April 2016; cifg-2015 as it had it in November 2015, when they published, "
+        "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh "
+        "the one with tanh, htanh the clipped linear one of Lin et al., whose own models "
+        "have it in their form; peephole is the lstm with diagonal peepholes of Graves 2009, "
+        "the cell of Ghosh et al.'s models.",
         strong="lstm",
         choices=tuple(RECURRENCES),
     )
@@ -109,11 +110,11 @@ class Config:
     )
     head: str | None = setting(
         None,
-        "How words are predicted: unbiased is the softmax without a bias; classes is a softmax "
-        "over classes of words and one over the words of a class (exact, scores faster); "
-        "self-normalised is trained so that its logits are scores without a normaliser (fastest, "
-        "error stated); hashed adds maximum-entropy n-gram features to the softmax (exact) "
-        "[default: that of the model].",
+        "How words are predicted [default: that of the model].\n\n"
+        "unbiased is the softmax without a bias; classes is a softmax over classes of words "
+        "and one over the words of a class (exact, scores faster); self-normalised is "
+        "trained so that its logits are scores without a normaliser (fastest, error stated); "
+        "hashed adds maximum-entropy n-gram features to the softmax (exact).",
         choices=tuple(HEADS),
     )
     backward: bool | None = setting(
@@ -123,12 +124,12 @@ class Config:
     )
     fusion: str | None = setting(
         None,
-        "Where the context enters: input concatenates it to every word, input-sum adds a "
-        "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
-        "output, input-merge is input and merge, input-residual feeds tanh(h + Q c + P x), gate "
-        "adds a gated projection to the memory cell's output (late fusion), initial begins "
-        "sentences in a carried state (drnnlm), input-initial is input and initial [default: that "
-        "of the model].",
+        "Where the context enters [default: that of the model].\n\n"
+        "input concatenates it to every word, input-sum adds a projection of it, output adds "
+        "it to the logits, merge feeds tanh(W h + W' c + b) to the output, input-merge is "
+        "input and merge, input-residual feeds tanh(h + Q c + P x), gate adds a gated "
+        "projection to the memory cell's output (late fusion), initial begins sentences in a "
+        "carried state (drnnlm), input-initial is input and initial.",
         choices=tuple(FUSIONS),
     )
     attention: int | None = setting(
@@ -154,16 +155,17 @@ class Config:
     )
     reverse_documents: bool | None = setting(
         None,
-        "Read documents from the last sentence to the first, the words of each sentence as usual: "
-        "contexts are later sentences, a feature of its own beside a forward model. The folder "
-        "says so, and no command needs the option again. Not with models without context.",
+        "Read documents from the last sentence to the first: contexts are later sentences.\n\n"
+        "The words of each sentence as usual: a feature of its own beside a forward model. "
+        "The folder says so, and no command needs the option again. Not with models without "
+        "context.",
     )
     encoder: str | None = setting(
         None,
-        "How a sentence becomes a vector, in models that have an encoder, such as dclm: bag is "
-        "the mean of its words' embeddings, sum their sum, cnn a convolution over windows of three "
-        "words with max-pooling, rnn the last state of a recurrence of the kind --recurrence "
-        "[default: cnn].",
+        "How a sentence becomes a vector, in models that have an encoder [default: cnn].\n\n"
+        "bag is the mean of its words' embeddings, sum their sum, cnn a convolution over "
+        "windows of three words with max-pooling, rnn the last state of a recurrence of the "
+        "kind --recurrence.",
         choices=tuple(ENCODERS),
         lacks="choice of a sentence encoder, found {!r}",
     )
@@ -180,9 +182,9 @@ class Config:
     )
     source_context: str | None = setting(
         None,
-        "What the models that need --source have of it: previous, a vector of the source "
-        "sentences before the current one, as in the memo; current, a vector of these and the "
-        "current one; or both vectors [default: both].",
+        "What the models that need --source have of it [default: both].\n\n"
+        "previous, a vector of the source sentences before the current one, as in the memo; "
+        "current, a vector of these and the current one; or both vectors.",
         choices=tuple(SOURCE_CONTEXTS),
         lacks="source sentences, found the choice {!r} of them",
     )
@@ -196,10 +198,11 @@ class Config:
     )
     topic_model: str | None = setting(
         None,
-        "How the topics of the models clstm-… are learned from the training text before they are "
-        "trained: kmeans clusters stretches of ten sentences (TF-IDF, latent semantic analysis), "
-        "lda is latent Dirichlet allocation. Training needs the extra `topics` (scikit-learn), use "
-        "of the model does not [default: kmeans].",
+        "How the topics of the models clstm-… are learned from the training text [default: "
+        "kmeans].\n\n"
+        "kmeans clusters stretches of ten sentences (TF-IDF, latent semantic analysis), lda "
+        "is latent Dirichlet allocation. Training needs the extra `topics` (scikit-learn), "
+        "use of the model does not.",
         choices=tuple(TOPIC_MODELS),
         lacks="topics, found a model {} of them",
     )
@@ -212,9 +215,10 @@ class Config:
     )
     relation_classifier: str | None = setting(
         None,
-        "How dclm-auxiliary learns to tell the relation of two sentences from their vectors: "
-        "bilinear has a matrix for each relation, mlp a hidden layer over both vectors "
-        "[default: bilinear].",
+        "How dclm-auxiliary learns to tell the relation of two sentences [default: "
+        "bilinear].\n\n"
+        "From their vectors: bilinear has a matrix for each relation, mlp a hidden layer "
+        "over both vectors.",
         choices=tuple(RELATION_CLASSIFIERS),
         lacks="classifier of discourse relations, found {!r}",
     )

@@ -42,13 +42,13 @@ def commands() -> Iterator[tuple[str, click.Command]]:
 def options_of(command: click.Command) -> dict[str, str]:
     """The options of a command by the way they are given, with their texts, as in its help."""
     context = click.Context(command, show_default=True)
-    records = filter(None, (one.get_help_record(context) for one in command.params))
-    return {
-        usage.replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER"): " ".join(
-            text.replace("].  [", "; ").split()
-        )
-        for usage, text in records
-    }
+    found = dict[str, str]()
+    for one in command.params:
+        if (shown := one.get_help_record(context)) is not None:
+            usage = shown[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
+            text = shown[1].replace(" …", "").replace("].  [", "; ")
+            found[usage] = " ".join([*text.split(), *getattr(one, "details", "").split()])
+    return found
 
 
 def paragraph(text: str, *, indent: str = "") -> str:

@@ -34,6 +34,7 @@ from rerank.errors import ArgumentError, RerankError, UsageError
 from rerank.files.encoding import NUMBER
 from rerank.files.run_files import (
     PROGRAM_NAMED,
+    DetailedOption,
     ShellOption,
     configure,
     flag_of,
@@ -61,11 +62,11 @@ _LAST_HEADINGS = ("Search", "Machine", "Messages", "General")  # of the help, wh
 class _Option:
     """What the shell needs to know of a field beside its name.
 
-    help: empty for an argument; many: whether it is repeatable; once: whether it is refused where
-    it is given twice, of which the shell otherwise takes the last; several: whether its value is
-    then a tuple, but the value itself where it is given once; rare: shown by `--help-all` alone;
-    needs: fields without which the option is refused, each with the reason; heading: in the
-    help, that of its part.
+    help: empty for an argument; `--help` shows its first paragraph, `rerank help` all. many:
+    whether it is repeatable; once: whether it is refused where it is given twice, of which the
+    shell otherwise takes the last; several: whether its value is then a tuple, but the value itself
+    where it is given once; rare: shown by `--help-all` alone; needs: fields without which the
+    option is refused, each with the reason; heading: in the help, that of its part.
     """
 
     help: str
@@ -122,7 +123,8 @@ def option(
 ) -> Any:
     """A field that is an option; without a default it is required.
 
-    flags: that of the field's name, if none is given. type: of `rerank.values` or click; none for a
+    help: a paragraph of three lines at most, and others that `rerank help` shows. flags: that of
+    the field's name, if none is given. type: of `rerank.values` or click; none for a
     flag, whose default is False, or None where a record without the option is to be told from one
     that has it; click.BOOL for a flag that is None where it is not given. many: the option is
     repeatable, and its value a tuple, as with a tuple as default.
@@ -420,13 +422,16 @@ class Command(click.Command):
                 "--config",
                 configure,
                 type=FILE,
-                help="TOML file of options, by their names without dashes in front, as seed = 7; "
-                "options of the command line and of the environment, as RERANK_<COMMAND>_SEED=7, "
-                "have precedence.",
+                help="TOML file of options, as seed = 7; the command line and the "
+                "environment have precedence.\n\n"
+                "Keys are the names of options without dashes in front. In the "
+                "environment the option --seed of `rerank decode` is "
+                "RERANK_DECODE_SEED.",
             )
         )
         help = "Print the options that are given as a file for --config, and exit."
         parameters.append(_eager("--dump-config", _dump, is_flag=True, help=help))
+        self.rare.add("dump_config")
         if _RUN_PROGRAMS & {*names}:
             help = (
                 "Run the programs that the file of --config or the environment names, as "
@@ -434,13 +439,19 @@ class Command(click.Command):
             )
             parameters.append(_eager("--trust-config", _trust, is_flag=True, help=help))
             self.rare.add("trust_config")
-        if self.rare:
-            help = "Show all options and exit."
-            parameters.append(_eager("--help-all", _show_all, is_flag=True, help=help))
+        help = "Show all options and exit."
+        parameters.append(_eager("--help-all", _show_all, is_flag=True, help=help))
         # paragraphs with indented lines, as examples, are not wrapped
         paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
         text = "\n\n".join("\b\n" + one if "\n " in one else one for one in paragraphs)
         super().__init__(name, params=parameters, help=text)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The option `--help`; it says where details are, which other texts end in … for."""
+        shown = super().get_help_option(ctx)
+        if shown is not None:
+            shown.help = "Show this message and exit; `rerank help OPTION` says more, where … is."
+        return shown
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words of the command line; those left over are often files of a wildcard."""
@@ -493,7 +504,7 @@ def _eager(flag: str, act: Callable[[click.Context, Any], None], **more: Any) ->
         if value and not ctx.resilient_parsing:
             act(ctx, value)
 
-    return click.Option([flag], is_eager=True, expose_value=False, callback=callback, **more)
+    return DetailedOption([flag], is_eager=True, expose_value=False, callback=callback, **more)
 
 
 def _show_all(ctx: click.Context, value: bool) -> None:

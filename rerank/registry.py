@@ -197,27 +197,31 @@ ALL_SYSTEMS = "*"  # of `--systems FILE`, in place of a name: all systems of the
 SCORE_FILES = {  # by option, without its dashes
     "scores": ScoreFile(
         "scores",
-        "Scores of another tool, as feature NAME: a number per line of the list; or SYSTEM:FILE, "
-        "a number per source line for the outputs of each of the --systems; or a table of all, TSV "
-        "or CSV with a heading or JSON lines, with segment, system, value and perhaps document, of "
-        "which TABLE,reference=ID,direction=ID keeps some rows, or what comet-score prints; "
-        "repeatable.",
+        "Scores of another tool, as feature NAME: a number for each line of the list; "
+        "repeatable.\n\n"
+        "Or SYSTEM:FILE, a number per source line for the outputs of each of the --systems; "
+        "or a table of all, TSV or CSV with a heading or JSON lines, with segment, system, "
+        "value and perhaps document, of which TABLE,reference=ID,direction=ID keeps some "
+        "rows, or what comet-score prints.",
         "rerank.scorers.score_files:HypothesisScores",
     ),
     "pair-scores": ScoreFile(
         "pairs",
-        "One number per pair of candidates of neighbouring sentences, as feature NAME; repeatable. "
-        "Lines: document id, sentence, candidate of the previous sentence, candidate, number, with "
-        "a TAB between them. Sentences count from 0 within their document, candidates from 0 "
-        "within their list; for the first sentence of a document the previous candidate is '-'. "
-        "Every pair is required; documents come in the order of --docs.",
+        "A number for each pair of candidates of neighbouring sentences, as feature NAME; "
+        "repeatable.\n\n"
+        "Lines: document id, sentence, candidate of the previous sentence, candidate, "
+        "number, with a TAB between them. Sentences count from 0 within their document, "
+        "candidates from 0 within their list; for the first sentence of a document the "
+        "previous candidate is '-'. Every pair is required; documents come in the order of "
+        "--docs.",
         "rerank.scorers.score_files:PairScores",
     ),
     "ngram": ScoreFile(
         "ngram",
-        "N-gram language model in ARPA format, made by train-ngram, lmplz or SRILM, plain or "
-        "compressed, or a KenLM binary (extra kenlm), as features NAME, its log-probability in "
-        "nats, and NAMEoov; repeatable.",
+        "N-gram language model in ARPA format, plain or compressed, or of KenLM (extra "
+        "kenlm); repeatable.\n\n"
+        "Made by train-ngram, lmplz or SRILM; features NAME, its log-probability in nats, "
+        "and NAMEoov, its unknown words. A binary of KenLM needs the extra.",
         "rerank.scorers.ngram_model:NGramScores",
         ("oov",),
     ),
@@ -305,5 +309,5 @@ SIDE_INFORMATION = {  # that models may need: the option of its file, and what i
     "source": "the source sentences",
     "relations": "the discourse relation of each sentence to the one before",
     "topics": "the topic, or another discrete feature, of each sentence",
-    "parents": "the number of the nucleus of each sentence (from 1 in its document; 0 for none)",
+    "parents": "the number of each sentence's nucleus in its document (from 1; 0: none)",
 }

@@ -43,16 +43,17 @@ class Settings:
     epochs: int = _number(5, "Number of passes over the training text, at most, in each stage")
     minutes: float | None = setting(
         None,
-        "Time limit of the run, validations included, towards which an annealed learning rate "
-        "falls; results then depend on the speed of the machine. Stages have equal parts of it. "
-        "--resume may change it.",
+        "Time limit of the run, towards which an annealed learning rate falls.\n\n"
+        "Validations included; results then depend on the speed of the machine. Stages have "
+        "equal parts of it. --resume may change it.",
         range=(0, _MOST),
         above=True,
     )
     words: int | None = setting(
         None,
-        "Number of words of the training text that each stage reads, </s> among them, in place of "
-        "--epochs; an annealed learning rate falls towards it. --resume may change it.",
+        "Number of words of the training text that each stage reads, in place of --epochs.\n\n"
+        "</s> among them; an annealed learning rate falls towards it. --resume may change "
+        "it.",
         range=(1, 10**12),
     )
     seed: int = setting(1, "Random seed", range=(0, 2**31 - 1))
@@ -78,15 +79,16 @@ class Settings:
     )
     context_dropout: float = _rate(
         0.1,
-        "Share of sentences that are trained without context. If sentences begin in the state of "
-        "the sentence before, it loses all history, and the default is 0",
+        "Share of sentences that are trained without context [default: 0.1].\n\n"
+        "If sentences begin in the state of the sentence before, it loses all history, and "
+        "the default is 0.",
         most=1,
     )
     negatives: int = _number(
         1024,
-        "Words sampled per update: for the sampled softmax, where 0 trains the full softmax, or "
-        "noise words of --objective nce, which has 4096 by default. Not with --head classes or "
-        "hashed",
+        "Words sampled per update; 0 trains the full softmax [default: 1024].\n\n"
+        "For the sampled softmax, or noise words of --objective nce, which has 4096 by "
+        "default. Not with --head classes or hashed.",
         range=(0, _MOST),
     )
     validations: int = _number(4, "Number of validations in an epoch")
@@ -105,22 +107,24 @@ class Settings:
     )
     schedule: str = setting(
         "annealed",
-        "Learning rate over time: annealed to zero, constant, or halved after each epoch whose "
-        "training loss is above that of the epoch before",
+        "Learning rate over time [default: annealed].\n\n"
+        "annealed to zero, constant, or halved after each epoch whose training loss is above "
+        "that of the epoch before.",
         choices=("annealed", "constant", "halving"),
     )
     segments: str = setting(
         "carried",
-        "Context of a segment's first sentence: carried over from the segment before, or none, as "
-        "if a document began; independent segments are shuffled",
+        "Context of a segment's first sentence [default: carried].\n\n"
+        "carried over from the segment before, or none, as if a document began; independent "
+        "segments are shuffled.",
         choices=("carried", "independent"),
     )
     levels: str = setting(
         "together",
-        "How a model's sentence level is trained: together with its word level, by gradients that "
-        "are clipped apart, or before it and then frozen. Only for models that have one. context "
-        "trains what attention-context and attention-gated add to the model of --from, whose "
-        "weights stay",
+        "How a model's sentence level is trained beside its word level [default: together].\n\n"
+        "together with its word level, by gradients that are clipped apart, or before it and "
+        "then frozen. Only for models that have one. context trains what attention-gated "
+        "adds to the model of --from, whose weights stay.",
         choices=("together", "separate", "two-step", "context"),
     )
     patience: int = _number(
@@ -144,16 +148,18 @@ class Settings:
     )
     context_noise: float = _rate(
         0.0,
-        "Share of sentences that enter contexts corrupted, as machine translations are: of their "
-        "words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. Not with models "
-        "without context",
+        "Share of sentences that enter contexts corrupted, as machine translations are "
+        "[default: 0.2].\n\n"
+        "Of their words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. "
+        "Not with models without context.",
         most=1,
         strong=0.2,
     )
     auxiliary_weight: float = setting(
         1.0,
-        "Factor of a model's own second loss, that of a sentence level (hrnnlm) or of relations "
-        "(dclm-auxiliary), where it is added to that of the words",
+        "Factor of a model's own second loss [default: 1].\n\n"
+        "That of a sentence level (hrnnlm) or of relations (dclm-auxiliary), where it is "
+        "added to that of the words.",
         range=(0, 1000),
         above=True,
     )
@@ -165,10 +171,11 @@ class Settings:
     )
     objective: str = setting(
         "likelihood",
-        "What training maximises: the likelihood, or that of telling words of the text from noise "
-        "words, without a normaliser (noise-contrastive estimation, Mnih & Teh 2012). Scores are "
-        "normalised exactly all the same; with --head self-normalised they need not be. nce is not "
-        "for --head classes or hashed",
+        "What training maximises: the likelihood, or noise-contrastive estimation [default: "
+        "likelihood].\n\n"
+        "nce is the likelihood of telling words of the text from noise words, without a "
+        "normaliser (Mnih & Teh 2012). Scores are normalised exactly all the same; with "
+        "--head self-normalised they need not be. nce is not for --head classes or hashed.",
         choices=("likelihood", "nce"),
     )
 

@@ -78,6 +78,7 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
         "export": "Write documents as files, for BlonDe and other metrics of discourse, or for "
         "people to judge.",
         "list": "Show what there is to choose from: built in, and from installed packages.",
+        "help": "Say more of an option and its keys, or show the help of a command.",
         "cache": "Show or clear the cache of scores from earlier runs.",
     },
 }

@@ -46,12 +46,14 @@ class CandidateSearch:
         "Groups of the beam, which avoid each other's tokens: diverse beam search.",
         type=Whole(2, 1000),
         default=None,
+        rare=True,
     )
     diversity_penalty: float = option(
         "Nats that a token loses for each beam of an earlier group that has it at its place.",
         type=Real(0, 1000),
         default=0.5,
         needs=_GROUPS,
+        rare=True,
     )
     sample: bool = option("Draw candidates from the model, in place of beam search.", default=False)
     temperature: float = option(
@@ -65,6 +67,7 @@ class CandidateSearch:
         type=Real(0, 1, below=True),
         default=0.0,
         needs=_DRAWN,
+        rare=True,
     )
     longest: int = option("Most tokens of a candidate.", type=Whole(1, 10_000), default=200)
     batch: int = option("Sentences at once.", type=Whole(1, 1000), default=8)
@@ -76,9 +79,11 @@ class CandidatesOptions:
     """Options of `rerank candidates`."""
 
     model: Path = option(
-        "Sequence-to-sequence model of Hugging Face (extra hf), or ct2:DIR, converted for "
-        "CTranslate2 with the files of its tokenizer (extra ct2); behind the folder as of --lm of "
-        "rerank score: src, tgt, prefix, long, detokenize-source, and of seq2seq:DIR adapter.",
+        "Sequence-to-sequence model of Hugging Face (extra hf), or ct2:DIR of CTranslate2 "
+        "(extra ct2).\n\n"
+        "ct2:DIR is converted for CTranslate2 and has the files of its tokenizer. Behind the "
+        "folder as of --lm of rerank score: src, tgt, prefix, long, detokenize-source, and "
+        "of seq2seq:DIR adapter.",
         type=FOLDER,
         metavar="seq2seq:DIR[,KEY=VALUE...]",
     )

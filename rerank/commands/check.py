@@ -48,8 +48,10 @@ class OtherFiles:
         "Weights file, whose names must be those of the list.", type=FILE, default=None
     )
     embeddings: bool = option(
-        "Warn of first candidates, of --systems of all, that are nearer to another source line "
-        "than to their own, by a multilingual encoder (extra embeddings); 25 texts a second.",
+        "Warn of candidates that are nearer to another source line than to their own (extra "
+        "embeddings).\n\n"
+        "The first candidates of a list, all of --systems, by a multilingual encoder; 25 "
+        "texts a second.",
         default=False,
         needs={"source": "candidates are compared with the source; give --source FILE"},
     )
@@ -85,7 +87,7 @@ class OtherFiles:
 class CheckOptions:
     """Options of `rerank check`."""
 
-    lists: ListFiles = part(ListFiles, "Lists and documents")
+    lists: ListFiles = part(ListFiles, "Lists and documents", rare={"kbest_format", "missing"})
     others: OtherFiles = part(OtherFiles, "Other files of the run")
     tokenize: str | None = tokenize_option()
     tune: bool = option(
@@ -94,9 +96,10 @@ class CheckOptions:
         default=False,
     )
     fix: str | None = option(
-        "Write a clean copy of the list to the file OUT, or of all text files into the folder OUT, "
-        "if there is one. Only what needs no guess is repaired; the exit code is then 0 if the "
-        "copies have no faults, and nothing is written otherwise.",
+        "Write a clean copy of the list to the file OUT, or of all texts into the folder "
+        "OUT.\n\n"
+        "Only what needs no guess is repaired; the exit code is then 0 if the copies have no "
+        "faults, and nothing is written otherwise.",
         type=FILE,
         default=None,
         metavar="OUT",

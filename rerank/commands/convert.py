@@ -30,8 +30,9 @@ class Converted:
     """What is written of the lists."""
 
     to: str = option(
-        "Moses n-best list; JSON lines; the first candidate of each sentence; or n-best lists of "
-        "whole documents as of Docent, which need --docs or --no-docs one.",
+        "Moses n-best list; JSON lines; first candidates; or n-best lists of whole "
+        "documents.\n\n"
+        "documents: as of Docent; they need --docs or --no-docs one.",
         type=click.Choice(["moses", "jsonl", "first", DOCUMENTS]),
     )
     escape: str | None = option(

@@ -37,10 +37,10 @@ class WeightsFile:
     """Weights under which candidates are chosen."""
 
     weights: str | None = option(
-        "Feature weights: JSON, rescore.ini, moses.ini or run*.dense. Without them candidates of "
-        "--systems and of lists without scores are chosen by their agreement with the others (see "
-        "--agreement); the searches mbr, smc and ffbs take all votes to be as likely, those of a "
-        "list with scores, too.",
+        "Feature weights: JSON, rescore.ini, moses.ini or run*.dense.\n\n"
+        "Without them candidates of --systems and of lists without scores are chosen by "
+        "their agreement with the others (see --agreement); the searches mbr, smc and ffbs "
+        "take all votes to be as likely, those of a list with scores, too.",
         type=FILE,
         default=None,
     )
@@ -78,15 +78,19 @@ class DecodingOutput:
 
     out: str = option("Chosen translations, one line per source sentence.", type=FILE, default="-")
     kbest_out: str | None = option(
-        "The k-best list with the features that were added, those of weight 0, too, and new "
-        "totals. Features that depend on context hold for the chosen path: a candidate with a "
-        "larger total than the chosen one may lose more in other sentences.",
+        "The k-best list with the features that were added, and new totals.\n\n"
+        "Features of weight 0 are in it, too. Features that depend on context hold for the "
+        "chosen path: a candidate with a larger total than the chosen one may lose more in "
+        "other sentences.",
         type=FILE,
         default=None,
         rare=True,
     )
     summary: str | None = option(
-        "Choices and scores of every document, as JSON.", type=FILE, default=None
+        "Choices and scores of every document, as JSON.",
+        type=FILE,
+        default=None,
+        rare=True,
     )
     n_best: int = option(
         "Number of best paths per document in the summary.",
@@ -95,11 +99,13 @@ class DecodingOutput:
         rare=True,
     )
     table: str | None = option(
-        "A line for each sentence, with TABs and headings: document, segment (counted from 0 in "
-        "it), engine (of --systems, or name of a merged list), text, score, and agreement (mean "
-        "chrF2 against the other candidates). Cells have no quotes; TABs and "
-        "line ends in them are spaces. Lines with # in front, before the headings, have the "
-        "command, the version and digests of the inputs.",
+        "Table with a line for each sentence: document, segment, engine, text, score, "
+        "agreement.\n\n"
+        "Cells are divided by TABs, under headings. Segments count from 0 in their document; "
+        "engine: of --systems, or the name of a merged list; agreement: mean chrF2 against "
+        "the other candidates. Cells have no quotes; TABs and line ends in them are spaces. "
+        "Lines with # in front, before the headings, have the command, the version and "
+        "digests of the inputs.",
         type=FILE,
         default=None,
     )

@@ -60,16 +60,18 @@ class EvaluatedFiles:
         "Language pair of --test-set, as ru-en.", "-l", "--language-pair", type=TEXT, default=None
     )
     baseline: str | None = option(
-        "Translations that the others are compared with; FILE#NAME in WMT XML; best: the best of "
-        "--systems or, without them, of the HYPs, by the first metric (a file of this name is "
-        "./best) [default: best with --systems, else the first HYP; one alone is scored].",
+        "Translations that the others are compared with; best: the best of the others.\n\n"
+        "FILE#NAME in WMT XML. best: the best of --systems or, without them, of the HYPs, by "
+        "the first metric (a file of this name is ./best). Default: best with --systems, "
+        "else the first HYP; one alone is scored.",
         type=FILE,
         default=None,
     )
     align: bool = option(
-        "HYP and --baseline are texts of whole documents, as of LLMs, whose lines are no segments: "
-        "they are parted into the segments of the references by edit distance, as mwerSegmenter "
-        "does; each may be a folder with a file for each document, named by its id.",
+        "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
+        "segments.\n\n"
+        "By edit distance to the segments of the references, as mwerSegmenter does; each may "
+        "be a folder with a file for each document, named by its id.",
         default=False,
     )
     rivals: tuple[tuple[str, str], ...] = option(
@@ -81,8 +83,9 @@ class EvaluatedFiles:
         metavar="[NAME=]FILE",
     )
     min_gain: float | None = option(
-        "Exit with 1 if the first HYP gains less than this over the baseline, by the first metric "
-        "[default of it: bleu]; less TER is a gain.",
+        "Exit with 1 if the first HYP gains less than this over the baseline, by the first "
+        "metric.\n\n"
+        "Default of the metric: bleu; less TER is a gain.",
         type=WEIGHT,
         default=None,
         metavar="GAIN",
@@ -129,7 +132,9 @@ class Oracle:
         default=None,
         once=True,
     )
-    reading: ReadingOptions = part(ReadingOptions, without={"missing"})
+    reading: ReadingOptions = part(
+        ReadingOptions, without={"missing"}, rare={"kbest_format", "top"}
+    )
 
 
 @record
@@ -142,9 +147,9 @@ class PrintedEvaluation:
         default=False,
     )
     tests: bool = option(
-        "Print a table of the p-values of all tests, too: sign-flip (approximate randomisation), "
-        "paired bootstrap (that of sacrebleu, which is too low) and sign test, over documents; "
-        "JSON and TSV have them always.",
+        "Print a table of the p-values of all tests, too; JSON and TSV have them always.\n\n"
+        "Sign-flip (approximate randomisation), paired bootstrap (that of sacrebleu, which "
+        "is too low) and sign test, over documents.",
         default=False,
         rare=True,
     )
@@ -162,7 +167,12 @@ class PrintedEvaluation:
         default=2,
         rare=True,
     )
-    seed: int = option("Random seed of intervals and tests.", type=SEED, default=1)
+    seed: int = option(
+        "Random seed of intervals and tests.",
+        type=SEED,
+        default=1,
+        rare=True,
+    )
     form: str = form_option("text", "json", "tsv", "latex", "markdown")
 
 

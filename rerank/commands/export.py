@@ -36,8 +36,8 @@ class ExportOptions:
     )
     out: Path = option("New folder.", type=FOLDER, metavar="DIR")
     to: str = option(
-        "Form of the documents: text files, or a campaign of Pearmut 1.1, in which people compare "
-        "the texts side by side without their names.",
+        "Form of the documents: text files, or a campaign of Pearmut 1.1.\n\n"
+        "There people compare the texts side by side without their names.",
         type=click.Choice(["text", PEARMUT]),
         default="text",
     )

@@ -268,7 +268,11 @@ def _scorers() -> Iterable[Row]:
     row: Row = {"name": "lm", "option": "--lm NAME=DIR", "description": help}
     yield row | _missing("transformers", "hf", "hf:DIR and seq2seq:DIR")
     for name, kind in SCORE_FILES.items():
-        row = {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+        row = {
+            "name": name,
+            "option": f"--{name} [NAME=]FILE",
+            "description": kind.help.replace("\n\n", " "),
+        }
         yield row | (_missing("kenlm", "kenlm", "KenLM binaries") if name == "ngram" else {})
     yield {
         "name": PROGRAM,

@@ -82,9 +82,11 @@ class Items:
     )
     out: str = option("File for the items.", type=FILE)
     word_class: str = option(
-        "Words in which the variants differ: the English lists pronouns, auxiliaries or function; "
-        "the NAME of a --word-list; or repeated, content words of the document's earlier "
-        "references against other content words.",
+        "Words in which the variants differ: pronouns, auxiliaries, function, or a "
+        "--word-list.\n\n"
+        "The English lists pronouns, auxiliaries or function; the NAME of a --word-list; or "
+        "repeated, content words of the document's earlier references against other content "
+        "words.",
         "--class",
         type=TEXT,
         default="pronouns",

@@ -105,9 +105,10 @@ class PermutationOptions:
     )
     seed: int = option("Random seed of permutations.", type=SEED_OF_MODELS, default=1)
     bags: str | None = option(
-        "Score of a sentence under a model of bags of words, as rnnslm: the mean of log p over its "
-        "words, by which it is trained (Lin et al. 2015, eq. 9), or their sum, the log-probability "
-        "of the bag.  [default: mean]",
+        "Score of a sentence under a model of bags of words, as rnnslm: mean or sum over its "
+        "words.\n\n"
+        "The mean of log p, by which it is trained (Lin et al. 2015, eq. 9), or the sum, the "
+        "log-probability of the bag.",
         type=click.Choice(["mean", "sum"]),
         default=None,
     )
@@ -128,16 +129,17 @@ class Blocks:
     )
     blocks: int = option("Most blocks.", type=Whole(1, 100_000), default=100)
     candidates: str = option(
-        "Which passages are in a block: from different documents, drawn at random, as in the "
-        "paper; consecutive in the text, which is harder and needs fewer documents; or passages "
-        "whose last sentences have one topic of --topics, the paper's second experiment.",
+        "Which passages are in a block.\n\n"
+        "From different documents, drawn at random, as in the paper; consecutive in the "
+        "text, which is harder and needs fewer documents; or passages whose last sentences "
+        "have one topic of --topics, the paper's second experiment.",
         type=click.Choice(["separate", "consecutive", "same-topic"]),
         default="separate",
     )
     topics: str | None = option(
-        "File with a topic for each line of TEXT, as `rerank topics label` writes it, blank where "
-        "TEXT is: for models that are given topics (each candidate its own), and for --candidates "
-        "same-topic.",
+        "File with a topic for each line of TEXT, as `rerank topics label` writes it.\n\n"
+        "Blank where TEXT is: for models that are given topics (each candidate its own), and "
+        "for --candidates same-topic.",
         type=FILE,
         default=None,
     )

@@ -104,8 +104,9 @@ class PerplexityOptions:
         "Print the figures of each document, too; documents count from 0.", default=False
     )
     tags: str | None = option(
-        "A file beside TEXT with a tag for each word, such as its part of speech: print the "
-        "figures of the words of each tag, and of </s>, too, per word also where a model predicts "
+        "A file beside TEXT with a tag for each word: print the figures of each tag, and of "
+        "</s>.\n\n"
+        "Tags such as parts of speech; figures are per word also where a model predicts "
         "subword pieces; mean of words is that of 1 / p, the figure of Wang & Cho (2015).",
         type=FILE,
         default=None,

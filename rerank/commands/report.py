@@ -34,15 +34,18 @@ class DecodingFiles:
 
     trace: str = option("Trace of decode --trace.", type=FILE)
     baseline: tuple[str, ...] = option(
-        "Text that the decoding is compared with, a line per sentence, or trace of another "
-        "decoding of the same lists; of several texts the one with the best BLEU [default: of "
-        "lists of --systems the best system, else the first candidates].",
+        "Text, or trace of another decoding of the same lists, that the decoding is compared "
+        "with.\n\n"
+        "A text has a line per sentence; of several texts the one with the best BLEU is "
+        "taken. Default: of lists of --systems the best system, else the first candidates.",
         type=FILE,
         default=(),
     )
     beside: tuple[tuple[str, str], ...] = option(
-        "Another output of the same sentences, a text or a trace of decode: its scores, its gains "
-        "in documents and its texts of changed sentences stand beside the decoding's; repeatable.",
+        "Another output of the same sentences, a text or a trace, beside the decoding's; "
+        "repeatable.\n\n"
+        "Its scores, its gains in documents and its texts of changed sentences stand beside "
+        "the decoding's.",
         type=Pair("NAME=FILE, for example mbr=mbr.out", FILE),
         default=(),
         metavar="NAME=FILE",
@@ -86,8 +89,14 @@ class Page:
         "chance.",
         type=Whole(),
         default=250,
+        rare=True,
     )
-    seed: int = option("Random seed of intervals, tests and chance.", type=SEED, default=1)
+    seed: int = option(
+        "Random seed of intervals, tests and chance.",
+        type=SEED,
+        default=1,
+        rare=True,
+    )
     form: str = form_option("html", "json", help="A page for people, or its numbers for machines.")
     out: str = option("The page.", type=FILE, default="-")
     figures: Path | None = option(

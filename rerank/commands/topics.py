@@ -27,9 +27,10 @@ class TopicLearnOptions:
 
     text: str = argument("TEXT", type=FILE)
     topic_model: str = option(
-        "kmeans clusters TF-IDF vectors in a latent semantic space, lda is latent Dirichlet "
-        "allocation; both from stretches of ten sentences. They need the extra `topics` "
-        "(scikit-learn); topics label does not.",
+        "kmeans or lda, latent Dirichlet allocation; both need the extra `topics`.\n\n"
+        "kmeans clusters TF-IDF vectors in a latent semantic space; both learn from "
+        "stretches of ten sentences. The extra is scikit-learn; topics label does not need "
+        "it.",
         type=click.Choice(list(attribute("lm.composition:TOPIC_MODELS"))),
         default="kmeans",
     )

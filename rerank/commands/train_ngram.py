@@ -36,9 +36,9 @@ class TrainNgramOptions:
     )
     order: int = option("Words of the longest n-grams.", type=Whole(1, MOST_ORDER), default=5)
     smoothing: str = option(
-        "kneser-ney is interpolated modified Kneser-Ney (Chen & Goodman 1999), as lmplz has it; "
-        "stupid-backoff (Brants et al. 2007) is no probability, and other programs refuse its "
-        "file.",
+        "Interpolated modified Kneser-Ney, or stupid backoff, which is no probability.\n\n"
+        "kneser-ney (Chen & Goodman 1999) is as lmplz has it; stupid-backoff is of Brants et "
+        "al. 2007; other programs refuse its file.",
         type=click.Choice(["kneser-ney", "stupid-backoff"]),
         default="kneser-ney",
     )

@@ -62,23 +62,22 @@ class MertWeights:
 class TuneMertOptions:
     """Options of `rerank tune-mert`."""
 
-    run: RunOptions = part(RunOptions, without={"threads"})
+    run: RunOptions = part(RunOptions, without={"threads"}, rare={"no_docs"})
     references: ReferenceFiles = part(
         ReferenceFiles, "Lists and documents", required={"references"}
     )
     weights: MertWeights = part(MertWeights, "Weights")
     plan: Plan = part(Plan, "How weights are found")
-    searching: SearchOptions = part(SearchOptions, "Search", without={"gap", "seed"})
+    searching: SearchOptions = part(SearchOptions, "Search", without={"gap", "seed"}, rare={"beam"})
     messages: Messages = part(Messages, "Messages")
 
 
 def tune_mert(options: TuneMertOptions) -> None:
     r"""Tune the feature weights by minimum error rate training, on whole documents.
 
-    Without --start, tuning starts from weights that give the totals of the lists or, where they
-    have none, the order; for --systems from what the systems agree on, or the best one. Where the
-    first candidates are better on held-out documents than any weights, they are kept, by weights
-    of 0.
+    Without --start, tuning starts from weights that give the totals, or the order, of the lists;
+    for --systems from what the systems agree on, or the best one. Where no weights are better on
+    held-out documents than the first candidates, these are kept, by weights of 0.
 
     Example:
       rerank tune-mert --kbest dev.nbest.gz --docs dev.docids --ref dev.en \

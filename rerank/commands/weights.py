@@ -25,9 +25,9 @@ class WeightsOptions:
 
     source: str = argument("IN", type=FILE)
     to: str = option(
-        "Format to write: json (ours), ini (rescore.ini, and a [weight] section to paste), dense "
-        "(run*.dense), kbmira (F0, F1, …), cdec, travatar; moses is moses-ini with "
-        "--base, else ini.",
+        "Format to write; moses is moses-ini with --base, else ini.\n\n"
+        "json (ours), ini (rescore.ini, and a [weight] section to paste), dense "
+        "(run*.dense), kbmira (F0, F1, …), cdec, travatar.",
         type=MemberName(WEIGHT_FORMATS, MOSES, MOSES_INI),
     )
     out: str = option("File to write; - is standard output.", type=FILE, default="-")
@@ -35,9 +35,9 @@ class WeightsOptions:
         "With --to moses-ini, the moses.ini to write them into.", type=FILE, default=None
     )
     kbest: str | None = option(
-        "K-best list whose features, in their order, have the weights F0, F1, … of IN, or those "
-        "with names of another tool; with --to cdec or travatar, the list whose names are written "
-        "(not needed for JSON that tune-mert made of this list).",
+        "K-best list of the weights: its features, in their order, have F0, F1, … of IN.\n\n"
+        "Or those with names of another tool; with --to cdec or travatar, the list whose "
+        "names are written (not needed for JSON that tune-mert made of this list).",
         type=FILE,
         default=None,
     )

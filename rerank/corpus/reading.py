@@ -22,9 +22,9 @@ AS_IT_IS, AS_NFC = "none", "nfc"  # of `--normalize`
 def tokenize_option() -> Any:
     """The option of the tokenizer of BLEU; None: by the format of the references."""
     return option(
-        "Tokenizer of sacrebleu for BLEU, such as 13a; or moses-en, that of Moses for a language, "
-        "of texts that are not tokenised [default: 13a for references in XML, SGML, JSON or of a "
-        "test set, none for plain lines].",
+        "Tokenizer of sacrebleu for BLEU, such as 13a, or moses-en.\n\n"
+        "moses-en is that of Moses for a language, of texts that are not tokenised. Default: "
+        "13a for references in XML, SGML, JSON or of a test set, none for plain lines.",
         type=TEXT,
         default=None,
     )
@@ -61,7 +61,7 @@ class ReadingOptions:
         rare=True,
     )
     top: int | None = option(
-        "Keep only the first K candidates of each sentence.",
+        "Keep the first K candidates.",
         type=Whole(most=MOST_LINES),
         default=None,
         metavar="K",
@@ -92,16 +92,17 @@ class ReadingOptions:
         rare=True,
     )
     missing: str = option(
-        "What becomes of source lines for which the list has no hypotheses: an empty line of the "
-        "output; an error; or the line of --source as their only candidate, with 0 for every "
-        "feature of the list.",
+        "Source lines without candidates: an empty line, an error, or the line of --source "
+        "as it is.\n\n"
+        "source: the source line is their only candidate, with 0 for every feature of the "
+        "list.",
         type=click.Choice([AS_EMPTY, AS_ERROR, AS_SOURCE]),
         default=AS_EMPTY,
     )
     normalize: str = option(
-        "Put hypotheses, references and sources into Unicode's normal form NFC as they are read, "
-        "so that equal words with accents have equal characters; what is written is then in NFC, "
-        "too.",
+        "nfc: read all texts in Unicode's normal form NFC, in which equal words have equal "
+        "characters.\n\n"
+        "Hypotheses, references and sources; what is written is then in NFC, too.",
         type=click.Choice([AS_IT_IS, AS_NFC]),
         default=AS_IT_IS,
         rare=True,
@@ -131,7 +132,8 @@ class DocumentOptions:
 
     docs: str | None = option(
         "Document ids, one line per source sentence; or another format of `rerank list "
-        "document-formats`, recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, a "
+        "document-formats`.\n\n"
+        "The format is recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, a "
         "table DOCID START END, text with blank lines between documents.",
         type=FILE,
         default=None,

@@ -52,7 +52,15 @@ def one_or_all(_ctx: click.Context, _parameter: click.Parameter, values: tuple[A
     return values if len(values) > 1 else values[0] if values else None
 
 
-class ShellOption(click.Option):
+class DetailedOption(click.Option):
+    """An option whose help has details, its paragraphs but the first, that `--help` leaves out."""
+
+    def __init__(self, flags: Sequence[str], *, help: str, **more: Any) -> None:
+        short, _, self.details = help.partition("\n\n")
+        super().__init__(flags, help=f"{short} …" if self.details else short, **more)
+
+
+class ShellOption(DetailedOption):
     """An option that the environment may give, too; its text is kept for --dump-config."""
 
     def value_from_envvar(self, ctx: click.Context) -> Any:

@@ -73,14 +73,16 @@ class MeasureOptions:
     """What is measured of translations, and by which tokens."""
 
     metrics: tuple[str, ...] = option(
-        "Metric beside BLEU; repeatable [default: bleu, chrf and ter]. bleu-lc: of texts in lower "
-        "case; d-bleu: of documents as one line each (Liu et al. 2020). discourse: what BLEU "
-        "hardly sees, of English alone: F1 of pronouns, by what they refer to, of connectives, by "
-        "relation, of tense, of names, and of cohesion, words that a document repeats; each is a "
-        "metric of this name, too. terms: what the source repeats and the reference renders alike, "
-        "how often HYP renders it alike, too, in any language; needs --source. "
-        "NAME=command:PROGRAM: the mean of what a program answers of each line, as tune-mert asks "
-        "it, with --source unless source=no is behind it.",
+        "Metric beside BLEU, of `rerank list metrics`; repeatable [default: bleu, chrf and "
+        "ter].\n\n"
+        "bleu-lc: of texts in lower case; d-bleu: of documents as one line each (Liu et al. "
+        "2020). discourse: what BLEU hardly sees, of English alone: F1 of pronouns, by what "
+        "they refer to, of connectives, by relation, of tense, of names, and of cohesion, "
+        "words that a document repeats; each is a metric of this name, too. terms: what the "
+        "source repeats and the reference renders alike, how often HYP renders it alike, "
+        "too, in any language; needs --source. NAME=command:PROGRAM: the mean of what a "
+        "program answers of each line, as tune-mert asks it, with --source unless source=no "
+        "is behind it.",
         "--metric",
         "-m",
         type=METRIC,
@@ -88,18 +90,21 @@ class MeasureOptions:
     )
     tokenize: str | None = tokenize_option()
     scores: tuple[tuple[str, str], ...] = option(
-        "Values of metric NAME by another tool, such as COMET, for the lines of HYP: a number a "
-        "line, NA for none; give one for each HYP and for --baseline (`report`: for decoded, for "
-        "baseline, and for each --beside by its name). The mean of the lines for which all have "
-        "values is reported.",
+        "Values of metric NAME by another tool, such as COMET, for the lines of HYP; "
+        "repeatable.\n\n"
+        "A number a line, NA for none; give one for each HYP and for --baseline (`report`: "
+        "for decoded, for baseline, and for each --beside by its name). The mean of the "
+        "lines for which all have values is reported.",
         type=Pair("NAME=HYP:FILE, for example comet=test.out:test.out.comet", TEXT),
         default=(),
         metavar="NAME=HYP:FILE",
     )
     word_classes: bool = option(
-        "Report F1 of classes of English words against the references, too: pronouns, "
-        "auxiliaries, other function words, names (capitals inside sentences) and content words.",
+        "Report F1 of classes of English words against the references, too.\n\n"
+        "Pronouns, auxiliaries, other function words, names (capitals inside sentences) and "
+        "content words.",
         default=False,
+        rare=True,
     )
     word_lists: tuple[tuple[str, str], ...] = option(
         "A class of words, one a line, of which F1 is reported; pronouns, auxiliaries and function "
@@ -132,8 +137,9 @@ class MeasureOptions:
         needs={"detokenize": "it is for detokenised texts; add --detokenize LANGUAGE"},
     )
     weights: str | None = option(
-        "Weights file of a tuning command (.json): its objective says which metrics are marked as "
-        "optimised, and which as not; its length ratio is compared with that of each HYP.",
+        "Weights file of a tuning command (.json): which metrics were optimised.\n\n"
+        "Its objective says which metrics are marked as optimised, and which as not; its "
+        "length ratio is compared with that of each HYP.",
         type=FILE,
         default=None,
         rare=True,

@@ -51,26 +51,25 @@ if TYPE_CHECKING:
     from rerank.runs.lists import Lists
 
 KBEST_HELP = (
-    "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
-    "- is standard input. Several, and --systems, are merged by text: features sysNAME, how often "
-    "a list has the text, and its own scores, NAME before their names."
+    "K-best list of Moses, Marian, fairseq and others; - is standard input; repeatable.\n\n"
+    "Plain or compressed by gzip, xz or bzip2; `rerank list formats` shows the formats. Several "
+    "lists, and --systems, are merged by text, with features sysNAME, how often a list has the "
+    "text, and its own scores, NAME before their names."
 )
 REFERENCE_HELP = (
-    "Reference translation, one line per source sentence; or WMT XML, NIST SGML or JSON lines, of "
-    "which all references are read, or one as FILE#NAME; or sacrebleu:TESTSET/PAIR, as "
-    "sacrebleu:wmt23/ru-en, from the cache of sacrebleu; repeatable."
+    "Reference translation, one line per source sentence, or WMT XML and others; repeatable.\n\n"
+    "WMT XML, NIST SGML or JSON lines: all references of the file are read, or one as "
+    "FILE#NAME. sacrebleu:TESTSET/PAIR, as sacrebleu:wmt23/ru-en: from the cache of "
+    "sacrebleu."
 )
 LM_HELP = "Language model made by train-lm."
-LM_OR_HF_HELP = (
-    "Language model made by train-lm, or hf:DIR[,KEY=VALUE...] of Hugging Face as of rerank score"
-)
+LM_OR_HF_HELP = "Language model of train-lm, or hf:DIR of Hugging Face (`rerank help lm`)"
 CACHE_HELP = (
     "Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache folder]."
 )
 DEVICE_HELP = "Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one."
 THREADS_HELP = "CPU threads for language models [default: one; more for large models]."
 MOST_THREADS = 512  # that a process should start
-DOCUMENT_CACHE = 0.1  # the best share on subtitles, with 6 % less perplexity
 _FORMS = {  # of results, and what --help says of them
     ("text", "json"): "Output as text or as JSON.",
     ("text", "json", "tsv"): "Output as text, as JSON, or as TSV; the latter two with all digits.",
@@ -84,7 +83,7 @@ class SystemValue(Pair):
     """[NAME=]FILE[,align=yes]; in TOML also a table with name, path and align."""
 
     text_of = staticmethod(text_of)
-    keys: ClassVar = {"align": Key("align", click.BOOL, "texts of whole documents")}
+    keys: ClassVar = {"align": Key("align", click.BOOL, "whether texts are of whole documents")}
 
     def parsed(self, value: str) -> tuple[str, str]:
         """The name and the text behind it."""
@@ -108,12 +107,14 @@ class ListFiles:
         KBEST_HELP, type=FILE, default="", several=True, metavar="[NAME=]FILE"
     )
     systems: tuple[tuple[str, str], ...] = option(
-        "In place of --kbest, or beside it, outputs of systems, of which lists are made: a line "
-        "per source sentence, or FILE.xml#SYSTEM; FILE of WMT XML without NAME gives all its "
-        "systems; repeatable. NAME=FILE,align=yes: texts of whole documents, as of LLMs, are "
-        "parted into the segments of the other systems by edit distance; FILE may be a folder with "
-        "a file for each document. Features: sysNAME of each system, votes, consensusbleu, "
-        "consensuschrf, consensusdocbleu.",
+        "Output of a system, a line per source sentence, in place of --kbest; repeatable.\n\n"
+        "Lists are made of the outputs of all systems; --kbest may stand beside them. "
+        "FILE.xml#SYSTEM is one system of WMT XML; FILE.xml without NAME gives all its "
+        "systems. NAME=FILE,align=yes: texts of whole documents, as of LLMs, are parted into "
+        "the segments of the other systems by edit distance; FILE may be a folder with a "
+        "file for each document.\n\n"
+        "Features: sysNAME of each system, votes, consensusbleu, consensuschrf, "
+        "consensusdocbleu; with --agreement, agreement, too.",
         type=SystemValue("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
         default=(),
         metavar="[NAME=]FILE",
@@ -166,7 +167,7 @@ def side_files(of: str, prefix: str = "", *, of_source: str = "") -> type[Given]
     """
     kinds = {
         f"{prefix}{kind}".replace("-", "_"): option(
-            f"File with {content}, a line for each {of}, for models that need it"
+            f"{content[0].upper()}{content[1:]}, a line for each {of}.\n\nFor models that need it"
             f"{of_source if kind == 'source' else ''}.",
             f"--{prefix}{kind}",
             type=FILE,
@@ -186,7 +187,7 @@ def _score_file(kind: str) -> Any:
         type=Pair(f"[NAME=]FILE, for example {own.label}=FILE", FILE, label=own.label),
         default=(),
         metavar="[NAME=]FILE",
-        rare=kind == "pair-scores",
+        rare=kind in ("pair-scores", "ngram"),
     )
 
 
@@ -195,36 +196,17 @@ class ScorerOptions:
     """Scorers of a run, whose features stand behind those of the lists."""
 
     lm: tuple[LanguageModelOption, ...] = option(
-        "Language model made by train-lm, as features NAME and NAMEoov; or hf:DIR, a causal "
-        "language model of Hugging Face in safetensors (extra hf), as feature NAME, given the "
-        "document so far; repeatable. Behind the folder: pmi=yes splits the feature NAME into a "
-        "sum, NAMEnull, the log-probability without context, and NAMEpmi, what the context adds to "
-        "it (0 for first sentences), so that fluency and context have weights of their own; "
-        f"document-cache=SHARE, for example {DOCUMENT_CACHE}, interpolates the model with the "
-        "unigram of the document so far, its order is then unbounded; reverse=yes is for a model "
-        "of the source given the target (train-lm --model attention --train SOURCE --source "
-        "TARGET): it scores the line of --source given each candidate, as feature NAME. Behind "
-        "hf:DIR: sentences=2 or tokens=512 (whole sentences) give less, join=space joins sentences "
-        "by spaces in place of newlines, detokenize=en undoes the tokenisation of the lists, "
-        "begin=TOKEN or begin=none is what texts begin with, long=window scores candidates beyond "
-        "the model's positions by parts, dtype=bfloat16 is for this model alone; adapter=FOLDER "
-        "merges a LoRA adapter of PEFT into the model (of seq2seq:DIR, too); prompt=FILE "
-        "scores candidates after a prompt, a template of Jinja that has source, sources_before, "
-        "sources_after, targets_before, document, and source_language and target_language as "
-        "source-language=NAME and target-language=NAME; chat=yes is for the turn of a chat. Or "
-        "seq2seq:DIR, a sequence-to-sequence model of Hugging Face (Marian, NLLB, M2M100, mBART, "
-        "T5), as log p(candidate | source); needs --source. "
-        "Behind it: "
-        "src=zho_Hans,tgt=eng_Latn are the languages of what it reads and predicts, required where "
-        "its tokenizer has tokens for them; reverse=yes has it read candidates and predict "
-        "sources; sentences=2 puts the two sentences before in front of source and candidate, each "
-        "tokenised on its own, with separator=TOKEN after each if given (order 2); prefix=TEXT is "
-        "before what it reads; long=cut cuts that at its positions; detokenize=en, "
-        "detokenize-source=zh. Or openai:URL,model=NAME, a language model behind a server that "
-        "gives log-probabilities of text through URL/completions (vLLM, SGLang, llama_cpp.server), "
-        "with sentences, join, detokenize, begin and prompt as of hf:DIR; concurrency=8 requests "
-        "at once, batch=1 texts in each, timeout=120 seconds, retries=4; its key is in the "
-        "environment, OPENAI_API_KEY or key-env=NAME. Example: --lm codclm=DIR,pmi=yes.",
+        "Language model, as feature NAME: a folder of train-lm, or hf:DIR, seq2seq:DIR, "
+        "openai:URL; repeatable.\n\n"
+        "DIR, made by train-lm: features NAME, its log-probability in nats, and NAMEoov, the "
+        "number of unknown words.\n\n"
+        "hf:DIR: a causal language model of Hugging Face in safetensors (extra hf), given the "
+        "document so far.\n\n"
+        "seq2seq:DIR: a sequence-to-sequence model of Hugging Face (Marian, NLLB, M2M100, mBART, "
+        "T5; extra hf), as log p(candidate | source); needs --source.\n\n"
+        "openai:URL,model=NAME: a language model behind a server that gives log-probabilities of "
+        "text through URL/completions (vLLM, SGLang, llama_cpp.server).\n\n"
+        "Keys stand behind DIR or URL, as in --lm codclm=DIR,pmi=yes.",
         type=LanguageModelValue(),
         default=(),
         metavar="NAME=DIR[,KEY=VALUE...]",
@@ -233,31 +215,29 @@ class ScorerOptions:
     pair_scores: tuple[tuple[str, str], ...] = _score_file("pair-scores")
     ngram: tuple[tuple[str, str], ...] = _score_file("ngram")
     scorer: tuple[tuple[str, str], ...] = option(
-        "Scorer `document-cache`, `consistency` (source words with several translations in a "
-        "document; needs --source; by the list's alignments or, without any, by what its "
-        "candidates have in common), command:PROGRAM, a program that reads JSON lines and answers "
-        "a number for each, or one of an installed package, as feature NAME; repeatable. `rerank "
-        "list scorers` shows the entries; the ARGUMENT goes to "
-        "the scorer.",
+        "Scorer of `rerank list scorers`, or command:PROGRAM, as feature NAME; ARGUMENT is "
+        "for it; repeatable.\n\n"
+        "document-cache, consistency (source words with several translations in a document), "
+        "command:PROGRAM (a program that reads JSON lines and answers a number for each), or "
+        "a scorer of an installed package or of a file, as mine.py:Repetition. `rerank list "
+        "scorers` says what each computes.",
         type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         default=(),
         metavar="NAME=ENTRY[:ARGUMENT]",
         rare=True,
     )
     agreement: bool = option(
-        "Features of how far candidates agree with the others of their sentence: agreement, by "
-        "which they are chosen without --weights, votes, consensusbleu, consensuschrf and "
-        "consensusdocbleu; those that the list has are not added.",
+        "Add features of how far candidates agree with the others of their sentence.\n\n"
+        "agreement, by which they are chosen without --weights, votes, consensusbleu, "
+        "consensuschrf and consensusdocbleu; those that the list has are not added.",
         default=False,
     )
     glossary: str | None = option(
-        "Terms, as feature glossary: minus the number of those in a source sentence of which a "
-        "candidate has no translation; needs --source. Lines: source term, TAB, translations with "
-        "| between them. Each term counts 10 points of agreement without --weights; 10 is its "
-        "weight, too, where the weights have none, or were tuned where no term tells candidates "
-        "apart. Capitals are ignored unless case=yes stands behind the file, endings with "
-        "inflection=yes only; Chinese and other text without spaces is compared by characters, all "
-        "else by words.",
+        "Terms, as feature glossary: minus the number of those not translated; needs --source.\n\n"
+        "Lines of the file: source term, TAB, translations with | between them. Each term "
+        "counts 10 points of agreement without --weights; 10 is its weight, too, where the "
+        "weights have none, or were tuned where no term tells candidates apart.\n\n"
+        "Chinese and other text without spaces is compared by characters, all else by words.",
         type=GlossaryName(),
         default=None,
         metavar="FILE[,KEY=yes]",
@@ -351,7 +331,7 @@ class ScoringMachine(Machine):
     """What the scorers of a run compute on, how, and where their scores are kept."""
 
     dtype: str = option(
-        "Precision of large matrix products: bfloat16 is faster, with errors of about 0.01 nats; "
+        "Precision of large products; bfloat16 is faster, with errors of about 0.01 nats.\n\n"
         "tf32 lies between, on CUDA (on a CPU it is float32).",
         type=click.Choice(["float32", "tf32", "bfloat16"]),
         default="float32",
@@ -389,27 +369,28 @@ class Sharing:
     """How several processes share the documents of a run, and the memory of each."""
 
     shard: tuple[int, int] | None = option(
-        "Only score the documents of shard I of N, dealt by their size, and put the scores into "
-        "the cache; nothing is written. Once all shards are done, on machines that share the "
-        "cache, the same command without --shard finishes. torchrun needs no option: its processes "
-        "share the documents by themselves.",
+        "Only score the documents of shard I of N, into the cache; the same command without "
+        "--shard finishes.\n\n"
+        "Documents are dealt by their size, and nothing is written. The shards may run on "
+        "machines that share the cache. torchrun needs no option: its processes share the "
+        "documents by themselves.",
         type=ShardName(),
         default=None,
         metavar="I/N",
         rare=True,
     )
     ray: str | None = option(
-        "Have the workers of a Ray cluster score the documents (extra ray): auto for the one that "
-        "this machine belongs to, HOST:PORT, or local for one on this machine alone.",
+        "Score on the workers of a Ray cluster (extra ray): auto, HOST:PORT, or local.\n\n"
+        "auto is the cluster that this machine belongs to, local one on this machine alone.",
         type=TEXT,
         default=None,
         metavar="ADDRESS",
         rare=True,
     )
     memory: int | None = option(
-        "Memory for the whole program, for example 3G or 500M: candidates that do not fit go to "
-        "files in the folder $TMPDIR, with equal results [default: candidates may take half of "
-        "what is available].",
+        "Memory for the whole program, as 3G [default: candidates may take half of what is "
+        "available].\n\n"
+        "Candidates that do not fit go to files in the folder $TMPDIR, with equal results.",
         type=MemorySize(),
         default=None,
         metavar="SIZE",
@@ -476,6 +457,7 @@ class Messages:
         "Treat every warning as an error (exit code 3), but for those about what another option "
         "asks for, and those of --allow.",
         default=False,
+        rare=True,
     )
     allow: tuple[str, ...] = option(
         "Kind of warnings that --strict accepts: its name, as warnings end in it, or the first "
@@ -557,9 +539,11 @@ def form_option(*forms: str, help: str | None = None) -> Any:
 def parting_option(*, rare: bool = False) -> Any:
     """`--documents`: the field of a record for what parts the documents of a text."""
     return option(
-        "What parts documents: blank lines; or lines whose first character is =, which close one, "
-        "as in the data files of Ji et al. 2016 (a blank line is an empty sentence there); or both "
-        "blank lines and lines that are <p>, so that every paragraph is a document, as for the "
+        "What parts documents: blank lines, or lines that begin with =, or blank lines and "
+        "<p>.\n\n"
+        "equals: lines whose first character is = close a document, as in the data files of "
+        "Ji et al. 2016 (a blank line is an empty sentence there). paragraphs: both blank "
+        "lines and lines that are <p>, so that every paragraph is a document, as for the "
         "contextual LSTMs (clstm-paraseg and others).",
         "--documents",
         type=click.Choice(["blank", "equals", "paragraphs"]),  # names of `lm.corpus.DOCUMENTS`

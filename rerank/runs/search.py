@@ -65,26 +65,27 @@ class SearchOptions:
     """How documents are searched."""
 
     search: Member | str = option(
-        "Decoder, and options of its own as smc:particles=256,ess=0.5: `rerank list decoders` "
-        "shows both. auto: Viterbi where it is exact and affordable, else beam search; sweeps for "
-        "models of unbounded order that read documents in both directions, or are given the next "
+        "Decoder of `rerank list decoders`, and its options, as smc:particles=256,ess=0.5.\n\n"
+        "auto: Viterbi where it is exact and affordable, else beam search; sweeps for models "
+        "of unbounded order that read documents in both directions, or are given the next "
         "sentence.",
         type=SEARCH,
         default="auto",
         metavar="DECODER[:KEY=VALUE,...]",
     )
     utility: str | None = option(
-        "What mbr maximises against the other candidates, as mbr:utility=NAME; file:U.npz has "
-        f"{OF_FILE}; command:PROGRAM is asked for them, with --source unless source=no is behind "
-        "it [default: bleu].",
+        "What mbr maximises, of `rerank list utilities`, file:U.npz or command:PROGRAM "
+        f"[default: bleu].\n\nAs mbr:utility=NAME. file:U.npz has {OF_FILE}; command:PROGRAM is "
+        "asked for them, with --source unless source=no is behind it.",
         type=UtilityName(UTILITIES),
         default=None,
         rare=True,
     )
     beam: int | None = option("Beam width [default: 8].", type=Whole(), default=None)
     alpha: float | None = option(
-        "Scale of p(path) ∝ exp(alpha · score), for decoders that sample; others ignore it "
-        "[default: that of the weights file; for mbr its spread decides].",
+        "Scale of p(path) ∝ exp(alpha · score), for decoders that sample [default: that of "
+        "the weights].\n\n"
+        "Other decoders ignore it; for mbr its spread decides.",
         type=SCALE,
         default=None,
         rare=True,
@@ -96,8 +97,8 @@ class SearchOptions:
         rare=True,
     )
     gap: int | None = option(
-        "Where the search is not exact, look for a better path, and report the gap to it: by "
-        "Viterbi where that is affordable, else with a beam of this width and sweeps.",
+        "Where the search is not exact, look for a better path, and report the gap to it.\n\n"
+        "By Viterbi where that is affordable, else with a beam of this width and sweeps.",
         type=Whole(),
         default=None,
         rare=True,

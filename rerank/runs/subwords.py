@@ -40,9 +40,10 @@ class TokenizerName(ParsedType):
 
 TOKENIZER = TokenizerName()
 TOKENIZER_HELP = (
-    "Subword units in place of words: unigram:SIZE or bpe:SIZE, learnt from the training text, "
-    "256 of them bytes, so that no word is unknown; or sentencepiece:FILE, a .model file. "
-    "Numbers of words in other options then count pieces."
+    "Subword units in place of words: unigram:SIZE, bpe:SIZE, or sentencepiece:FILE.\n\n"
+    "unigram and bpe are learnt from the training text, 256 pieces are bytes, so that no "
+    "word is unknown; FILE is a .model of SentencePiece. Numbers of words in other options "
+    "then count pieces."
 )
 
 

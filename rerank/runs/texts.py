@@ -59,8 +59,8 @@ class TextOptions:
         rare=True,
     )
     longest: int | None = option(
-        "Leave sentences of more than N words out of training, also as context of the next ones; "
-        "validation has all [default: keep all].",
+        "Leave sentences of more than N words out of training [default: keep all].\n\n"
+        "Also as context of the next ones; validation has all.",
         type=Whole(),
         default=None,
         rare=True,
@@ -72,10 +72,10 @@ class TextOptions:
         rare=True,
     )
     passages: int | None = option(
-        "Cut documents into passages of N sentences, a shorter rest left out, and predict only the "
-        "last sentence of each, given the others: training for the choice of next sentences, as in "
-        "Ghosh et al. 2016 with N = 4. Perplexities are of the last sentences [default: predict "
-        "all sentences of whole documents].",
+        "Cut documents into passages of N sentences, and predict only the last one of each.\n\n"
+        "A shorter rest is left out: training for the choice of next sentences, as in Ghosh "
+        "et al. 2016 with N = 4. Perplexities are of the last sentences. Default: predict "
+        "all sentences of whole documents.",
         type=Whole(2),
         default=None,
         rare=True,
@@ -114,9 +114,9 @@ class TextOptions:
         rare=True,
     )
     source_characters: bool = option(
-        "Read source sentences as their characters, however they are segmented, but <unk> as one "
-        "unknown character; without it attention reads words, and the characters of unknown ones. "
-        "Only for --model attention.",
+        "Read source sentences as their characters; only for --model attention.\n\n"
+        "However they are segmented, but <unk> as one unknown character; without it "
+        "attention reads words, and the characters of unknown ones.",
         default=False,
         rare=True,
     )

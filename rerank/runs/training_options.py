@@ -36,9 +36,10 @@ class TrainingFiles:
     valid: str = option("Validation text in the same format.", type=FILE)
     valid_side: Given = part(side_files("line of --valid", "valid-"))
     reverse: bool = option(
-        "Exchange the sides: learn log p(source | target), the channel, of --source given --train; "
-        "other options of the source are then of --train, which is read. The folder says so, and "
-        "--lm NAME=DIR,reverse=yes takes it. For --model attention.",
+        "Exchange the sides: learn the channel, log p(source | target); for --model "
+        "attention.\n\n"
+        "Of --source given --train; other options of the source are then of --train, which "
+        "is read. The folder says so, and --lm NAME=DIR,reverse=yes takes it.",
         default=False,
         rare=True,
     )
@@ -62,10 +63,11 @@ class ModelChoice:
         type=MemberName(MODELS),
     )
     recipe: str = option(
-        "Defaults of the options for the model and its training: strong for use, shown here; "
-        "paper is the training of the model's own paper, code that of its authors' program. Of "
-        "papers and code, the run prints what it uses; `rerank list models` says what is ours. The "
-        "models of the memo have strong alone.",
+        "Defaults of the other options: strong for use, shown here; those of a paper, or of "
+        "its code.\n\n"
+        "paper is the training of the model's own paper, code that of its authors' program. "
+        "Of papers and code, the run prints what it uses; `rerank list models` says what is "
+        "ours. The models of the memo have strong alone.",
         type=click.Choice(["strong", "paper", "code"]),
         default="strong",
     )
@@ -77,10 +79,10 @@ class ModelChoice:
         rare=True,
     )
     begin: Path | None = option(
-        "Model with whose weights and vocabularies training begins: every tensor of it has one of "
-        "the same name; further columns and further tensors begin as without --from, as those of "
-        "attention-context and attention-gated do beside an attention [default: begin with random "
-        "weights].",
+        "Model with whose weights and vocabularies training begins [default: random "
+        "weights].\n\n"
+        "Every tensor of it has one of the same name; further columns and further tensors "
+        "begin as without --from, as those of attention-gated do beside an attention.",
         "--from",
         type=FOLDER,
         default=None,
@@ -88,9 +90,11 @@ class ModelChoice:
         rare=True,
     )
     source_lm: Path | None = option(
-        "A dclm trained on source text alone, of the same sizes and parts: the source side of a "
-        "bilingual model begins with its embeddings, encoder and recurrence, and has its "
-        "vocabulary [default: begin with random weights].",
+        "A dclm of source text, with whose weights the source side of a bilingual model "
+        "begins.\n\n"
+        "It is trained on source text alone, of the same sizes and parts: the bilingual "
+        "model begins with its embeddings, encoder and recurrence, and has its vocabulary. "
+        "Default: begin with random weights.",
         type=FOLDER,
         default=None,
         metavar="DIR",
@@ -117,7 +121,7 @@ class TrainLmOptions:
     choice: ModelChoice = part(ModelChoice, "Model")
     shape: Given = part(_SHAPE, "Model")
     training: Given = part(_TRAINING, "Training")
-    machine: Machine = part(Machine, "Machine")
+    machine: Machine = part(Machine, "Machine", rare={"device", "threads"})
     messages: Messages = part(Messages, "Messages")
 
     def check(self) -> None:

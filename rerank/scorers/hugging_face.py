@@ -80,17 +80,27 @@ class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in cl
 
 WINDOW_KEYS = {
     "sentences": Key("sentences", Whole(0), "most sentences of context"),
-    "tokens": Key("tokens", Whole(0), "most tokens of context, whole sentences"),
-    "join": Key("join", click.Choice(["newline", "space"]), "what is between two sentences"),
-    "detokenize": Key("detokenize", _Language(), "language of lists whose tokenisation is undone"),
-    "begin": Key("begin", TEXT, "token that texts begin with, or none"),
-    "long": Key("long", click.Choice(["error", "window"]), "candidates beyond the positions"),
-    "prompt": Key("prompt", TEXT, "template of a prompt before each candidate"),
+    "tokens": Key("tokens", Whole(0), "most tokens of context, in whole sentences"),
+    "join": Key("join", click.Choice(["newline", "space"]), "what stands between two sentences"),
+    "detokenize": Key("detokenize", _Language(), "language, as en: undo the tokenisation of lists"),
+    "begin": Key("begin", TEXT, "token that texts begin with, or none for no token"),
+    "long": Key(
+        "long",
+        click.Choice(["error", "window"]),
+        "candidates beyond the positions: scored by parts",
+    ),
+    "prompt": Key(
+        "prompt",
+        TEXT,
+        "file with a prompt before each candidate, a template of Jinja with source, "
+        "sources_before, sources_after, targets_before, document, source_language and "
+        "target_language",
+    ),
     "chat": Key("chat", click.BOOL, "whether the prompt is the turn of a chat"),
     "source-language": Key("source_language", TEXT, "name of the source language, for the prompt"),
     "target-language": Key("target_language", TEXT, "name of the target language, for the prompt"),
     "dtype": Key("dtype", click.Choice(["float32", "tf32", "bfloat16"]), "precision of this model"),
-    "adapter": Key("adapter", FOLDER, "folder of a LoRA adapter of the model, as PEFT saves it"),
+    "adapter": Key("adapter", FOLDER, "folder of a LoRA adapter that is merged, as PEFT saves it"),
 }
 
 
@@ -117,11 +127,13 @@ _OF_SERVERS = ("sentences", "join", "detokenize", "begin", "prompt")
 SERVER_KEYS = {
     "model": Key("model", TEXT, "name of the server's model"),
     **{key: WINDOW_KEYS[key] for key in (*_OF_SERVERS, "source-language", "target-language")},
-    "concurrency": Key("concurrency", Whole(1, 1024), "requests at once"),
-    "batch": Key("batch", Whole(1, 4096), "texts of a request"),
-    "timeout": Key("timeout", Real(0, 1e5, above=True), "most seconds of a request"),
-    "retries": Key("retries", Whole(0, 100), "tries after the first one"),
-    "key-env": Key("key_env", TEXT, "variable of the environment with the key"),
+    "concurrency": Key("concurrency", Whole(1, 1024), "requests at once [default: 8]"),
+    "batch": Key("batch", Whole(1, 4096), "texts of a request [default: 1]"),
+    "timeout": Key("timeout", Real(0, 1e5, above=True), "most seconds of a request [default: 120]"),
+    "retries": Key("retries", Whole(0, 100), "tries after the first one [default: 4]"),
+    "key-env": Key(
+        "key_env", TEXT, "variable of the environment that has the key, else OPENAI_API_KEY"
+    ),
 }
 WITH_PROMPT = {"chat", "source-language", "target-language"}
 WITHOUT_PROMPT = {"join"}
@@ -162,15 +174,17 @@ class TranslationSettings:
 
 
 TRANSLATION_KEYS = {
-    "src": Key("src", TEXT, "language of the texts that the model reads"),
-    "tgt": Key("tgt", TEXT, "language of the texts that it predicts"),
+    "src": Key(
+        "src", TEXT, "language that the model reads, as zho_Hans, if its tokenizer has some"
+    ),
+    "tgt": Key("tgt", TEXT, "language that it predicts, as eng_Latn"),
     "reverse": Key("reverse", click.BOOL, "whether it reads candidates and predicts sources"),
-    "sentences": Key("sentences", Whole(0), "sentences of context"),
+    "sentences": Key("sentences", Whole(0), "sentences before, in front of source and candidate"),
     "separator": Key("separator", TEXT, "token after each sentence of context"),
     "detokenize": WINDOW_KEYS["detokenize"],
     "detokenize-source": Key("detokenize_source", _Language(), "the same of sources"),
     "prefix": Key("prefix", TEXT, "text before what the model reads"),
-    "long": Key("long", click.Choice(["error", "cut"]), "texts to read beyond the positions"),
+    "long": Key("long", click.Choice(["error", "cut"]), "texts to read beyond the positions: cut"),
     "adapter": WINDOW_KEYS["adapter"],
 }
 

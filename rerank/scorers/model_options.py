@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import click
 
@@ -28,9 +28,6 @@ from rerank.scorers.hugging_face import (
 )
 from rerank.values import FOLDER, PART, FileName, Key, settings, split, text_of
 
-if TYPE_CHECKING:
-    pass
-
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
 REVERSE = "reverse"  # key of models of Hugging Face and of ours: score the source
 GLOSSARY = "glossary"  # its option, and its feature
@@ -43,10 +40,16 @@ KEYS = {
     "pmi": Key(
         "pmi",
         click.BOOL,
-        "features NAMEnull, without the sentences before, and NAMEpmi, the rest, in place of NAME; "
-        "what a model reads of the source, earlier sentences included, is in both",
+        "features NAMEnull, without the sentences before, and NAMEpmi, the rest, in place of NAME, "
+        "so that fluency and context have weights of their own; what a model reads of the source, "
+        "earlier sentences included, is in both",
     ),
-    "document-cache": Key("document_cache", PART, "share of a document cache in the model"),
+    "document-cache": Key(
+        "document_cache",
+        PART,
+        "share, as 0.1, of the unigram of the document so far in the model; its order is then "
+        "unbounded",
+    ),
     **WINDOW_KEYS,
     **TRANSLATION_KEYS,
     **SERVER_KEYS,
@@ -182,6 +185,16 @@ class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not gene
 
     name = "model"
     text_of = staticmethod(text_of)
+    sections: ClassVar = {
+        "every model": {"pmi": KEYS["pmi"]},
+        "DIR of train-lm": {
+            "document-cache": KEYS["document-cache"],
+            REVERSE: Key(REVERSE, click.BOOL, "score --source given each candidate: a channel"),
+        },
+        "hf:DIR": WINDOW_KEYS,
+        "seq2seq:DIR": TRANSLATION_KEYS,
+        "openai:URL": SERVER_KEYS,
+    }
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

@@ -63,17 +63,19 @@ class ObjectiveOptions:
     """
 
     metrics: tuple[tuple[str, float], ...] = option(
-        f"Metric to maximise: {', '.join(METRICS)} (error rates are negated), or a --metric; two "
-        "are added, with weights of 1 unless given [default: bleu].",
+        "Metric to maximise, or a --metric; two are added [default: bleu].\n\n"
+        f"{', '.join(METRICS)}; error rates are negated. Two have weights of 1 unless given.",
         "--objective",
         type=Pair("NAME or NAME=WEIGHT", METRIC_WEIGHT, default=1.0),
         metavar="NAME[=WEIGHT]",
         default=((BLEU, 1.0),),
     )
     files: tuple[tuple[str, FilePath], ...] = option(
-        "Scores of hypotheses by another tool, larger is better: a number for each line of "
-        "--kbest, or SYSTEM:FILE of each system, or a table, as of --scores; or command:PROGRAM, "
-        "which is asked with references, and --source unless source=no is behind it; repeatable.",
+        "Scores of hypotheses by another tool, or command:PROGRAM, larger is better; "
+        "repeatable.\n\n"
+        "A number for each line of --kbest, or SYSTEM:FILE of each system, or a table, as of "
+        "--scores. A program is asked with references, and with --source unless source=no is "
+        "behind it.",
         "--metric",
         type=Pair("NAME=FILE", FILE),
         metavar="NAME=FILE",
@@ -82,7 +84,10 @@ class ObjectiveOptions:
     )
     tokenize: str | None = tokenize_option()
     documents: bool = option(
-        "Maximise the mean over documents, not the corpus.", "--per-document", default=False
+        "Maximise the mean over documents, not the corpus.",
+        "--per-document",
+        default=False,
+        rare=True,
     )
     worst: float | None = option(
         "Maximise the mean over this share of the documents, those with the worst scores.",
@@ -92,12 +97,13 @@ class ObjectiveOptions:
         rare=True,
     )
     length: Length = option(
-        "Length of the output ÷ length of the references: auto, for --select cv, sets a price on "
-        "others than that of the start weights, keep on others than that of the first candidates, "
-        "RATIO on others than this; free is whatever maximises the objective.",
+        "Length of the output ÷ that of the references: auto, keep, free, or a number to hold.\n\n"
+        "auto, for --select cv, sets a price on other ratios than that of the start weights, keep "
+        "on others than that of the first candidates, a number on others than this; free is "
+        "whatever maximises the objective.",
         "--length-ratio",
         type=WordOr(("auto", "keep", "free"), LENGTH_RATIO),
-        metavar="auto|keep|free|RATIO",
+        metavar="RATIO",
         default="auto",
     )
     price: float | None = option(
@@ -109,9 +115,9 @@ class ObjectiveOptions:
         rare=True,
     )
     shrinkage: float | None = option(
-        "Price of leaving the direction of the start weights, in points of the objective: POINTS "
-        "· (1 − cosine); features that start at 0 are free. 0 maximises the metric alone "
-        "[default: 0; with --select none 1, but 0 with a --metric].",
+        "Price of leaving the direction of the start weights, in points of the objective.\n\n"
+        "POINTS · (1 − cosine); features that start at 0 are free. 0 maximises the metric "
+        "alone. Default: 0; with --select none 1, but 0 with a --metric.",
         "--shrink",
         type=PRICE,
         metavar="POINTS",
@@ -228,8 +234,9 @@ class MertSettings:
     """
 
     random_starts: int = option(
-        "Random starts of a search on all documents, beside the given weights, zeros and the "
-        "maximum of expected BLEU; cross-validation takes none.",
+        "Random starts of a search on all documents.\n\n"
+        "Beside the given weights, zeros and the maximum of expected BLEU; cross-validation "
+        "takes none.",
         "--starts",
         type=Whole(0),
         default=0,
@@ -237,10 +244,12 @@ class MertSettings:
     )
     seed: int = option("Seed of all random numbers.", type=SEED, default=1, rare=True)
     threads: int | None = option(
-        "Starts or folds in parallel, and CPU threads for language models [default: one; for "
-        "large models more]; other tuners than mert use one thread for a search.",
+        "Starts or folds in parallel, and CPU threads for language models.\n\n"
+        "Default: one; for large models more. Other tuners than mert use one thread for a "
+        "search.",
         type=Whole(1, _MOST_THREADS),
         default=None,
+        rare=True,
     )
     kicks: int = 15
 
@@ -259,24 +268,30 @@ class Plan:
     """
 
     objective: ObjectiveOptions = part(
-        ObjectiveOptions, "What is maximised", default_factory=ObjectiveOptions
+        ObjectiveOptions,
+        "What is maximised",
+        rare={"tokenize"},
+        default_factory=ObjectiveOptions,
     )
     algorithm: str = option(
         "The tuner; all but mert maximise corpus BLEU and nothing else.",
         type=click.Choice([MERT, *ALGORITHMS]),
         default=MERT,
+        rare=True,
     )
     select: str = option(
-        "cv: tune on four fifths of the documents at a time, and go as far from the start weights "
-        "towards the tuned ones as is better on the documents left out, if at all (blocks of "
-        "lines where there are under four documents). none: take the tuned weights.",
+        "cv: go as far from the start as is better on documents left out; none: all the way.\n\n"
+        "cv: tune on four fifths of the documents at a time, and go as far from the start "
+        "weights towards the tuned ones as is better on the documents left out, if at all "
+        "(blocks of lines where there are under four documents). none: take the tuned "
+        "weights.",
         type=click.Choice(SELECTIONS),
         default=CV,
     )
     settings: MertSettings = part(MertSettings, without={"kicks"}, default_factory=MertSettings)
     replicates: int = option(
-        "Number of tunings on resampled documents, whose weights are averaged; 1 averages those of "
-        "the folds of cross-validation.",
+        "Number of tunings on resampled documents, whose weights are averaged.\n\n"
+        "1 averages those of the folds of cross-validation.",
         type=Whole(),
         default=1,
         rare=True,

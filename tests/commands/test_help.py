@@ -360,3 +360,30 @@ def test_two_packages_with_one_name_are_a_fault(
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: both[:1])
     found = world.run(f"{EVALUATE} -m own")
     assert "metric 'own', a:Own, cannot be loaded: ModuleNotFoundError: No mod" in found.err
+
+
+def test_help_of_an_option_has_its_details_and_keys(world: World) -> None:
+    page = " ".join(world.ok("help lm", COLUMNS="80").out.split())
+    assert "made by train-lm: features NAME" in page
+    assert "document-cache share, as 0.1" in page
+    assert page.endswith("See also: rerank list models")
+    assert world.ok("help decode").out.startswith("Usage: rerank decode")
+    assert "  agreement, align, " in world.ok("help").out
+    found = world.run("help serch")
+    assert (found.exit, found.out) == (2, "")
+    assert "no page of help about 'serch'; did you mean search" in found.err
+
+
+@every_command
+def test_help_shows_twenty_options_of_three_lines_at_most(name: str) -> None:
+    """Two screens of the commands that most people need; all options stand behind the first."""
+    shown, _, every = (
+        (HELP / name.replace(" ", "-")).read_text(encoding="utf-8").partition("\nUsage: ")
+    )
+    assert len(re.findall(r"^  -", shown, re.MULTILINE)) <= 20
+    if name in ("decode", "tune-mert"):
+        assert len(shown.rstrip().splitlines()) <= 70
+    for text in re.split(r"^ {2,}(?=-)", every, flags=re.MULTILINE)[1:]:
+        lines = text.partition("\n\n")[0].rstrip().splitlines()
+        alone = "  " not in lines[0].strip()  # the option, on its own line
+        assert len(lines) <= 3 + alone, text

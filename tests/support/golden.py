@@ -175,6 +175,7 @@ LEARN = "topics learn topics.text --topics-number 2 --out topics.model"
 SCORES = "--scores comet=out.txt:out.txt.comet --scores comet=base.txt:base.txt.comet"
 ALL = "text json tsv latex markdown"
 CASES = (
+    Case("help search"),
     Case("check --kbest dev.kbest --docs dev.docs --ref dev.ref --weights start.json", "text json"),
     Case(
         "train-lm --model rnnlm --train passages --valid passages --embed 4 --hidden 4 --epochs 1 "
