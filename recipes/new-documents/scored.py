@@ -28,6 +28,7 @@ from sacrebleu import sentence_bleu
 
 from rerank.tuning.plan import CV, NONE
 
+LEAST = 0.05  # gain that a share of is given
 PAIRS = {
     "dev2010": ("tst2010",),
     "tst2010": ("dev2010",),
@@ -108,7 +109,8 @@ def rows_of(by_name: Mapping[str, Set], start: Path, seeds: int) -> Iterator[lis
                 rows.append([bleu(one.weights, of) - begin for one in several] + [several[-1].gain])
             means, spreads = np.mean(rows, axis=0), np.std(rows, axis=0)
             cells = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(means, spreads, strict=True)]
-            yield [name, test, *cells, f"{means[1] / means[-1]:.0%}"]
+            share = f"{means[1] / means[-1]:.0%}" if means[-1] >= LEAST else "–"
+            yield [name, test, *cells, share]
 
 
 if __name__ == "__main__":
