@@ -118,7 +118,7 @@ def ablate(options: AblateOptions) -> None:
                 f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
             )
         search = run.choose_search(search, messages.announce)
-        run.estimate(search, messages.announce, passes=3, of="three other contexts")
+        run.announce_work(search, messages.announce, passes=3)
         decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.models)
         for batch in model.batches(run, search):
             for _, kbest, document, result in batch.documents:

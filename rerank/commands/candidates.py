@@ -361,7 +361,7 @@ def _of_transformers(
     )
     if not isinstance(scorer, TranslationScorer):
         raise TypeError(type(scorer))
-    return scorer.new_engine(), scorer.given
+    return scorer.engine, scorer.given
 
 
 def _converted(

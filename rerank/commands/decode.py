@@ -122,7 +122,7 @@ class DecodingOutput:
         metavar="DOC[:SENT]",
         rare=True,
     )
-    dry_run: bool = option("Estimate the running time and stop.", default=False, rare=True)
+    dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
 
     def check(self) -> None:
         """UsageError for paths that are listed nowhere."""
@@ -187,12 +187,10 @@ def decode(options: DecodeOptions) -> None:
                 "change of a single sentence makes better"
             )
         explained, sentence = _explained(run, options.output.explain)
-        if options.output.dry_run or (run.options.scorers.names and run.sharded is None):
-            traced = int(options.output.trace is not None)
-            run.estimate(
-                search, messages.announce, passes=traced, of="--trace, a pass without context"
-            )
-        if options.output.dry_run:
+        dry_run, traced = options.output.dry_run, options.output.trace is not None
+        if dry_run or run.sharded is None:
+            run.announce_work(search, messages.announce, passes=int(traced), dry_run=dry_run)
+        if dry_run:
             return
         with run.outputs(paths, messages.announce) as files:
             with ExitStack() as ordered:

@@ -103,8 +103,8 @@ def score(options: ScoreOptions) -> None:
                     )
             if model is not None:
                 search = run.choose_search(search, messages.announce)
-            if run.scorers and run.sharded is None:
-                run.estimate(search if model else None, messages.announce)
+            if run.sharded is None:
+                run.announce_work(search if model else None, messages.announce)
             with run.outputs({"out": options.out}, messages.announce) as files:
                 with in_source_order(files["out"], run.documents) as write:
                     batches = model.batches(run, search) if model else run.batches()

@@ -130,8 +130,7 @@ def tune_mbr(options: TuneMbrOptions) -> None:
                 notices.add(_SEEN, source=source)
             plain = run.choose_search(AUTO, messages.announce)
             search = run.choose_search(search, messages.announce)
-            if run.scorers:
-                run.estimate(plain, messages.announce)
+            run.announce_work(plain, messages.announce)
             targets = iter(documents.split(lines))
             sums: list[Rows] = []
             for batch in LinearModel(given, source).batches(run, plain):

@@ -132,8 +132,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             if run.sharded is not None:
                 _score_shard(run, search, features, inputs, options.messages)
                 return
-            if run.scorers:
-                run.estimate(search, announce)
+            run.announce_work(search, announce)
             metrics = plan.objective.load_metrics(
                 bleu,
                 lambda name, _: (

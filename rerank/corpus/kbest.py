@@ -280,20 +280,6 @@ class KBest:
         """Number of a candidate's line in the file, from 1; None for one that is in no file."""
         return None if self.line_numbers is None else int(self.line_numbers[row]) or None
 
-    def head(self, sentences: int) -> KBest:
-        """The lists of the first sentences; numbers of later ones in side information are 0."""
-        part = self._part(slice(sentences), np.arange(self.counts[:sentences].sum()))
-        if not self.side:
-            return part
-        from lm.side_information import NUMBERS  # loads torch
-
-        inside = {
-            kind: [line if int(line) <= sentences else b"0" for line in lines]
-            for kind, lines in part.side.items()
-            if kind in NUMBERS
-        }
-        return replace(part, side={**part.side, **inside})
-
     def top(self, k: int) -> KBest:
         """The first k candidates of each list."""
         kept = self._part(slice(None), np.flatnonzero(places_of(self.counts) < k))

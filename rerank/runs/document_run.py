@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -105,7 +106,7 @@ class Batch(NamedTuple):
     weights: Array
 
 
-class Run:
+class Run(ABC):
     """Documents and the scorers that give their candidates features.
 
     name: of the lists, for messages; origins: how the user named each scorer, by its name; memory:
@@ -117,7 +118,6 @@ class Run:
 
     def __init__(
         self,
-        documents: Sequence[NamedLists],
         scorers: Sequence[FeatureSource],
         notices: Notices,
         *,
@@ -127,14 +127,14 @@ class Run:
         memory: int | None = None,
     ) -> None:
         self.store = ArrayStore.of_process(memory)
-        self._documents, self.scorers, self.notices = documents, scorers, notices
+        self.scorers, self.notices = scorers, notices
         self.name, self.origins = name, origins or {}
         self.watch = watch or Stopwatch()
         self.unfinished: list[DocumentFeatures] = []
 
+    @abstractmethod
     def read(self) -> Iterator[NamedLists]:
         """Each document in order."""
-        return iter(self._documents)
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,7 +14,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from decoders.result import Direction
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
@@ -23,10 +22,9 @@ from rerank.files.cache import Cache
 from rerank.files.lines import RereadFile, check_readable, scratch_file, spool
 from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath, display
-from rerank.files.terminal import Interrupts, Terminated, duration, progress
+from rerank.files.terminal import Interrupts, Terminated, progress
 from rerank.formats.table import lines_of
 from rerank.formats.translations import SOURCE, check_files
-from rerank.formats.weights import Weights
 from rerank.notices import Notices, Printer
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, attribute
@@ -43,14 +41,7 @@ from rerank.runs.options import RunOptions, ScorerOptions
 from rerank.runs.search import Search, row_of
 from rerank.runs.systems import made_lists
 from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, has_scores
-from rerank.scorers.features import (
-    DocumentFeatures,
-    FeatureSource,
-    FeatureSpace,
-    have_contexts,
-    without_context,
-    without_null,
-)
+from rerank.scorers.features import DocumentFeatures, FeatureSource
 from rerank.scorers.glossary import GlossaryScores
 from rerank.scorers.model_options import GLOSSARY, check_names, glossary_value
 from rerank.scorers.models import open_models, open_scorer
@@ -59,9 +50,6 @@ from rerank.scorers.score_files import FileScorer, ListInfo
 from rerank.scorers.system_scores import ScoreSource, SystemScores
 
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there
-SAMPLE = 10  # sentences that the estimate of a run's time is measured on
-SLOW = 1.0  # seconds for a sentence, above which fewer are measured
-LONG = 300.0  # seconds of a run, above which cheaper ways are named
 
 
 class InputCopies(ExitStack):
@@ -132,7 +120,6 @@ class ListRun(Run):
         self.agreement = Agreement(self.systems, counted) if given.agreement else None
         agreement = [] if self.agreement is None else [self.agreement]
         super().__init__(
-            (),
             [*agreement, *self.models, *self.score_files, *self.plugins, *glossary],
             notices,
             name=file.name,
@@ -296,19 +283,26 @@ class ListRun(Run):
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        return self.sizes[0] / max(1, self.documents.n_sentences)
+        return self.n_candidates / max(1, self.documents.n_sentences)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates; the lists are read, as for `sizes`."""
+        return sum(map(sum, self.sizes[0]))
 
     @cached_property
-    def sizes(self) -> tuple[int, int]:
-        """Numbers of candidates and of their words; the lists are read, at the first use.
+    def sizes(self) -> tuple[list[list[int]], int]:
+        """Candidates of each list of each document, and words of all; read at the first use.
 
         Documents that fit into memory are held there, so that no other pass reads them again.
         """
         notices = Notices(strict=self.notices.strict, allowed=self.notices.allowed)
-        candidates = words = size = 0
+        counts: list[list[int]] = []
+        words = size = 0
         held: list[NamedLists] | None = []
-        for name, kbest in self.file.read(self.documents, notices, self.store):
-            candidates += kbest.n
+        read = self.file.read(self.documents, notices, self.store)
+        for name, kbest in self.watch.timed(read, "lists"):
+            counts.append(kbest.counts[kbest.counts > 0].tolist())
             words += sum(len(text.split()) for text in kbest.texts.to_list())
             size += len(kbest.texts.blob) + kbest.dense.nbytes
             if held is not None and self.store.has_room(_HELD * size):
@@ -321,7 +315,7 @@ class ListRun(Run):
                 self.notices.add(
                     one.kind, source=one.first, count=one.count, names=one.names, asked=one.asked
                 )
-        return candidates, words
+        return counts, words
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with a progress bar."""
@@ -394,7 +388,7 @@ class ListRun(Run):
         if self.lists.systems and not self.lists.merged:
             return False
         made = {*self.systems, *CONSENSUS} if self.systems else ()
-        lists = self.read_unreported() if self.sizes[0] else ()
+        lists = self.read_unreported() if self.n_candidates else ()
         return any(has_scores(kbest, made) for _, kbest in lists)
 
     def terms(self) -> dict[str, object]:
@@ -427,93 +421,33 @@ class ListRun(Run):
         """The first document that has any candidates; gives no notices."""
         return next((named for named in self.read_unreported() if named[1].n), None)
 
-    def estimate(
-        self, search: Search | None, announce: Printer, *, passes: int = 0, of: str = ""
+    def announce_work(
+        self, search: Search | None, announce: Printer, *, passes: int = 0, dry_run: bool = False
     ) -> None:
-        """Announce how long the run will take, or that its scores are in the cache.
+        """Announce, from counting alone, how much slow scorers are asked; all in a dry run.
 
         search: None for a run that only scores the path of first candidates; passes: over the lists
-        in other contexts than those of the search, which are those of `of`.
+        in other contexts than those of the search.
         """
-        if not have_contexts(self.scorers) or without_null(self.scorers):
-            passes = 0
-        with self.watch.lap("estimate"):
-            found = self.first_with_candidates()
-            if found is None:
-                return
-            name, kbest = found
-            counts = f"{len(self.documents):,} documents, {self.documents.n_sentences:,} sentences"
-            models = ", ".join(scorer.name for scorer in self.scorers)
-            known = models and all(scorer.is_cached(kbest) for scorer in self.scorers)
-            if known and self.order is not None:
-                but = f", unless those of {of}" if passes else ""
-                saved = f"scores of the first document by {models} need not be computed{but}"
-                announce(f"{counts}; {saved}")
-                return
-            if search is not None and not search.options.scale:
-                search = search.at(Weights({}, alpha=1.0))
-
-            def trial(n: int) -> tuple[float, float]:
-                return self._trial(name, kbest.head(n), search, passes)
-
-            candidates, all_words = self.sizes
-            kept = any(scorer.keeps_trials for scorer in self.scorers)
-            first, alone = trial(SAMPLE if kept else 1)
-            n, slow = SAMPLE, first > SLOW and not kept
-            if slow:  # sentences after the first one have more contexts
-                n, documents = 2, len(self.documents)
-                more, alone = trial(n)
-                each = max(first, more - first)
-                seconds = first * documents + each * (self.documents.n_sentences - documents)
+        if not (dry_run or any(scorer.slow_unit for scorer in self.scorers)):
+            return
+        (counts, words), most = self.sizes, math.inf
+        candidates = self.n_candidates
+        if search is not None and search.method != "auto":
+            most = row_of(search.method).histories(search.options)
+        scored = []
+        for scorer in self.scorers:
+            unit, texts = scorer.slow_unit, float(candidates)
+            if scorer.order is None:
+                unit += " for each history" * bool(unit)
             else:
-                seconds, alone = trial(n)
-            head = kbest.head(n)
-            factor = all_words / max(1, sum(len(head.tokens(row)) for row in range(head.n)))
-            seconds *= 1 if slow else factor
-            cheaper = self._cheaper_ways(search, seconds) if seconds > LONG else ""
-            more_of = f", {duration(passes * alone * factor)} of it for {of}" if passes else ""
-            announce(
-                f"{counts}, {candidates:,} candidates, {all_words:,} words; about "
-                f"{duration(seconds)}{f' with {models}' if models else ''}{more_of}{cheaper}"
-            )
-
-    def _trial(
-        self, name: str, head: KBest, search: Search | None, passes: int
-    ) -> tuple[float, float]:
-        """Seconds of the run on the first sentences of a document, and of one in other contexts."""
-        began, alone = time.monotonic(), 0.0
-        scorers = [scorer.uncached_copy() for scorer in self.scorers]
-        sample = Run([(name, head)], scorers, Notices(), origins=self.origins)
-        for batch in sample.batches(_contextual_only, search, keep=False):
-            for _, own, document, _ in batch.documents:
-                if document is not None and search is None:
-                    document.under(document.first())
-                if document is not None and passes:
-                    start = time.monotonic()
-                    without_context(document, scorers, own)
-                    alone += time.monotonic() - start
-        taken = time.monotonic() - began + (passes - 1) * alone
-        return taken + sum(scorer.seconds_spared() for scorer in scorers), alone
-
-    def _cheaper_ways(self, search: Search | None, seconds: float) -> str:
-        """Ways that take less than a search which has lists scored after each context.
-
-        Of half the candidates each list is scored after half the contexts at most.
-        """
-        k, half = self.mean_k(), max(1, round(self.mean_k() / 2))
-        costly = [one for one in self.scorers if one.passes(k) > 2 and not one.on_demand]
-        contexts = max((one.passes(k) for one in costly), default=1.0)
-        if search is None or not self.order or self.direction is Direction.BOTH or not costly:
-            return ""
-        name = "viterbi" if search.method == "auto" else search.method
-        if row_of(name).histories(search.options) < contexts:
-            return ""
-        names, fewer = ", ".join(one.name for one in costly), duration(seconds * half / k)
-        return (
-            f"; exact search scores each list after {contexts:.1f} contexts: --search beam --beam "
-            f"2 takes about {duration(seconds * min(1, 2 / contexts))}, --top {half} at most "
-            f"{fewer}, and so it does after a first pass by other features: decode --kbest-out "
-            f"FILE without {names}, the lines of each sentence sorted by total"
+                texts *= len(scorer.columns) + (passes if scorer.order else 0)
+                texts += sum(_n_scored(lists, scorer.order, most) for lists in counts)
+            scored.append(f"{scorer.name} (at most {texts:,.0f} {unit})" if unit else scorer.name)
+        by = f"; scored by {', '.join(scored)}" if scored else ""
+        announce(
+            f"{len(self.documents):,} documents, {self.documents.n_sentences:,} sentences, "
+            f"{candidates:,} candidates, {words:,} words{by}"
         )
 
     def write_list(
@@ -551,9 +485,11 @@ class ListRun(Run):
         return int((largest > totals[document.chosen_rows(choices)]).sum())
 
 
-def _contextual_only(space: FeatureSpace) -> Array:
-    """Weights (F,) of 1 for the features that depend on context."""
-    return np.isin(np.arange(space.width), [*space.contextual]).astype(np.float64)
+def _n_scored(counts: Sequence[int], order: int, most: float) -> float:
+    """How many scores of candidates after histories lists need, for at most so many histories."""
+    return sum(
+        k * min(most, math.prod(counts[max(0, t - order) : t])) for t, k in enumerate(counts)
+    )
 
 
 def _needed(

@@ -89,7 +89,7 @@ class MemoryRun(Run):
         sparse: Collection[str] = (),
     ) -> None:
         origins = {scorer.name: f"scorer {scorer.name!r}" for scorer in scorers}
-        super().__init__((), scorers, PythonWarnings(), name="documents", origins=origins)
+        super().__init__(scorers, PythonWarnings(), name="documents", origins=origins)
         self._given, self._sparse = items("documents", _DOCUMENTS, documents), sparse
         self.systems: dict[str, str] = {}  # of the documents that were read
 

@@ -2,8 +2,7 @@
 
 Whoever writes a scorer writes a `Scorer`: its order and one function. A run holds a
 `features.FeatureSource` for every scorer: language models (`language_model`), scores in files
-(`score_files`), and `plugin`, which wraps caching, timing, estimates, reports and checks around
-any `Scorer`.
+(`score_files`), and `plugin`, which wraps caching, timing, reports and checks around any `Scorer`.
 """
 
 from __future__ import annotations

@@ -112,10 +112,6 @@ class Agreement(FeatureSource):
         parts = [scores[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
         return ScoredDocument(Unary(parts), np.concatenate(columns, axis=1))
 
-    def is_cached(self, kbest: KBest) -> bool:
-        """False: it is counted again, which takes little time."""
-        return False
-
     def report(self) -> str:
         """`agreement: 12 documents`."""
         return f"{self.name}: {self.documents:,} documents"

@@ -167,19 +167,9 @@ class ScorerCache:
     order: int | None = 0
     columns: Sequence[str] = ()
     least: float | None = None
-    _prefetched: tuple[ListTexts, ListScores | None] | None = None
-
-    def prefetch(self, requested: ListTexts) -> ListScores | None:
-        """Result of the next `look_up` of these lists, which will not read the cache again."""
-        found = self.look_up(requested)
-        self._prefetched = requested, found
-        return found
 
     def look_up(self, requested: ListTexts) -> ListScores | None:
         """Cached arrays for these lists; None is a miss."""
-        prefetched, self._prefetched = self._prefetched, None
-        if prefetched is not None and prefetched[0].equals(requested):
-            return prefetched[1]
         if self.cache is None:
             return None
         arrays = self.cache.get(self.group, requested.name())

@@ -317,10 +317,6 @@ class CausalLM(WindowSource[CausalEngine]):
         """What makes the problem of a document."""
         return CausalProblem
 
-    def new_engine(self) -> CausalEngine:
-        """Another engine of the model."""
-        return CausalEngine(self.model, self._engine.backend)
-
     def _problem(
         self,
         name: str,

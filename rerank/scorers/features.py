@@ -58,11 +58,10 @@ class FeatureSource:
     side only; on_demand: whether a search has scores after the histories that it visits alone, at
     order 1; contextless: whether it has scores without context; cacheable: whether its scores go
     to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
-    keeps_trials: whether scores of a trial (`uncached_copy`) are of use to the run, as those of a
-    program are; chosen: settings that `choose` found, and the like, for weights files; preset:
-    weight of the contextual feature where neither a weights file nor a tuning gives one, None for
-    none; progress: yields items of long work and shows how far it is, as
-    `rerank.runs.options.progress`.
+    slow_unit: what a slow scorer scores one by one, a plural noun, '' for fast scorers; chosen:
+    settings that `choose` found, and the like, for weights files; preset: weight of the contextual
+    feature where neither a weights file nor a tuning gives one, None for none; progress: yields
+    items of long work and shows how far it is, as `rerank.files.terminal.progress`.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
     scored one by one and there are no columns. All else has defaults for scores that cost nothing;
@@ -77,7 +76,7 @@ class FeatureSource:
     on_demand: bool = False
     contextless: bool = True
     cacheable: bool = False
-    keeps_trials: bool = False
+    slow_unit: str = ""
     digest: str = ""
     chosen: Mapping[str, object] = MappingProxyType({})
     preset: float | None = None
@@ -126,18 +125,6 @@ class FeatureSource:
     def lazily(self) -> None:
         """Score only after the histories that a search visits, if that saves passes."""
         return None
-
-    def is_cached(self, kbest: KBest) -> bool:
-        """Whether some scores of these lists are in the cache."""
-        return False
-
-    def uncached_copy(self) -> FeatureSource:
-        """A copy for measuring time, which neither uses the cache nor counts."""
-        return FeatureSource(self.name, self.columns, self.order)
-
-    def seconds_spared(self) -> float:
-        """Time that such a copy has not taken, since an earlier one has the scores."""
-        return 0.0
 
     def finish(self, source: str, notices: Notices) -> None:
         """Add warnings that need the whole run; `source` is the name of the list."""

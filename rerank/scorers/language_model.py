@@ -13,8 +13,6 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -31,7 +29,6 @@ from lm.document_cache import WithDocumentCache
 from lm.evaluation import LogNormalisers
 from lm.scoring import (
     VERSION,
-    EngineCounts,
     LogProbError,
     ScoringEngine,
     independent,
@@ -184,11 +181,6 @@ class ModelSource(FeatureSource, Generic[Engine]):
             self._all_pairs, self.on_demand = self._score_cache, True
             self._score_cache = self._scorer_cache()
 
-    def _work_uncached(self, engine: Engine) -> None:
-        """Neither use the cache nor count: work on another engine."""
-        self._score_cache = self._null_cache = self._all_pairs = ScorerCache()
-        self._engine, self.cached = engine, 0
-
     def _texts(self, kbest: KBest) -> ListTexts:
         """Hypotheses and side information as scores depend on them; ValueError without these."""
         if missing := [kind for kind in self.side_information if kind not in kbest.side]:
@@ -203,13 +195,6 @@ class ModelSource(FeatureSource, Generic[Engine]):
     def _in_order(self, kbest: KBest) -> KBest:
         """The lists of a document in the order of reading."""
         return kbest.reversed() if self.given_later else kbest
-
-    def is_cached(self, kbest: KBest) -> bool:
-        """Whether some scores of these lists are in the cache, those without context included."""
-        texts = self._texts(self._in_order(kbest))
-        if self._score_cache.prefetch(texts) is None:
-            return False
-        return not self.pmi or self._null_cache.prefetch(texts) is not None
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
@@ -372,13 +357,6 @@ class LanguageModel(ModelSource[ScoringEngine]):
         lazy = ("lazy",) if self.on_demand else ()
         share = () if self.document_cache is None else ("cache", self.document_cache)
         return (*found, *lazy, *share)
-
-    def uncached_copy(self) -> LanguageModel:
-        """A copy for measuring time, which neither uses the cache nor counts."""
-        twin = copy(self)
-        twin._work_uncached(replace(self._engine, counts=EngineCounts()))
-        twin.unknown, twin.of_source = UnknownWords(), UnknownWords()
-        return twin
 
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of far more unknown words than the training text has."""

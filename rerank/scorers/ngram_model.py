@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,16 +179,6 @@ class NGramScores(FileScorer):
         return ScoredDocument(
             Unary(lists), unknown.astype(np.float64)[:, None][:, : len(self.columns)]
         )
-
-    def uncached_copy(self) -> NGramScores:
-        """A copy for measuring time, which does not count."""
-        twin = copy(self)
-        twin._unknown = UnknownWords()
-        return twin
-
-    def is_cached(self, kbest: KBest) -> bool:
-        """False: scores are computed."""
-        return False
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if a run has far more unknown words than p(`<unk>`) lets expect."""

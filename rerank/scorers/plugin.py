@@ -15,7 +15,6 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ class PluginScorer(FeatureSource):
         self._cache = ScorerCache(
             None if own is None else cache, self.digest[:32], whole=True, order=order
         )
-        self.scored, self.cached, self._trial = 0, 0, False
+        self.scored = self.cached = 0
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
@@ -100,12 +99,7 @@ class PluginScorer(FeatureSource):
         if found is not None:
             self.cached += 1
             return found.problem(self.order or 0)
-        try:
-            problem = self.document_problem(Document.of(name, kbest))
-        except RerankError:
-            if self._trial:
-                return FeatureSource(self.name, order=self.order).problem(name, kbest)
-            raise
+        problem = self.document_problem(Document.of(name, kbest))
         self.scored += 1
         if isinstance(problem, Unary | Pairwise):
             arrays = problem.scores if isinstance(problem, Unary) else problem.matrices
@@ -172,20 +166,6 @@ class PluginScorer(FeatureSource):
             raise self.fault(message, document, s) from fault
         finally:
             self.seconds += time.perf_counter() - began
-
-    def is_cached(self, kbest: KBest) -> bool:
-        """Whether the scores of these lists are in the cache."""
-        return self._cache.prefetch(ListTexts.of(kbest, self.side_information)) is not None
-
-    def uncached_copy(self) -> PluginScorer:
-        """A copy for measuring time on the beginning of a document: no cache, no counts.
-
-        A scorer may refuse an incomplete document, for instance if it looks scores up by the id;
-        then the copy's scores are zeros.
-        """
-        twin = copy(self)
-        twin._cache, twin.seconds, twin._trial = ScorerCache(), 0.0, True
-        return twin
 
     def report(self) -> str:
         """`short: 3 documents from the cache, 9 documents scored in 0.1 s`."""

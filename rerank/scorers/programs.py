@@ -15,7 +15,6 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from copy import copy
 from itertools import islice, pairwise
 from typing import TypeAlias
 
@@ -66,8 +65,8 @@ class Estimator:
     """A program, and what it has answered.
 
     option: how the user named it, for messages; settings: values of `KEYS` behind it. digest: of
-    the name and the version that it states; without a version nothing is cached on disk. known:
-    number of requests that needed no answer; cached: number of answers of earlier runs.
+    the name and the version that it states; without a version nothing is cached on disk. cached:
+    number of answers of earlier runs.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Estimator:
         identity = "command 1", self.program.name, self.program.version
         self.digest = hashlib.sha256(repr(identity).encode()).hexdigest()
         self.keep_in(cache)
-        self.known = self.cached = 0
+        self.cached = 0
         self.memory: dict[bytes, float] = {}
 
     def keep_in(self, cache: Cache | None) -> None:
@@ -157,10 +156,6 @@ class CachedAnswers:
         self._cached |= {*names} - self._own.keys() - self._estimator.memory.keys()
         self._own |= dict(zip(names, numbers.tolist(), strict=True))
 
-    def has(self, requests: Sequence[bytes]) -> bool:
-        """Whether the answers to requests are cached."""
-        return all(digest(one) in self._own for one in requests)
-
     def of(self, requests: Sequence[bytes], place: str) -> Array:
         """CachedAnswers (n,) to requests; equal ones are asked once.
 
@@ -178,7 +173,6 @@ class CachedAnswers:
                 self._own[key], self._grown = memory[key], True
             else:
                 unknown[key] = request
-        estimator.known += len(requests) - len(unknown)
         if unknown:
             names = iter(unknown)
             try:
@@ -327,7 +321,7 @@ class ProgramProblem(DocumentProblem):
 class ProgramScorer(FeatureSource):
     """The feature of `--scorer NAME=command:PROGRAM[,window=N]`, of order N − 1."""
 
-    keeps_trials = True
+    slow_unit = "requests"
 
     def __init__(self, name: str, argument: str, cache: Cache | None) -> None:
         self._estimator = Estimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
@@ -351,45 +345,21 @@ class ProgramScorer(FeatureSource):
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
         found = []
-        for name, kbest in documents:
+        how = {"label": self.name, "unit": "documents", "total": len(documents)}
+        for name, kbest in self.progress(documents, **how):
             answers = self._estimator.answers(shard_of(kbest))
-            problem = self._problem(name, kbest, answers)
+            problem = ProgramProblem(
+                kbest,
+                answers,
+                self.window,
+                source=bool(self.side_information),
+                label=f"document {name!r}",
+            )
             if self.order == 0:
                 problem.complete()
                 answers.save()
             found.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), answers.save))
         return found
-
-    def _problem(self, name: str, kbest: KBest, answers: CachedAnswers) -> ProgramProblem:
-        return ProgramProblem(
-            kbest,
-            answers,
-            self.window,
-            source=bool(self.side_information),
-            label=f"document {name!r}",
-        )
-
-    def is_cached(self, kbest: KBest) -> bool:
-        """Whether the scores along the path of first candidates are in the cache."""
-        answers = self._estimator.answers(shard_of(kbest))
-        problem = self._problem("", kbest, answers)
-        history = (0,) * (self.window - 1)
-        return all(
-            answers.has(problem.requests(t, history, range(k)))
-            for t, k in enumerate(problem.lengths)
-        )
-
-    def uncached_copy(self) -> ProgramScorer:
-        """A copy for measuring time; what the program answers is of use to the run itself."""
-        twin = copy(self)
-        twin._estimator = copy(self._estimator)
-        twin._estimator.known = 0
-        return twin
-
-    def seconds_spared(self) -> float:
-        """Time that the program would have taken for what was known."""
-        program = self._estimator.program
-        return self._estimator.known * program.spent / max(1, program.answered - 1)
 
     def report(self) -> str:
         """`qe: 1,200 answers of kiwi 2.2 in 31.5 s, 300 from the cache`."""

@@ -82,10 +82,6 @@ class FileScorer(FeatureSource):
         self.documents += len(documents)
         return super().score(documents)
 
-    def is_cached(self, kbest: KBest) -> bool:
-        """True: nothing is computed."""
-        return True
-
     def report(self) -> str:
         """Number of documents: `pairs: 12 documents from pairs.tsv.gz`."""
         return f"{self.name}: {self.documents:,} documents from {self.place.source}"

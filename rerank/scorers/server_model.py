@@ -265,10 +265,6 @@ class ServerScorer(WindowSource[ServerEngine]):
         """What scores depend on, and how they are formed."""
         return (*self._facts(null=null), *(("lazy",) if self.on_demand and not null else ()))
 
-    def new_engine(self) -> ServerEngine:
-        """Another engine of the server."""
-        return ServerEngine(self._engine.server, self._engine.label)
-
     def _problem(
         self,
         name: str,

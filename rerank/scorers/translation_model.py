@@ -233,8 +233,8 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         *,
         pmi: bool = False,
     ) -> None:
-        super().__init__(name, TranslationEngine(model, backend), given, cache, pmi=pmi)
-        self.model, self.given = model, given
+        self.model, self.given, self.engine = model, given, TranslationEngine(model, backend)
+        super().__init__(name, self.engine, given, cache, pmi=pmi)
         self._source_letters, self._letters = Counter[str](), Counter[str]()
         identity = repr((model.digest, given.identity))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
@@ -244,10 +244,6 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         if self.given.separator is not None:
             separator_of(self.model, self.given)
         self._engine.check()
-
-    def _work_uncached(self, engine: TranslationEngine) -> None:
-        super()._work_uncached(engine)
-        self._source_letters, self._letters = Counter(), Counter()
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists), whose letters are counted for a warning."""
@@ -268,10 +264,6 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         found = unknown_letters(model, self._letters, target=not reverse)
         found.warn_of_language(self.label, notices, unit="letter", source=source)
         self._source_letters, self._letters = Counter(), Counter()
-
-    def new_engine(self) -> TranslationEngine:
-        """Another engine of the model."""
-        return TranslationEngine(self.model, self._engine.backend)
 
     def _identity(self, *, null: bool) -> tuple[object, ...]:
         """Model, settings and arithmetic; null scores are of no context."""

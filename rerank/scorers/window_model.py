@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -256,6 +255,7 @@ class WindowSource(ModelSource[Engine]):
     cacheable = True
     shortened: str
     unit = "tokens"
+    slow_unit = "texts"
 
     def __init__(
         self,
@@ -270,10 +270,6 @@ class WindowSource(ModelSource[Engine]):
         self.order = given.order
         self.lists: Mapping[str, KBest] = {}
         self.lengths = LengthCounts()
-
-    @abstractmethod
-    def new_engine(self) -> Engine:
-        """Another engine of the model."""
 
     @abstractmethod
     def _problem(
@@ -302,13 +298,6 @@ class WindowSource(ModelSource[Engine]):
                 self.cached += "history" not in problem.known.arrays  # else it was counted
                 problem.add_pairs(known)
         return scored
-
-    def uncached_copy(self) -> WindowSource[Engine]:
-        """A copy for measuring time, which neither uses the cache nor counts."""
-        twin = copy(self)
-        twin.lengths = LengthCounts()
-        twin._work_uncached(self.new_engine())
-        return twin
 
     def _computed(
         self, documents: Sequence[tuple[str, ListTexts]], *, null: bool

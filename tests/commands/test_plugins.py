@@ -276,20 +276,11 @@ class Repeats:
         return matrices
 
 
-class Whole:
-    """A scorer that knows whole documents only."""
-    order = 0
-
-    def score(self, document):
-        texts = document.texts
-        return {14: [[0.5] + [0] * (len(own) - 1) for own in texts]}[len(texts)]
-
-
 LAST = Decoder("last", "somebody:last", ANY, NONE, "O(T) scores", "somebody")
 SUMS = Composition("lm.contexts.states:LastHidden", "lm.fusions:Output", "somebody", "?")
 '''
 POINTS: Mapping[str, Mapping[str, str]] = {
-    "scorers": {"again": "Repeats", "whole": "Whole"},
+    "scorers": {"again": "Repeats"},
     "decoders": {"last": "LAST", "beam": "LAST"},
     "models": {"sums": "SUMS"},
 }
@@ -363,16 +354,6 @@ def test_a_run_stopped_before_there_are_scores_to_keep_has_saved_nothing(
     monkeypatch.setattr(import_module("somebody").Repeats, "score", stopped)
     found = here.run(f"{DECODE} --scorer again=again")
     assert (found.exit, "interrupted; nothing was saved" in found.err) == (130, True)
-
-
-def test_a_scorer_that_knows_whole_documents_only_is_estimated_with_zeros(here: World) -> None:
-    here.write(
-        "dev.kbest", [f"{t} ||| {word} ||| LM0= 0 ||| 0" for t in range(14) for word in "ab"]
-    )
-    here.weights("w.json", {"LM0": 1, "whole": 1})
-    found = here.ok(f"{DECODE} --scorer whole=whole")
-    assert found.lines == ["a"] * 14
-    assert "whole: 1 documents scored" in found.err
 
 
 LOUD = """

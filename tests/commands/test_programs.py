@@ -76,7 +76,8 @@ def test_requests_have_what_stands_around_a_candidate_and_equal_ones_are_asked_o
         "dev.kbest",
         world.text("dev.kbest") + "3 ||| nobody comes ||| LM0= -9 TM0= -1 -1 WP0= -2 ||| -5\n",
     )
-    world.ok(f"{ASKED} --scorer qe={QE},window=2")
+    said = world.ok(f"{ASKED} --scorer qe={QE},window=2").err
+    assert re.search("10 candidates, [0-9]+ words; scored by qe [(]at most 16 requests[)]", said)
     first = {"source": "la lampe", "candidates_before": [], "sources_before": []}
     requests = asked(world)
     assert {**first, "sources_after": ["elle luit"], "candidate": "a lamp burns"} in requests
