@@ -119,8 +119,7 @@ class Settings:
         "together",
         "How a model's sentence level is trained: together with its word level, by gradients that "
         "are clipped apart, or before it and then frozen. Only for models that have one. context "
-        "trains what attention-context and attention-gated add to the model of --from, whose "
-        "weights stay",
+        "trains what attention-gated adds to the model of --from, whose weights stay",
         choices=("together", "separate", "two-step", "context"),
     )
     patience: int = _number(

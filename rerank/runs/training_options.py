@@ -79,8 +79,7 @@ class ModelChoice:
     begin: Path | None = option(
         "Model with whose weights and vocabularies training begins: every tensor of it has one of "
         "the same name; further columns and further tensors begin as without --from, as those of "
-        "attention-context and attention-gated do beside an attention [default: begin with random "
-        "weights].",
+        "attention-gated do beside an attention [default: begin with random weights].",
         "--from",
         type=FOLDER,
         default=None,
