@@ -116,8 +116,8 @@ class Options:
     )
     spread: float | None = _own(
         "Standard deviation within a list to which the scores are scaled where no --alpha is "
-        "given: the larger, the nearer to the path of highest score [default: that of the weights "
-        "file, as tune-mbr writes it, else 1.4].",
+        "given: the larger, the nearer to the path of highest score [default: mbr_spread of the "
+        "weights file, else 1.4].",
         range=_SCALE,
         above=True,
     )

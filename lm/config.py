@@ -37,7 +37,8 @@ def setting(default: Any, help: str, *, strong: Any = None, **more: Any) -> Any:
     strong = default if strong is None else strong
     if strong is not None:
         shown = f"{strong:g}" if isinstance(strong, float) else strong
-        help = f"{help} [default: {'tied' if strong is True else shown}]."
+        short, parted, details = help.partition("\n\n")
+        help = f"{short} [default: {'tied' if strong is True else shown}].{parted}{details}"
         more["strong"] = strong
     return field(default=default, metadata={"help": help, **more})
 
@@ -89,7 +90,7 @@ class Config:
     hidden: int = setting(256, "Size of the hidden layers", **_COLUMNS)
     recurrence: str | None = setting(
         None,
-        "Recurrent cell [default: lstm].\n\n"
+        "Recurrent cell\n\n"
         "cifg is the LSTM with coupled gates of Ji et al.'s code, as its library has it "
         "since April 2016; cifg-2015 as it had it in November 2015, when they published, "
         "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh "
@@ -162,7 +163,8 @@ class Config:
     )
     encoder: str | None = setting(
         None,
-        "How a sentence becomes a vector, in models that have an encoder [default: cnn].\n\n"
+        "How a sentence becomes a vector, in models that have an encoder "
+        "[default: cnn].\n\n"
         "bag is the mean of its words' embeddings, sum their sum, cnn a convolution over "
         "windows of three words with max-pooling, rnn the last state of a recurrence of the "
         "kind --recurrence.",
@@ -182,7 +184,8 @@ class Config:
     )
     source_context: str | None = setting(
         None,
-        "What the models that need --source have of it [default: both].\n\n"
+        "What the models that need --source have of it "
+        "[default: both].\n\n"
         "previous, a vector of the source sentences before the current one, as in the memo; "
         "current, a vector of these and the current one; or both vectors.",
         choices=tuple(SOURCE_CONTEXTS),
@@ -198,8 +201,8 @@ class Config:
     )
     topic_model: str | None = setting(
         None,
-        "How the topics of the models clstm-… are learned from the training text [default: "
-        "kmeans].\n\n"
+        "How the topics of the models clstm-… are learned from the training text "
+        "[default: kmeans].\n\n"
         "kmeans clusters stretches of ten sentences (TF-IDF, latent semantic analysis), lda "
         "is latent Dirichlet allocation. Training needs the extra `topics` (scikit-learn), "
         "use of the model does not.",
@@ -215,8 +218,8 @@ class Config:
     )
     relation_classifier: str | None = setting(
         None,
-        "How dclm-auxiliary learns to tell the relation of two sentences [default: "
-        "bilinear].\n\n"
+        "How dclm-auxiliary learns to tell the relation of two sentences "
+        "[default: bilinear].\n\n"
         "From their vectors: bilinear has a matrix for each relation, mlp a hidden layer "
         "over both vectors.",
         choices=tuple(RELATION_CLASSIFIERS),

@@ -212,29 +212,6 @@ class BetweenLevels(Merge):
         return self.upper.project(torch.cat([hidden, values], dim=1))
 
 
-class BetweenLevelsAndOutput(BetweenLevels):
-    """`BetweenLevels` by the first H columns of a value; the others are added to the logits.
-
-    Parameters: those of `BetweenLevels`, and of the head for the D − H other columns.
-    """
-
-    adds_to_logits = True
-
-    def __init__(self, width: int, recurrence: Recurrence) -> None:
-        super().__init__(recurrence.hidden, recurrence)
-        self.output_columns = width - recurrence.hidden
-
-    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
-        """The merged units, and the columns that are added to the logits."""
-        own, added = value().tensor_split([self.upper.hidden], dim=1)
-        return super().output(hidden, lambda: own, words)[0], added
-
-    def _inputs(self, hidden: Tensor, share: Share) -> Tensor:
-        """Share of hidden states (N, H) and the first H columns of the values for them."""
-        values = cast(Callable[[Tensor], Tensor], share)
-        return super()._inputs(hidden, lambda query: values(query)[:, : self.upper.hidden])
-
-
 class InputAndInitialState(Input, InitialState):
     """The value is concatenated to every input, and the sentence begins in the carried state.
 

@@ -128,13 +128,9 @@ class DocumentLM(nn.Module):
 
     @property
     def additive(self) -> bool:
-        """Whether earlier sentences only add a vector, `Context.value`, to a sentence's logits.
-
-        Hidden states depend on nothing but the sentence and, if on that, its side information.
-        """
-        fusion, context = self.fusion, self.context
-        apart = context.adds_value if fusion.hidden_depends_on_context else not context.per_word
-        return fusion.adds_to_logits and apart and self.head.linear
+        """Whether a context only adds a vector, `Context.value`, to all logits of a sentence."""
+        adds = self.fusion.adds_to_logits and not self.fusion.hidden_depends_on_context
+        return adds and not self.context.per_word and self.head.linear
 
     @property
     def _value_enters_words(self) -> bool:
@@ -270,13 +266,6 @@ class DocumentLM(nn.Module):
         self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> Tensor:
         """Output features (N, R) of all positions of sentences, given their contexts."""
-        h, c = self.output(read, contexts, dropout)
-        return self.head.at_positions(self.head.features(h, c), read.positions)
-
-    def output(
-        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x
-    ) -> tuple[Tensor, Tensor | None]:
-        """What the head receives at all positions: units (N, H), and values (N, D) or None."""
         positions = read.positions
 
         def value() -> Tensor:
@@ -295,7 +284,8 @@ class DocumentLM(nn.Module):
         def words() -> Tensor:
             return dropout(self.embedding(positions.words), positions)
 
-        return self.fusion.output(dropout(read.hidden, positions), value, words)
+        h, c = self.fusion.output(dropout(read.hidden, positions), value, words)
+        return self.head.at_positions(self.head.features(h, c), positions)
 
 
 def options_of(config: Config, composition: Composition) -> set[str]:

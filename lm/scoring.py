@@ -195,13 +195,7 @@ def pairs(
                 before = start[0] if encoded is None else contexts
                 last = _distinct_after(context, part.part(t, t + 1), own, ends, before)
             if engine.model.additive:
-                contexts = start[0]
-                if engine.model.fusion.hidden_depends_on_context:  # on the lists' side information
-                    contexts = Rows.cat([own.take(slice(0, 1)) for own, _ in given])
-                    forest = _apart(part)
-                    sentences = engine.read(forest, contexts)
-                units, _ = engine.model.output(sentences, contexts)
-                found = _products(engine, part, forest, units, given)
+                found = _products(engine, part, forest, sentences.hidden, given)
             else:
                 requests = [(part.part(t, t + 1), own) for t, (own, _) in enumerate(given)]
                 found = [scores for scores, _ in _all_after(engine, requests)]
@@ -215,9 +209,7 @@ def pairs(
 
 def _read_for_contexts(engine: ScoringEngine, forest: Forest, contexts: Rows) -> ReadSentences:
     """A forest's candidates, read if scores or contexts need hidden states of the start context."""
-    model = engine.model
-    additive = model.additive and not model.fusion.hidden_depends_on_context
-    if additive or model.context.reads_states:
+    if engine.model.additive or engine.model.context.reads_states:
         return engine.read(forest, contexts)
     unread = PositionStates(engine.inputs.new_zeros(len(forest), 0))
     return ReadSentences(forest.positions(engine.backend.device), unread)
@@ -294,12 +286,12 @@ def _products(
     engine: ScoringEngine,
     lists: Candidates,
     forest: Forest,
-    units: Tensor,
+    hidden: Tensor,
     given: Sequence[DistinctContexts],
 ) -> list[LogProbs]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits.
 
-    units: (N, H) of the forest's nodes, as `DocumentLM.output` gives them.
+    hidden: (N, H) states of the forest's nodes.
     """
     head, context, backend = engine.model.head, engine.model.context, engine.backend
     predictor = cast(LinearPredictor, engine.predictor)  # of every linear head
@@ -307,7 +299,7 @@ def _products(
     def blocks(item: tuple[Indices, DistinctContexts]) -> list[tuple[Forest, Pair]]:
         ends, (contexts, _) = item
         nodes, own = forest.restricted(ends)
-        rows = units[torch.from_numpy(nodes).to(backend.device)]
+        rows = hidden[torch.from_numpy(nodes).to(backend.device)]
         found = []
         most = min(MOST_CONTEXTS, max(64, MOST_ENTRIES // len(nodes)))
         for values in torch.split(context.value(contexts), most):
@@ -337,12 +329,10 @@ def _products(
 def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
     """Scores (N, K) and summaries (N · K rows) of each request, batch by batch."""
     found: list[list[tuple[LogProbs, Rows]]] = [[] for _ in requests]
-    model = engine.model
-    one_trie = model.additive and not model.fusion.hidden_depends_on_context
     for batch in _batches(engine, requests):
         parts = [(requests[i][0], requests[i][1].take(rows)) for i, rows in batch]
         several = any(len(contexts) > 1 for _, contexts in parts)
-        score = _batch_products if several and one_trie else _batch_after
+        score = _batch_products if several and engine.model.additive else _batch_after
         for (i, _), piece in zip(batch, score(engine, parts), strict=True):
             found[i].append(piece)
     return [
@@ -397,12 +387,6 @@ def _shared(lists: Candidates) -> Forest:
     """One trie of all lists."""
     n = len(lists.offsets) - 1
     return build(lists, np.arange(n), np.zeros(n, dtype=np.int64), 1)
-
-
-def _apart(lists: Candidates) -> Forest:
-    """A trie of each list."""
-    roots = np.repeat(np.arange(len(lists)), np.diff(lists.lists))
-    return build(lists, np.arange(len(roots)), roots, len(lists))
 
 
 def _runs(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:

@@ -175,14 +175,6 @@ _MODELS: Zoo = {
         fusion="BetweenLevels",
         order=0,
     ),
-    "attention-context": _luong(
-        "source:SourceStatesAndDocument",
-        f"{_ATTENTION} + V(2H+K+1) + C(2H+1) + 2(3KH+H) + 4H(2H+1) + 2H² + 2H",
-        "attention ({}, §3.1), with gated vectors of the previous target sentence and of earlier "
-        "source sentences added to its logits: ours",
-        fusion="BetweenLevelsAndOutput",
-        order=1,
-    ),
     "attention-gated": _luong(
         "source:SourceStatesAndPreviousWords",
         f"{_ATTENTION} + V(H+K+1) + C(H+1) + HK + 3H² + H",

@@ -31,8 +31,6 @@ class Context(nn.Module):
     per_word: whether fusion
     receives a value for each word, or one for the sentence. reads_prefix: whether the query of a
     value for a word is what `word_terms` gives for the sentence's words so far, not a hidden state.
-    adds_value: whether values for words begin with columns that depend on side information of the
-    sentence alone, and end with `value`, which a fusion may add to the logits.
     averages: whether a weighted mean of contexts is a context. merges_sentences: whether different
     sentences may leave equal contexts, as `sentence_key` says. side_information: kinds of side
     information that it needs of every sentence (`lm.side_information.KINDS` and `DERIVED`);
@@ -57,7 +55,6 @@ class Context(nn.Module):
     per_word: ClassVar[bool] = False
     reads_prefix: ClassVar[bool] = False
     averages: ClassVar[bool] = True
-    adds_value: ClassVar[bool] = False
     merges_sentences: bool = False
     side_information: ClassVar[tuple[str, ...]] = ()
     training_information: ClassVar[tuple[str, ...]] = ()

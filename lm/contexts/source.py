@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.backend import linear
 from lm.contexts import GivenContext
 from lm.contexts.attention import NEVER
 from lm.contexts.bags import BagContext
-from lm.contexts.document import DocumentRecurrence, SourceAndPrevious
 from lm.recurrences import Recurrence
-from lm.sentences import ReadSentences, Rows
+from lm.sentences import Rows
 
 
 class SourceStates(GivenContext):
@@ -32,7 +27,7 @@ class SourceStates(GivenContext):
     side_information = ("source",)
     spells = ("source",)
     alone = True
-    options: ClassVar[tuple[str, ...]] = ("source_words",)
+    options = ("source_words",)
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, source_words: int
@@ -99,80 +94,6 @@ class SourceStates(GivenContext):
             energies = torch.bmm(queries, states.transpose(1, 2))
             shares = torch.softmax(energies.masked_fill(~mask[:, None], NEVER), dim=2)
             return torch.bmm(shares, states).flatten(0, 1).index_select(0, place)
-
-
-class SourceStatesAndDocument(SourceStates):
-    """`SourceStates` of the sentence's source for words, and beside it what adds to the logits.
-
-    That is Z [h_{i−1}; g(w_{i−1})], the vectors of `SourceAndPrevious` of earlier sentences alone:
-    h of source sentences (`previous`), g of the target sentence before. The gate Z, a matrix of H
-    rows, is zero at first, so that training begins with a model without context. Source words have
-    one embedding. Order 1. Tensors of a context: those of `SourceStates`, then those of
-    `SourceAndPrevious`.
-    """
-
-    sentences = 1
-    alone = False
-    adds_value = True
-    options = (*SourceStates.options, *DocumentRecurrence.options)
-
-    def __init__(
-        self, embedding: nn.Embedding, recurrence: Recurrence, *, source_words: int, **named: Any
-    ) -> None:
-        super().__init__(embedding, recurrence, source_words=source_words)
-        named |= {"source_words": source_words, "source_context": "previous"}
-        self.document = SourceAndPrevious(embedding, recurrence, **named)
-        self.document.source.of_document.encoder.embedding = self.embedding
-        self.merges_sentences = self.document.merges_sentences
-        self.gate = nn.Linear(self.document.width, self.units, bias=False)
-        nn.init.zeros_(self.gate.weight)
-        self.width += self.units
-
-    def start(self, batch: int) -> Rows:
-        """No states of the source, and the start of the document."""
-        return super().start(batch).beside(self.document.start(batch))
-
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """The vectors of target sentences."""
-        return self.document.summary(sentences)
-
-    def encoded(self, side: Rows) -> Rows:
-        """States of the source sentences, and their vectors."""
-        return super().encoded(side).beside(self.document.encoded(side))
-
-    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
-        """The states of the source, and the source context entered."""
-        (of_words, of_source), (_, own) = _parts(encoded), _parts(contexts)
-        return of_words.beside(self.document.enter(own, of_source))
-
-    def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """No states, and the vectors of the sentences just read."""
-        own = self.document.advance(_parts(contexts)[1], summary)
-        return super().start(len(contexts)).beside(own)
-
-    def value(self, contexts: Rows) -> Tensor:
-        """What is added to the logits of a sentence, (B, H)."""
-        return linear(self.document.value(_parts(contexts)[1]), self.gate.weight).float()
-
-    def prepared(self, contexts: Rows) -> Rows:
-        """The states of the source, and the values of the sentences."""
-        return _parts(contexts)[0].beside(Rows.of(self.value(contexts)))
-
-    def word_values(self, prepared: Rows, row: Tensor, query: Tensor) -> Tensor:
-        """Those of `SourceStates`, (N, H), with the value of the sentence beside them."""
-        states, rest = _parts(prepared)
-        return torch.cat([super().word_values(states, row, query), rest.tensors[0][row]], dim=1)
-
-    def added_parameters(self) -> list[nn.Parameter]:
-        """Those of the document's vectors and of the gate, without the embeddings."""
-        encoders = self.document.previous.encoder, self.document.source.of_document.encoder
-        shared = {id(encoder.embedding.weight) for encoder in encoders}
-        own = (*self.document.parameters(), *self.gate.parameters())
-        return [parameter for parameter in own if id(parameter) not in shared]
-
-    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """That of the target side."""
-        return self.document.sentence_key(words)
 
 
 class SourceStatesAndPreviousWords(BagContext, SourceStates):

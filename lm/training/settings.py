@@ -79,14 +79,14 @@ class Settings:
     )
     context_dropout: float = _rate(
         0.1,
-        "Share of sentences that are trained without context [default: 0.1].\n\n"
+        "Share of sentences that are trained without context\n\n"
         "If sentences begin in the state of the sentence before, it loses all history, and "
         "the default is 0.",
         most=1,
     )
     negatives: int = _number(
         1024,
-        "Words sampled per update; 0 trains the full softmax [default: 1024].\n\n"
+        "Words sampled per update; 0 trains the full softmax\n\n"
         "For the sampled softmax, or noise words of --objective nce, which has 4096 by "
         "default. Not with --head classes or hashed.",
         range=(0, _MOST),
@@ -107,21 +107,21 @@ class Settings:
     )
     schedule: str = setting(
         "annealed",
-        "Learning rate over time [default: annealed].\n\n"
+        "Learning rate over time\n\n"
         "annealed to zero, constant, or halved after each epoch whose training loss is above "
         "that of the epoch before.",
         choices=("annealed", "constant", "halving"),
     )
     segments: str = setting(
         "carried",
-        "Context of a segment's first sentence [default: carried].\n\n"
+        "Context of a segment's first sentence\n\n"
         "carried over from the segment before, or none, as if a document began; independent "
         "segments are shuffled.",
         choices=("carried", "independent"),
     )
     levels: str = setting(
         "together",
-        "How a model's sentence level is trained beside its word level [default: together].\n\n"
+        "How a model's sentence level is trained beside its word level\n\n"
         "together with its word level, by gradients that are clipped apart, or before it and "
         "then frozen. Only for models that have one. context trains what attention-gated "
         "adds to the model of --from, whose weights stay.",
@@ -157,7 +157,7 @@ class Settings:
     )
     auxiliary_weight: float = setting(
         1.0,
-        "Factor of a model's own second loss [default: 1].\n\n"
+        "Factor of a model's own second loss\n\n"
         "That of a sentence level (hrnnlm) or of relations (dclm-auxiliary), where it is "
         "added to that of the words.",
         range=(0, 1000),
@@ -171,8 +171,7 @@ class Settings:
     )
     objective: str = setting(
         "likelihood",
-        "What training maximises: the likelihood, or noise-contrastive estimation [default: "
-        "likelihood].\n\n"
+        "What training maximises: the likelihood, or noise-contrastive estimation\n\n"
         "nce is the likelihood of telling words of the text from noise words, without a "
         "normaliser (Mnih & Teh 2012). Scores are normalised exactly all the same; with "
         "--head self-normalised they need not be. nce is not for --head classes or hashed.",

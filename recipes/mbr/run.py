@@ -1,6 +1,6 @@
 """Minimum Bayes risk against the path of highest score, and systems combined; speed of utilities.
 
-    python recipes/mbr/run.py --data DATA [--work WORK] [--only test3ref systems ...] [--fit]
+    python recipes/mbr/run.py --data DATA [--work WORK] [--only test3ref systems ...]
 
 DATA holds `tvsub-zh-en/`, `ted-zh-en/` and `wmt23-ru-en/` (see this folder's README). Everything
 made goes to WORK (default: `work/` beside this file); delete a file there to make it again. Each
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import html
-import json
 import re
 import subprocess
 import sys
@@ -34,11 +33,10 @@ RERANK = [sys.executable, "-m", "rerank"]
 
 @dataclass(frozen=True)
 class Lists:
-    """K-best lists of a set of DATA, and the set on which a spread is chosen for them."""
+    """K-best lists of a set of DATA."""
 
     folder: str
     stem: str
-    fit_on: str
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,14 @@ class Files:
 
 
 LISTS = {
-    "test": Lists("tvsub-zh-en", "test", "tune"),
-    "test3ref": Lists("tvsub-zh-en", "test3ref", "tune"),
-    "tst2010": Lists("ted-zh-en", "tst2010", "dev2010"),
+    "test": Lists("tvsub-zh-en", "test"),
+    "test3ref": Lists("tvsub-zh-en", "test3ref"),
+    "tst2010": Lists("ted-zh-en", "tst2010"),
 }
+OTHERS = (Lists("tvsub-zh-en", "tune"), Lists("ted-zh-en", "dev2010"))
+SPREADS = (0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8, 11, 16)
 NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")
-PARTS = (*LISTS, "systems", "wmt23", "speed")
+PARTS = (*LISTS, "spreads", "systems", "wmt23", "speed")
 
 
 @dataclass(frozen=True)
@@ -79,31 +79,20 @@ class Recipe:
                 sys.exit(outcome.stderr.decode())
         return out
 
-    def files(self, lists: Lists, stem: str) -> Files:
+    def files(self, lists: Lists) -> Files:
         """Files of a set of DATA."""
-        folder = self.data / lists.folder
+        folder, stem = self.data / lists.folder, lists.stem
         (kbest,) = folder.glob(f"{stem}.nbest.*")
         references = tuple(sorted([*folder.glob(f"{stem}.en"), *folder.glob(f"{stem}.en.*")]))
         return Files(kbest, folder / f"{stem}.docids", folder / "moses.rescore.ini", references)
 
-    def decode(self, name: str, files: Files, *search: str, weights: Path | None = None) -> Path:
+    def decode(self, name: str, files: Files, *search: str) -> Path:
         """The output of a search."""
         stem = re.sub(r"[^\w.]+", "-", " ".join(search)).strip("-") or "plain"
         lists = ["--kbest", str(files.kbest), "--docs", str(files.docs)]
         return self.run(
-            self.work / name / f"{stem}{'.fitted' if weights else ''}.en",
-            *("decode", *lists, "--weights", str(weights or files.weights), *search),
-        )
-
-    def fitted(self, lists: Lists, utility: str) -> Path:
-        """The weights with a spread that is chosen on the tuning set."""
-        files = self.files(lists, lists.fit_on)
-        references = [x for one in files.references for x in ("--ref", str(one))]
-        return self.run(
-            self.work / lists.fit_on / f"{utility}.json",
-            *("tune-mbr", "--kbest", str(files.kbest), "--docs", str(files.docs), *references),
-            *("--weights", str(files.weights), "--search", f"mbr:utility={utility}"),
-            *("--metric", "chrf" if "chrf" in utility else "bleu"),
+            self.work / name / f"{stem}.en",
+            *("decode", *lists, "--weights", str(files.weights), *search),
         )
 
 
@@ -123,30 +112,29 @@ def table(title: str, rows: dict[str, Path], references: Iterable[Path]) -> None
         print(f"| {name} | {bleu:.2f} | {chrf:.2f} | {ratio:.3f} |", flush=True)
 
 
-def compare(recipe: Recipe, name: str, *, fit: bool) -> None:
+def compare(recipe: Recipe, name: str) -> None:
     """The path of highest score and mbr on the k-best lists of a set."""
-    lists = LISTS[name]
-    files = recipe.files(lists, lists.stem)
+    files = recipe.files(LISTS[name])
     rows = {"path of highest score": recipe.decode(name, files)}
     for utility in UTILITIES:
-        search = ("--search", f"mbr:utility={utility}")
-        rows[utility] = recipe.decode(name, files, *search)
-        if fit:
-            weights = recipe.fitted(lists, utility)
-            spread = json.loads(weights.read_text())["mbr_spread"]
-            row = f"{utility}, spread {spread:g} chosen on {lists.fit_on}"
-            rows[row] = recipe.decode(name, files, *search, weights=weights)
+        rows[utility] = recipe.decode(name, files, "--search", f"mbr:utility={utility}")
     rewards = {"linear-bleu": "0.2", "chrf": "-1"}
     for utility, reward in rewards.items():
         search = ("--search", f"mbr:utility={utility},word-reward={reward}")
         rows[f"{utility}, word reward {reward}"] = recipe.decode(name, files, *search)
     table(f"{name}, 100-best", rows, files.references)
-    if fit:
-        made = json.loads(recipe.fitted(lists, "bleu").read_text())["provenance"]["mbr"]
-        spreads, highest = made["by_spread"], made["held_out"]["highest_score"]
-        print(f"\n{lists.fit_on}, BLEU by spread; path of highest score {highest:.2f}\n")
-        print(f"| {' | '.join(spreads)} |\n|{'---|' * len(spreads)}")
-        print(f"| {' | '.join(f'{score:.2f}' for score in spreads.values())} |", flush=True)
+
+
+def spreads(recipe: Recipe) -> None:
+    """BLEU of `bleu` by spread, on the sets that no table above is of."""
+    for lists in OTHERS:
+        files = recipe.files(lists)
+        searches = [(), *(("--search", f"mbr:spread={spread}") for spread in SPREADS)]
+        outputs = [recipe.decode(lists.stem, files, *search) for search in searches]
+        highest, *found = (scores(out, files.references)[0] for out in outputs)
+        print(f"\n{lists.stem}, BLEU by spread; path of highest score {highest:.2f}\n")
+        print(f"| {' | '.join(map(str, SPREADS))} |\n|{'---|' * len(SPREADS)}")
+        print(f"| {' | '.join(f'{score:.2f}' for score in found)} |", flush=True)
 
 
 def combine(
@@ -206,8 +194,7 @@ def speed(recipe: Recipe) -> None:
     """Milliseconds of a utility for a sentence, at several sizes of its list; sacrebleu's pairs."""
     from rerank import read
 
-    lists, sizes = LISTS["test3ref"], (25, 50, 100)
-    files = recipe.files(lists, lists.stem)
+    files, sizes = recipe.files(LISTS["test3ref"]), (25, 50, 100)
     print("\nms a sentence, test3ref (one thread)\n")
     print("| utility |", " | ".join(f"K = {k}" for k in sizes), "|\n|---|---|---|---|")
     sets = {k: [*_kbest(read(files.kbest, files.docs, top=k))] for k in sizes}
@@ -250,14 +237,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=HERE / "work")
     parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
-    parser.add_argument("--fit", action="store_true", help="choose spreads by tune-mbr, too")
     options = parser.parse_args()
     recipe = Recipe(options.data, options.work)
     for name in options.only:
         if name in LISTS:
-            compare(recipe, name, fit=options.fit)
+            compare(recipe, name)
         else:
-            {"systems": nmt, "wmt23": wmt23, "speed": speed}[name](recipe)
+            {"spreads": spreads, "systems": nmt, "wmt23": wmt23, "speed": speed}[name](recipe)
 
 
 if __name__ == "__main__":

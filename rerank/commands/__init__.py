@@ -50,8 +50,6 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
         "tune-mert": "Tune the feature weights by minimum error rate training, on whole documents.",
         "tune-moses": "Tune the feature weights on the files of Moses' extractor, in place "
         "of Moses' mert.",
-        "tune-mbr": "Choose how flat the posterior is for `decode --search mbr`, by held-out "
-        "documents.",
         "weights": "Convert a weights file for another tool.",
     },
     "Judge": {

@@ -463,19 +463,17 @@ def _tuning(weights: str | None, notices: Notices) -> Mapping[str, object]:
 
 
 def _objectives(made: Mapping[str, object], weights: str | None) -> list[str]:
-    """Names of the objectives of weights: of tuning, and of tune-mbr if it was used.
+    """Name of the objective of weights' tuning; empty without weights.
 
-    Empty without weights; InputError for weights whose provenance does not name any.
+    InputError for weights whose provenance does not name one.
     """
     if weights is None:
         return []
-    mbr = made.get("mbr")
-    named = (made.get("objective"), mbr.get("objective") if isinstance(mbr, dict) else None)
-    found = [name for name in named if isinstance(name, str)]
-    if not any(map(metrics_of, found)):
+    objective = made.get("objective")
+    if not isinstance(objective, str) or not metrics_of(objective):
         raise InputError(
             "expected weights whose provenance names the objective of tuning, found none; give "
             "the .json file that tune-mert or another tuning command of rerank wrote",
             source=display(weights),
         )
-    return found
+    return [objective]

@@ -305,7 +305,6 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "n-grams": ("viterbi", [NGram()]),
     "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
     "source-words": ("viterbi", [Lm("attention", side="source")]),
-    "source-words-and-context": ("viterbi", [Lm("attention-context", side="source", pmi=True)]),
     "source-words-and-words-before": (
         "viterbi",
         [Lm("attention-gated", side="source", pmi=True)],

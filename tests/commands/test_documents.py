@@ -481,10 +481,9 @@ def test_other_commands_see_the_sentences_that_have_references(less: World) -> N
     found = []
     for stem, drop in (("less.", ""), ("", DROP)):
         files = f"--kbest {stem}kbest --ref {stem or 'all.'}xml --weights w.json {drop} -q"
-        less.ok(f"tune-mbr {files} --out mbr.json")
         scorer = "--scorer c=document-cache --default-weight 1"
         ablated = less.ok(f"ablate {files} {scorer} --format json").json
-        found.append((less.json("mbr.json")["mbr_spread"], ablated))
+        found.append(ablated)
     assert found[0] == found[1]
     assert less.run("check --kbest kbest --ref all.xml#A").exit == 3
     for lists in ("--kbest kbest", "--systems all.xml"):

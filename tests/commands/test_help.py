@@ -145,7 +145,7 @@ for words in {commands}:
 @pytest.mark.parametrize(
     ("words", "completions"),
     [
-        ("rerank tune-", ["plain,tune-mert", "plain,tune-moses", "plain,tune-mbr"]),
+        ("rerank tune-", ["plain,tune-mert", "plain,tune-moses"]),
         ("rerank decode --se", ["plain,--search", "plain,--seed"]),
         ("rerank decode --search s", ["plain,survivors", "plain,smc", "plain,sweeps"]),
         ("rerank train-lm --model cc", ["plain,ccdclm"]),

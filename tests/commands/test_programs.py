@@ -280,7 +280,3 @@ def test_a_utility_that_a_program_computes_is_that_of_the_same_numbers_in_a_file
         again = world.ok([*DECODE.split(), "--search", search, *files])
         assert "--search mbr:utility=command: 0 answers of toy 1 in 0.0 s, 21 from the" in again.err
         assert (again.out, asked(world)) == (found.out, [])
-    world.ok(["tune-mbr", *DECODE.split()[1:-2], "--ref", "dev.ref", "--search",
-              f"mbr:utility={program},source=no", "--out", "mbr.json"])  # fmt: skip
-    (stated,) = json.loads(world.text("mbr.json"))["provenance"]["mbr"]["programs"]
-    assert (stated["program"], stated["version"]) == ("toy", "1")

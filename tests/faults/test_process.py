@@ -111,7 +111,6 @@ CHANGING = {  # command: an input that it reads
     DECODE.replace("-out -", "-out out"): "w.ini",
     "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe --out out": "dev.docs",
     TUNE: "dev.ref",
-    TUNE.replace("mert", "mbr").replace("--starts 1", "--weights w.ini"): "dev.ref",
     "tune-moses --features features.dat --scores scores.dat --out out.json": "scores.dat",
     EVALUATE: "base.txt",
     "train-lm --model rnnlm --embed 4 --hidden 4 --epochs 1 --train dev.ref --valid hyp.txt --out o"

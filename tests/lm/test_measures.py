@@ -98,9 +98,7 @@ def test_scores_are_those_of_each_variant_in_each_context_alone(
     assert [*scores_in_contexts(engine, [], [])] == []
 
 
-@pytest.mark.parametrize(
-    "name", ["attention", "attention-context", "attention-gated", "dclm-bilingual"]
-)
+@pytest.mark.parametrize("name", ["attention", "attention-gated", "dclm-bilingual"])
 def test_models_that_read_the_source_are_given_that_of_contexts_and_of_the_item(name: str) -> None:
     """Without a document context, contexts of one source sentence give equal bits."""
     model = tiny_model(ZOO[name])

@@ -18,12 +18,11 @@ from lm.zoo import ZOO
 ORDERS = {  # None: unbounded; from the equations of the papers
     **dict.fromkeys(("rnnlm", "rlm", "rnnlm-lin", "dclm-bilingual", "dclm-right", "dclm-rst"), 0),
     **dict.fromkeys(("attention", "clstm-sentseg", "clstm-given-topic"), 0),
-    **dict.fromkeys(("codclm", "dclm-decoupled", "dclm-bilingual-decoupled"), 1),
-    **dict.fromkeys(("attention-context", "attention-gated"), 1),
+    **dict.fromkeys(("codclm", "dclm-decoupled", "dclm-bilingual-decoupled", "attention-gated"), 1),
     **dict.fromkeys(("dclm-projection-decoupled", "clstm-prevsent", "clstm-prevsent-sentseg"), 1),
     "dclm-two-sentence": 2,
 }
-ADDITIVE = {*("codclm", "dclm", "attention-context"), *(n for n in ZOO if n.startswith("dclm-"))}
+ADDITIVE = {*("codclm", "dclm"), *(n for n in ZOO if n.startswith("dclm-"))}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, (2, 1, 3, 2, 5, 2), strict=True)]
 LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts, shape

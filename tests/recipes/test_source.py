@@ -73,7 +73,7 @@ def test_perplexities_in_contexts_are_those_of_the_command(world: World, script:
     for name, text in texts.items():
         world.write(name, text.split("\n"))
     files = "--train t --valid t --source t --valid-source t --learning-rate 0.5"
-    world.ok(f"train-lm --model attention-context {files} --out lm --dropout 0 {SMALL}")
+    world.ok(f"train-lm --model attention-gated {files} --out lm --dropout 0 {SMALL}")
     given = ["--text", "text", "--source", "text", "--docs", "ids", "--chosen", "text"]
     *_, row = script("source/context.py", "--lm", "lm", *given).out.splitlines()
     null, other, gold, chosen = row.split()[1:5]

@@ -230,7 +230,6 @@ CASES = (
         "--out tuned.json",
         files=("tuned.json",),
     ),
-    Case(f"tune-mbr {PAIRS} --ref dev.ref --out mbr.json", files=("mbr.json",)),
     Case(DECODE, files=DECODED),
     Case(
         f"evaluate --docs dev.docs --ref dev.ref --kbest dev.kbest --baseline base.txt out.txt "

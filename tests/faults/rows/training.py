@@ -118,7 +118,7 @@ SOURCE_MODELS += table(
 )
 
 FROM = f"{SOUND} --from old"
-OF_DOCUMENTS = f"{T} --source t --valid-source t --model attention-context --levels context"
+OF_DOCUMENTS = f"{T} --source t --valid-source t --model attention-gated --levels context"
 OF_SOURCE_TEXT = f"{T} --source t --valid-source t --model attention"
 FROM_MODELS = table(
     f"""

@@ -1,4 +1,4 @@
-"""Faults of `tune-mert`, `tune-mbr`, `tune-moses` and `ablate` beside those of other rows files."""
+"""Faults of `tune-mert`, `tune-moses` and `ablate` beside those of other rows files."""
 
 import re
 
@@ -6,7 +6,6 @@ from support.faults import Fault, replaced
 from support.world import SOUND, TUNE
 
 LISTS = "--kbest dev.kbest --docs dev.docs --ref dev.ref"
-MBR = f"tune-mbr {LISTS} --weights w.ini --out mbr.json"
 MOSES = "tune-moses --features features.dat --scores scores.dat --out tuned.ini"
 FROM_START = f"{TUNE} --start w.ini --select none"
 FEATURES = """\
@@ -79,12 +78,6 @@ FAULTS = [
         {"w.ini": "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\ntag_x= 1\n"}, exit=2, cure=f"{TUNE} --start w.ini --features TM0"),
     Fault("99-length-price-zero", f"{TUNE} --length-ratio keep --length-price 0",
         "--length-ratio keep: --length-price 0 switches it off; leave one of them out", exit=2, cure=f"{TUNE} --length-ratio keep"),
-    # tune-mbr
-    Fault("--mbr-particles-of-order-0", f"{MBR} --search mbr:particles=9", "particles above order 1", exit=2, cure=MBR),
-    Fault("--mbr-tokenizer-of-chrf", f"{MBR} --metric chrf --tokenize 13a", "--tokenize: it is for --metric bleu", exit=2,
-        cure=f"{MBR} --tokenize 13a"),
-    Fault("67-all-weights-zero-for-tune-mbr", MBR, "all-zero weights; mbr needs no scale for them", {"w.ini": "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\n"},
-        cure={"w.ini": SOUND["w.ini"]}),
     # tune-moses
     *(
         Fault(f"98-extracted-{name}", MOSES, f"{file}:{message}", {**EXTRACTED, file: EXTRACTED[file].replace(old, new, 1)},

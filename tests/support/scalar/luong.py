@@ -20,29 +20,13 @@ from support.scalar.algebra import (
 )
 from support.scalar.cells import Parameters, top
 from support.scalar.ji import Document, Scores
-from support.scalar.memo import Representation, before_document
 
 from lm.vocabulary import END, START
 
 
 def attention(p: Parameters, document: Document, source: Document) -> Scores:
     """The source of each sentence is the only context; p["classes"] is None of a softmax."""
-    return _scores(p, document, source, [None] * len(document))
-
-
-def attention_and_context(
-    p: Parameters, document: Document, source: Document, g: Representation
-) -> Scores:
-    """Ours: to the logits are added those of Z [h_{i−1}; g(w_{i−1})], of classes as of words.
-
-    h_i = f(g_s(source of i), h_{i−1}), as eqs. 4 and 5 of Eisenstein's memo; g(w_0) is learned.
-    """
-    f, state = p["of_source"], before_document(p["of_source"])
-    b, added = p["of_target"]["h_0"], []
-    for words, own in zip(document, source, strict=True):
-        added.append(product(p["Z"], [*top(state), *b]))
-        state, b = f["f"](g(f, own), state), g(p["of_target"], words)
-    return _scores(p, document, source, added)
+    return _scores(p, document, source)
 
 
 def attention_and_words(p: Parameters, document: Document, source: Document) -> Scores:
@@ -52,20 +36,19 @@ def attention_and_words(p: Parameters, document: Document, source: Document) -> 
     """
     before = [[], *document[:-1]]
     memories = [[product(p["W_p"], p["X"][word]) for word in words] for words in before]
-    return _scores(p, document, source, [None] * len(document), memories)
+    return _scores(p, document, source, memories)
 
 
 def _scores(
     p: Parameters,
     document: Document,
     source: Document,
-    contexts: Sequence[Vector | None],
     memories: Sequence[list[Vector]] | None = None,
 ) -> Scores:
     """memories: f_m of the words before each sentence, if values have a gated sum of these."""
     scores: Scores = []
     besides = memories or [[] for _ in document]
-    for words, own, context, beside in zip(document, source, contexts, besides, strict=True):
+    for words, own, beside in zip(document, source, besides, strict=True):
         x = [p["X_s"][word] for word in own]
         ahead = [top(state) for state in p["ahead"].read(x)]
         back = [top(state) for state in p["back"].read(x[::-1])][::-1]
@@ -77,8 +60,7 @@ def _scores(
         for state, target in zip(above, [*words, END], strict=True):
             h = top(state)
             merged = plus(product(p["W_m"], h), product(p["W_c"], _value(p, *both, h)), p["b_m"])
-            units = [*tanh(merged), *(context or [])]
-            scores[-1].append(_log_prob(p, units, target))
+            scores[-1].append(_log_prob(p, tanh(merged), target))
     return scores
 
 

@@ -150,8 +150,7 @@ def parameters(model: DocumentLM) -> Parameters:
 def _luong(model: DocumentLM) -> Parameters:
     """Parameters of `attention`: those of the softmax are logits times the projection, if tied.
 
-    Of its forms with a context, too: those of the vectors of source and of target sentences, or
-    of the words of the sentence before.
+    Of its form with a context, too: those of the words of the sentence before.
     """
     cell = model.config.recurrence
     p: Parameters = {}
@@ -160,12 +159,6 @@ def _luong(model: DocumentLM) -> Parameters:
         p |= {"Z": of["context.projection.weight"].tolist()}
         p |= {"W_g": of["context.gate.weight"].tolist(), "b_g": of["context.gate.bias"].tolist()}
         p |= {"W_p": of["context.previous.weight"].tolist()}
-    elif "context.gate.weight" in of:
-        p["Z"] = of["context.gate.weight"].tolist()
-        for name, place in (("of_source", "source.of_document"), ("of_target", "previous")):
-            p[name] = _vectors(model.config, part(of, f"context.document.{place}."))
-        p["of_source"]["X"] = of["context.embedding.weight"].tolist()
-        p["of_target"]["X"] = of["embedding.weight"].tolist()
     p |= {"classes": None, "b": of["head.bias"].tolist()}
     parts = {"g": "recurrence.", "upper": "fusion.upper."}
     for name, place in (parts | {"ahead": "context.ahead.", "back": "context.back."}).items():
@@ -281,9 +274,6 @@ def scores(model: DocumentLM, document: Document) -> Scores:
         return _scores_of_lin(model, document)
     if name == "attention":
         return luong.attention(_luong(model), document, own["source"])
-    if name == "attention-context":
-        g = ENCODERS[config.encoder or "cnn"]
-        return luong.attention_and_context(_luong(model), document, own["source"], g)
     if name == "attention-gated":
         return luong.attention_and_words(_luong(model), document, own["source"])
     p = parameters(model)
