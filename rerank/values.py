@@ -79,7 +79,6 @@ class Real(click.FloatRange):
 
 
 SEED = Whole(0, 2**63 - 1)
-SHARE = Real(0, 1)
 SCALE = Real(0, LARGEST, above=True)
 PRICE = Real(0, 1_000_000)
 WEIGHT = Real(-(10**9), 10**9)  # larger ones leave no digits of the other features in a sum

@@ -30,8 +30,7 @@ from lm.subwords import SubwordVocabulary
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
 
 _TAB, _NEWLINE, _BLANK, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E = b"\t\n +-.09e"
-_EXACT = 2**53  # integers up to here are float64s,
-_POWERS = np.array([10.0**n for n in range(23)])  # and so are these powers of ten
+_POWERS = np.array([10.0**n for n in range(23)])  # powers of ten that are float64s
 _DIGITS = 15  # of a number: so many are below 2^53
 _FACTOR, _OFFSET = 0x100000001B3, 0x4BF29CE484222325  # of the hash FNV-1a; the latter as int64
 

@@ -93,7 +93,6 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.runs.lists import read_targets
     from rerank.runs.tuning_set import (
         PerHypothesis,
-        agreement_text,
         tune_documents,
         tuning_search,
         verdict_entries,
@@ -157,20 +156,20 @@ def tune_mert(options: TuneMertOptions) -> None:
             )
             run.warn()
             inputs.check()
-            with run.watch.lap("tuning"):
-                agreed, flat = agreement_text(run, result), _surface_of(result, weights.plot)
+            if weights.plot is not None:
+                _plot(run, result, weights.plot)
             run.report(announce, options.messages.detail)
             # here, since a copy of standard input exists only as long as the lists are open
             made = (
                 _provenance(run, files, result, search)
                 | _scores(result.statistics, metrics, len(lines[0]) if lines else 0, announce)
-                | {**result.entries(), "flat": flat}
+                | result.entries()
                 | (judged := verdict_entries(run, run.models, run.systems, result))
                 | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
             )
             write_weights(weights.out, (tuned := result.written(made)), base=frame, notices=notices)
             saved.discard()
-    announce("\n".join([*filter(None, [agreed]), *tuned.remarks(), *_last_lines(result, judged)]))
+    announce("\n".join([*tuned.remarks(), *_last_lines(result, judged)]))
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
@@ -236,24 +235,20 @@ def _last_lines(result: TuningResult, judged: Mapping[str, object]) -> list[str]
     return lines[::-1] if "beside_systems" in judged else lines
 
 
-def _surface_of(result: TuningResult, plot: str | None) -> dict[str, list[float | None]]:
+def _plot(run: ListRun, result: TuningResult, path: str) -> None:
     task = result.task
-    return surface(task.pool(result.path), result.weights, task.search, plot)
+    with run.watch.lap("tuning"):
+        plot_surface(path, task.pool(result.path), result.weights, task.search)
 
 
-def surface(
-    pool: Pool, weights: NDArray[np.float64], search: PoolSearch, plot: str | None
-) -> dict[str, list[float | None]]:
-    """Flatness of the objective around weights (G,), drawn to the file `plot` if there is one."""
-    from rerank.tuning.provenance import finite, sections
+def plot_surface(path: str, pool: Pool, weights: NDArray[np.float64], search: PoolSearch) -> None:
+    """Draw the objective around weights (G,) to a file."""
+    from rerank.report.figures import plot_sections
+    from rerank.tuning.provenance import sections
 
     objective = search.goal.objective
     around = sections(pool, weights, objective, search.names)
-    if plot is not None:
-        from rerank.report.figures import plot_sections
-
-        plot_sections(plot, around, objective=objective.name)
-    return {section.name: finite(section.flat()) for section in around}
+    plot_sections(path, around, objective=objective.name)
 
 
 def _provenance(

@@ -74,7 +74,7 @@ def tune_moses(options: TuneMosesOptions) -> None:
       rerank tune-moses --features run1.features.dat --scores run1.scores.dat \
         --init run1.init.opt --base moses.ini --out tuned.ini
     """
-    from rerank.commands.tune_mert import surface
+    from rerank.commands.tune_mert import plot_surface
     from rerank.files.lines import InputFiles
     from rerank.files.paths import display
     from rerank.formats.moses_ini import merged
@@ -118,14 +118,15 @@ def tune_moses(options: TuneMosesOptions) -> None:
             **plan_entries(plan, search.goal, [*files, *weights.inputs]),
             **_result_entries(result.found),
             **feature_entries(search.names, features.ranges),
-            "flat": surface(pool, best.weights, search, weights.plot),
             "verdict": result.verdict(),
         }
         if result.selection:
-            made["selection"] = result.selection.to_dict()
+            made |= result.selection.entries(search.names)
         if scale:
             announce(scale.to_text())
             made |= scale.to_provenance()
+        if weights.plot is not None:
+            plot_surface(weights.plot, pool, best.weights, search)
         written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
         write_weights(weights.out, written, base=frame, notices=notices)
     before = "start", result.found.start.statistics

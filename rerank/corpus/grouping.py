@@ -39,7 +39,6 @@ _NOT_BEST = (
     'sorted or merged, rerank decode --default-weight 0 with the weights {{"{}": 1}} chooses '
     "the largest ones; of samples, rerank decode --agreement chooses those that agree most"
 )
-_OF_SAMPLES = (DUPLICATE, EQUAL_SAMPLES, _NOT_BEST.partition("{")[0])  # how notices begin
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
 _NOTHING_TO_RERANK = "list with one hypothesis per sentence, so there is nothing to rerank"
 _SPECIAL = "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word"
@@ -304,11 +303,6 @@ class Grouping:
         if len(lines):
             line = int(lines.min())
             self.notices.add(kind, source=self.source, line=line, count=len(lines))
-
-
-def may_be_samples(notices: Notices) -> bool:
-    """Whether lists have equal texts, or are in no order of their scores, by their notices."""
-    return any(one.kind.startswith(_OF_SAMPLES) for one in notices)
 
 
 class _ListOrder:

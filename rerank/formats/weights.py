@@ -75,11 +75,12 @@ class Weights:
     def remarks(self) -> list[str]:
         """Lines that name the features of weight 0, and say why; and weights that were not tuned.
 
-        Cross-validation has judged the tuned features that tell candidates apart: these are the
-        keys of `flat`, which `rerank.tune` does not write.
+        Cross-validation has judged the tuned features that tell candidates apart: `judged` or, in
+        files of older versions, the keys of `flat`.
         """
         made, lines = self.provenance, list[str]()
-        tuned = made.get("flat", made.get("tuned")) if "selection" in made else None
+        named = (made.get(key) for key in ("judged", "flat", "tuned") if key in made)
+        tuned = next(named, None) if "selection" in made else None
         judged = tuned if isinstance(tuned, list | dict) else ()
         zero = [name for name, value in self.by_value.items() if value == 0]
         for held_out in (True, False):

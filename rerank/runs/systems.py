@@ -64,7 +64,6 @@ from rerank.scorers.agreement import CONSENSUS, VOTES, votes_of
 if TYPE_CHECKING:
     from rerank.metrics.agreement import SystemAgreement
 
-Floats = NDArray[np.float64]
 OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
 NO_LISTS: Mapping[str, KBest] = MappingProxyType({})
 _DIGEST_DIGITS = 6  # in a label

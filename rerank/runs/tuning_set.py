@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.grouping import may_be_samples
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
@@ -27,7 +24,6 @@ from rerank.notices import Notices, Printer, log
 from rerank.runs.document_run import Run
 from rerank.runs.results import ModelUse
 from rerank.runs.search import Search, search_documents
-from rerank.scorers.agreement import AGREEMENT, agreement_of
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
 from rerank.scorers.score_files import HypothesisScores, ListInfo
 from rerank.tuning.features import TunedFeatures, values_of_systems
@@ -35,13 +31,8 @@ from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import TuningSet, narrow
 from rerank.tuning.pool_search import SavedSearches
-from rerank.tuning.run import TuningResult, in_words, tune
+from rerank.tuning.run import TuningResult, tune
 from rerank.tuning.tables import DocumentTables
-
-if TYPE_CHECKING:
-    from rerank.runs.list_run import ListRun
-
-_MOST_SAMPLES = 100  # of a sentence; agreement takes time that grows with their square
 
 
 def read_set(
@@ -216,32 +207,6 @@ def verdict_entries(
         use.add(document, choices, full)
     found: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}
     return found | ({"beside_systems": asdict(beside_systems)} if beside_systems else {})
-
-
-def agreement_text(run: ListRun, result: TuningResult) -> str:
-    """What the choice by agreement alone is worth where lists may be samples, in a line for people.
-
-    Empty where agreement is a feature, for other lists, and for lists of more than
-    `_MOST_SAMPLES` candidates. O(T K²) time.
-    """
-    corpus, objective = result.task.corpus, result.task.free_objective
-    names = {label.name for label in corpus.space.labels}
-    if run.systems or AGREEMENT in names or not may_be_samples(run.notices):
-        return ""
-    chosen: dict[str, tuple[int, ...]] = {}
-    for name, kbest in run.read_unreported():
-        if kbest.counts.max(initial=0) > _MOST_SAMPLES:
-            return ""
-        values = agreement_of(kbest, None)
-        spans = pairwise(np.unique(kbest.offsets).tolist())
-        chosen[name] = tuple(int(values[a:b].argmax()) for a, b in spans)
-    agreed = corpus.sums(tuple(chosen[one.name] for one in corpus.documents))
-    first = objective.value(corpus.sums(corpus.first))
-    return (
-        f"choice by agreement alone, on these documents: {in_words(objective)} "
-        f"{objective.value(agreed):.2f}, first candidates {first:.2f}; --agreement makes it a "
-        "feature to tune, as for samples of an LLM"
-    )
 
 
 class PerHypothesis(MeanScore, Metric):

@@ -38,7 +38,6 @@ from rerank.tuning.objective import (
 from rerank.tuning.plan import BLEU as BLEU_NAME
 from rerank.tuning.plan import ObjectiveOptions
 
-EVERYWHERE = (-math.inf, math.inf)
 GAIN = 1e-9  # sums of floats depend on their order; differences up to this are not gains
 _LEAST = 1e-4  # share of the price: smaller gains are ignored, otherwise a climb need not end
 NARROW = 2.0**-40  # width ÷ size of an interval: narrower ones may be rounding of one break

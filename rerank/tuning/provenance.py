@@ -1,4 +1,4 @@
-"""What a weights file says of the tuning that made it, and how flat the objective is around it.
+"""What a weights file says of the tuning that made it, and the objective around its weights.
 
 Weights whose neighbours are nearly as good generalise to other documents; weights on a narrow peak
 do not. The objective has exact values along each feature.
@@ -68,11 +68,6 @@ def sections(
     return found
 
 
-def finite(ends: tuple[float, float]) -> list[float | None]:
-    """Two ends as a weights file has them; None: unlimited."""
-    return [float(end) if math.isfinite(end) else None for end in ends]
-
-
 def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dict[str, object]:
     """Entries of every weights file about its making: command, inputs, tuner, objective, seed."""
     settings = plan.settings
@@ -92,5 +87,8 @@ def feature_entries(
     names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
 ) -> dict[str, object]:
     """Which columns were tuned, and the ranges that were asked for; None: unlimited."""
-    ends = {name: finite(both) for name, both in ranges.items()}
+    ends = {
+        name: [float(end) if math.isfinite(end) else None for end in both]
+        for name, both in ranges.items()
+    }
     return {"tuned": list(names), "ranges": ends}

@@ -237,7 +237,7 @@ class TuningResult:
         if self.replicates:
             found["replicates"] = self.replicates
         if self.selection:
-            found["selection"] = self.selection.to_dict()
+            found |= self.selection.entries(self.task.names)
         if self.held_out:
             found["held_out"] = asdict(self.held_out)
         return found | (self.scale.to_provenance() if self.scale else {})

@@ -258,9 +258,10 @@ class Selection:
             tuned = np.where(begin.weights == 0, 0.0, tuned)
         return begin.towards(tuned, self.chosen.share)
 
-    def to_dict(self) -> Mapping[str, object]:
-        """Entry of a weights file."""
-        return {
+    def entries(self, names: Sequence[str]) -> dict[str, object]:
+        """Entries of a weights file, with those of the tuned features (G,) that vary in lists."""
+        both = zip(names, self.anchor.spreads, strict=True)
+        found = {
             "folds": self.n_folds,
             "tunings": len(self.of_folds),
             "held_out": {"unit": self.unit, "number": self.n_units},
@@ -276,6 +277,7 @@ class Selection:
             "held_out_bleu": bleu_of(self.statistics),
             "length": asdict(self.length),
         }
+        return {"selection": found, "judged": [name for name, spread in both if spread]}
 
     def table(self) -> list[str]:
         """The value of the first candidates, the start weights and each share, for people."""
