@@ -17,8 +17,8 @@ from lm.vocabulary import SPECIAL, Vocabulary
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
 from rerank.formats.document_files import documents_of_file
-from rerank.formats.table import read_kbest_documents
 from rerank.notices import Notices
+from rerank.runs.lists import KBestFile, Lists
 
 KBest = list[list[int]]
 Words = list[list[bytes]]
@@ -103,7 +103,8 @@ class Text:
             documents = documents_of_file(data / docids, notices)
         lists: list[Words] = []
         first: list[bool] = []
-        for document in read_kbest_documents(data / file, documents, notices):
+        kbest = KBestFile(data / file, Lists(data / file))
+        for _, document in kbest.read(documents, notices):
             rows = [document.rows(t) for t in np.flatnonzero(document.counts).tolist()]
             lists += ([document.tokens(row) for row in of] for of in rows)
             first += [i == 0 for i in range(len(rows))]

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from rerank.corpus.reading import ReadingOptions
 from rerank.formats.document_files import documents_of_file
-from rerank.formats.table import read_kbest_documents
 from rerank.formats.translations import read_references
 from rerank.metrics import TextMetric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
+from rerank.runs.lists import KBestFile, Lists
 
 Lines = list[list[bytes]]
 METRICS: tuple[tuple[str, TextMetric, Any], ...] = (
@@ -41,8 +40,8 @@ def lists(folder: Path, sentences: int, top: int | None) -> tuple[Lines, Lines]:
     documents = documents_of_file(folder / "test.docids", Notices())
     references = read_references([folder / "test.en"], documents.n_sentences, Notices())
     found: Lines = []
-    options = ReadingOptions(top=top)
-    for kbest in read_kbest_documents(folder / "test.nbest.xz", documents, Notices(), options):
+    path = folder / "test.nbest.xz"
+    for _, kbest in KBestFile(path, Lists(path, top=top)).read(documents, Notices()):
         texts = kbest.texts.to_list()
         bounds = zip(kbest.offsets[:-1], kbest.offsets[1:], strict=True)
         found += [texts[begin:end] for begin, end in bounds]

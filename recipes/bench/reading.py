@@ -26,9 +26,9 @@ from pathlib import Path
 from rerank.commands.convert import Converted, write_converted
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
-from rerank.formats.table import opened, read_kbest_documents
+from rerank.formats.table import opened
 from rerank.notices import Notices
-from rerank.runs.lists import Lists
+from rerank.runs.lists import KBestFile, Lists
 
 RUNS = 5
 WORDS, CANDIDATES, LENGTH = 5000, 100, 22
@@ -96,8 +96,8 @@ def documents(path: Path, sentences: int) -> Figures:
     """Read the lists of documents of ten sentences, with all their checks."""
     starts = tuple(range(0, sentences, 10))
     parts = Documents(tuple(map(str, starts)), (*starts, sentences))
-    found = list(read_kbest_documents(path, parts, Notices()))
-    return counted([(kbest.texts, kbest.dense, kbest.sparse.values) for kbest in found])
+    found = list(KBestFile(path, Lists(path)).read(parts, Notices()))
+    return counted([(kbest.texts, kbest.dense, kbest.sparse.values) for _, kbest in found])
 
 
 def counted(columns: list) -> Figures:  # type: ignore[type-arg]  # of texts and features

@@ -25,8 +25,8 @@ from rerank.files.outputs import atomic
 from rerank.files.terminal import progress
 from rerank.formats.document_files import documents_of_file
 from rerank.formats.moses import append_features
-from rerank.formats.table import read_kbest_documents
 from rerank.notices import Notices
+from rerank.runs.lists import KBestFile, Lists
 
 
 def main(condition: str, model: str, kbest: str, docids: str, reference: str, out: str) -> None:
@@ -43,8 +43,8 @@ def main(condition: str, model: str, kbest: str, docids: str, reference: str, ou
         return after(scorer, [(Candidates.of([ids]), contexts)])[0]
 
     with atomic(out) as file:
-        lists = read_kbest_documents(kbest, documents, notices)
-        for document in progress(lists, label=condition, unit="documents", total=len(documents)):
+        lists = KBestFile(kbest, Lists(kbest)).read(documents, notices)
+        for _, document in progress(lists, label=condition, unit="documents", total=len(documents)):
             previous = start
             for t in range(len(document)):
                 rows = document.rows(t)

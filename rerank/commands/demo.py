@@ -260,8 +260,8 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     from rerank.files.lines import read_lines
     from rerank.files.outputs import atomic
     from rerank.formats.document_files import documents_of_file
-    from rerank.formats.table import read_kbest_documents
     from rerank.notices import Notices
+    from rerank.runs.lists import KBestFile, Lists
 
     notices = Notices()
     documents = documents_of_file(original.docs, notices)
@@ -275,7 +275,8 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     with atomic(new.references) as file:
         file.writelines(lines[t] + b"\n" for t in order)
     with atomic(new.kbest) as file:
-        for kbest in read_kbest_documents(original.kbest, documents, notices):
+        lists = KBestFile(original.kbest, Lists(original.kbest))
+        for _, kbest in lists.read(documents, notices):
             for p in range(kbest.first, kbest.first + len(kbest)):
                 for row in kbest.rows(int(order[p]) - kbest.first):
                     _, bars, columns = kbest.line(row).partition(b" |||")

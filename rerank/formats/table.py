@@ -7,11 +7,9 @@ test; or, in another package, an entry point of the group `rerank.formats`.
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Protocol, runtime_checkable
 
@@ -19,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ALL, Grouping
+from rerank.corpus.grouping import ALL
 from rerank.corpus.kbest import KBest, KBestRows
 from rerank.corpus.reading import ReadingOptions
-from rerank.corpus.spelling import nfc_rows
 from rerank.errors import InputError, UsageError, shown
-from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.encoding import NUMBER
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
@@ -217,118 +213,34 @@ def check_format_options(options: ReadingOptions) -> None:
 
 
 def opened(
-    path: FilePath, notices: Notices, options: ReadingOptions = ALL
-) -> tuple[KBestFormat, Iterator[bytes]]:
-    """The format of a k-best list, named or recognised, ready to read the lines of the file."""
-    check_format_options(options)
-    lines, source = read_lines(path, notices, encoded=options.encoded), display(path)
-    if options.kbest_format is None:
-        known, lines = detect(lines, source=source)
-    else:
-        known, k = chosen_format(options.kbest_format)
-        if isinstance(known, SizedFormat):
-            file = options.kbest_scores
-            scores = None if file is None else read_lines(file, notices)
-            known = known.configured(k, scores, "" if file is None else display(file))
-    if isinstance(known, TwoPassFormat):
-        if is_pipe(path):
-            raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
-        again = read_lines(path, notices.unreported(), encoded=options.encoded)
-        known = known.prepared(again, source=source)
-    return known, lines
-
-
-def format_of(path: FilePath, options: ReadingOptions, notices: Notices | None) -> KBestFormat:
-    """The format of the k-best list in a file."""
-    if options.kbest_format is not None:
-        return chosen_format(options.kbest_format)[0]
-    lines = read_lines(path, notices or Notices(), encoded=options.encoded)
-    return detect(lines, source=display(path))[0]
-
-
-def annotations_of(
-    path: FilePath, options: ReadingOptions, notices: Notices | None = None
-) -> tuple[list[bytes] | None, list[bytes] | None]:
-    """Documents and sources of a k-best list, of each sentence from the first id on.
-
-    None for those that the list does not have for every sentence.
-    """
-    notices = notices or Notices()
-    known, lines = opened(path, notices, options)
-    if not isinstance(known, AnnotatedFormat):
-        return None, None
-    columns: tuple[dict[int, bytes], ...] = {}, {}
-    n = 0
-    for sentence, *texts in known.beside(lines, notices, source=display(path)):
-        n = max(n, sentence - options.first_id + 1)
-        for column, text in zip(columns, texts, strict=True):
-            if text is not None:
-                column[sentence - options.first_id] = text
-    found = [
-        [column[t] for t in range(n)] if len(column) == n > 0 and min(column) == 0 else None
-        for column in columns
-    ]
-    return found[0], found[1]
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """Figures of a k-best list: candidates, highest sentence id, last line.
-
-    last_id: also of sentences without candidates, which some formats name;
-    last_line: number of the last line that is not blank, whether or not its candidate is kept;
-    rising: whether no sentence comes after a later one.
-    """
-
-    candidates: int
-    last_id: int
-    last_line: int
-    rising: bool = True
-
-
-def survey_of(path: FilePath, options: ReadingOptions, notices: Notices | None) -> Survey:
-    """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
-    last_id = last_line = latest = 0
-    rising, seen = True, Counter[int]()
-    top = math.inf if options.top is None else options.top
-    notices = notices or Notices()
-    known, lines = opened(path, notices, options)
-    if isinstance(known, SentencesBeside):
-        again = read_lines(path, notices.unreported(), encoded=options.encoded)
-        last_id = max(last_id, known.last_sentence(again))
-    for rows in known.read(lines, notices, source=display(path), clip=options.clip_inf):
-        seen.update(rows.sentences.tolist())
-        rising = rising and bool((np.diff(rows.sentences, prepend=latest) >= 0).all())
-        latest = int(rows.sentences[-1]) if len(rows) else latest
-        last_id = max(last_id, int(rows.sentences.max(initial=0)))
-        last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
-    return Survey(sum(int(min(k, top)) for k in seen.values()), last_id, last_line, rising)
-
-
-def read_kbest_documents(
     path: FilePath,
-    documents: Documents,
     notices: Notices,
     options: ReadingOptions = ALL,
-    store: ArrayStore = IN_MEMORY,
-    *,
-    sources: Iterator[Sequence[bytes]] | None = None,
-) -> Iterator[KBest]:
-    """The k-best lists of each document, in the order of `documents`; see `Grouping.lists`."""
-    known, lines = opened(path, notices, options)
-    name = display(path)
-    rows = known.read(lines, notices, source=name, clip=options.clip_inf)
-    rows = map(nfc_rows, rows) if options.in_nfc else rows
-    grouping = Grouping(
-        documents,
-        notices,
-        options,
-        source=name,
-        store=store,
-        sources=sources,
-        sampled=isinstance(known, SampledFormat) and known.sampled,
-    )
-    yield from grouping.lists(rows)
+    known: KBestFormat | None = None,
+) -> tuple[KBestFormat, Iterator[bytes]]:
+    """The format of a k-best list, ready to read the lines of the file, and these lines.
+
+    known: of an earlier call for the same file; otherwise the format that the options name, or
+    that is recognised.
+    """
+    lines, source = read_lines(path, notices, encoded=options.encoded), display(path)
+    if known is None:
+        check_format_options(options)
+        if options.kbest_format is None:
+            known, lines = detect(lines, source=source)
+        else:
+            known, _ = chosen_format(options.kbest_format)
+        if isinstance(known, TwoPassFormat):
+            if is_pipe(path):
+                raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
+            again = read_lines(path, notices.unreported(), encoded=options.encoded)
+            known = known.prepared(again, source=source)
+    if isinstance(known, SizedFormat) and options.kbest_format is not None:
+        _, k = chosen_format(options.kbest_format)
+        file = options.kbest_scores
+        scores = None if file is None else read_lines(file, notices)
+        known = known.configured(k, scores, "" if file is None else display(file))
+    return known, lines
 
 
 def lines_of(

@@ -19,11 +19,11 @@ from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
 from rerank.errors import InputError, RerankError, SideError, StoppedEarly, UsageError
 from rerank.files.cache import Cache
-from rerank.files.lines import RereadFile, check_readable, scratch_file, spool
+from rerank.files.lines import RereadFile, check_readable, is_pipe, scratch_file, spool
 from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath, display
 from rerank.files.terminal import Interrupts, Terminated, progress
-from rerank.formats.table import lines_of
+from rerank.formats.table import lines_of, opened
 from rerank.formats.translations import SOURCE, check_files
 from rerank.notices import Notices, Printer
 from rerank.options import settings_of
@@ -94,7 +94,10 @@ class ListRun(Run):
             lists, documents, self.systems, counted = made_lists(
                 lists, notices, copies, documents, agreement=given.agreement
             )
-        check_readable([lists.kbest, *([lists.docs] if lists.docs else [])])
+            known = None  # the format is detected before models are opened
+            if not is_pipe(lists.kbest):
+                known, _ = opened(lists.kbest, Notices(), lists)
+            check_readable([lists.docs] if lists.docs else [])
         cache = options.machine.open_cache(notices) if given.lm or given.scorer else None
         with watch.lap("models"):
             self.models = open_models(given.lm, cache, **options.machine.of_models)
@@ -104,12 +107,13 @@ class ListRun(Run):
             self.glossary = GlossaryScores.read(glossary_value(terms)[0], terms, notices)
         glossary = [] if self.glossary is None else [self.glossary]
         needed = _needed(lists, self.models, [*self.plugins, *glossary], asked)
-        lists = with_own_sources(lists, copies) if SOURCE in needed else lists
+        lists = with_own_sources(lists, copies, known) if SOURCE in needed else lists
         check_files(needed, lists.side if check_side else needed.keys() & lists.side)
         self.lists = lists
         side = {kind: copies.copied(path) for kind, path in lists.side.items()}
         scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
-        file = KBestFile(copies.copied(lists.kbest), replace(lists, kbest_scores=scores), side)
+        listed = replace(lists, kbest_scores=scores)
+        file = KBestFile(copies.copied(lists.kbest), listed, side, known=known)
         self.file, self.documents = file, documents or file.documents(notices)
         self.form = "" if lists.made else file.format.name
         self.info = ListInfo(

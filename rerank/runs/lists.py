@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,23 +13,25 @@ from itertools import pairwise, tee
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+import numpy as np
+
 from rerank.corpus.documents import Documents, shown_id
+from rerank.corpus.grouping import Grouping
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_SOURCE, ReadingOptions
-from rerank.corpus.spelling import nfc, nfc_lines
+from rerank.corpus.spelling import nfc, nfc_lines, nfc_rows
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, is_pipe, read_lines, scratch_file, spool
 from rerank.files.paths import FilePath, base_name, display, file_of
 from rerank.formats.document_files import chosen_documents
 from rerank.formats.table import (
+    AnnotatedFormat,
     KBestFormat,
-    Survey,
-    annotations_of,
+    SampledFormat,
+    SentencesBeside,
     check_format_options,
-    format_of,
-    read_kbest_documents,
-    survey_of,
+    opened,
 )
 from rerank.formats.translations import (
     NO_FILES,
@@ -142,10 +146,10 @@ def named_list(given: str | Path) -> NamedSystem:
     return name, path
 
 
-def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
+def with_own_sources(lists: Lists, copies: ExitStack, known: KBestFormat | None = None) -> Lists:
     """The lists with a file of the sources in `Lists.side`, if they themselves state all of them.
 
-    A file that an option names stays; copies: deletes temporary files.
+    A file that an option names stays; copies: deletes temporary files; known: as of `KBestFile`.
     """
     if SOURCE in lists.side:
         return lists
@@ -153,10 +157,8 @@ def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
     stating = (Path(path) for path in texts if documents_in(path, Notices()))
     if (own := next(stating, None)) is not None:
         return replace(lists, side={**lists.side, SOURCE: own})
-    if lists.made and not lists.kbest:
-        return lists
     kbest = copies.enter_context(spool(lists.kbest))
-    _, sources = annotations_of(kbest, lists)
+    _, sources = KBestFile(kbest, lists, known=known).annotations
     if sources is None:
         return replace(lists, kbest=kbest.path)
     copy = copies.enter_context(scratch_file(f"<sources of {base_name(lists.kbest)}>"))
@@ -177,10 +179,15 @@ def own_documents(lists: Lists) -> Documents | None:
     if (found := documents_of_systems(lists.segmented, Notices())) is not None:
         return found
     for path in [path for _, path in lists.merged] or [lists.kbest] * bool(lists.kbest):
-        ids = None if is_pipe(path) else annotations_of(path, lists)[0]
+        ids = None if is_pipe(path) else _annotated_documents(path, lists)
         if ids is not None:
             return Documents.from_lines(ids, source=display(path))
     return None
+
+
+def _annotated_documents(path: FilePath, lists: Lists) -> list[bytes] | None:
+    """The document of each sentence, where the list itself has them."""
+    return KBestFile(path, replace(lists, kbest=str(path))).annotations[0]
 
 
 def read_targets(
@@ -213,7 +220,8 @@ def read_targets(
             lists.docs, lists.no_docs, references, notices, drop=drop
         )
         if lists.docs is not None and lists.kbest and not is_pipe(lists.kbest):
-            _check_documents(documents, lists, annotations_of(lists.kbest, lists)[0], notices)
+            ids = _annotated_documents(lists.kbest, lists)
+            _check_documents(documents, lists, ids, notices)
     return documents, nfc_lines(targets) if lists.in_nfc else targets
 
 
@@ -249,10 +257,26 @@ def _check_documents(
         notices.add(kind, source=display(lists.docs or ""), line=line, count=count)
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Figures of a k-best list: candidates, highest sentence id, last line.
+
+    last_id: also of sentences without candidates, which some formats name;
+    last_line: number of the last line that is not blank, whether or not its candidate is kept;
+    rising: whether no sentence comes after a later one.
+    """
+
+    candidates: int
+    last_id: int
+    last_line: int
+    rising: bool
+
+
 class KBestFile:
     """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise.
 
-    unreported: notices of readings other than `read`.
+    unreported: notices of readings other than `read`; known: the format of the list, if an earlier
+    reading has detected it.
     """
 
     def __init__(
@@ -261,28 +285,59 @@ class KBestFile:
         lists: Lists,
         side: Mapping[str, FilePath] = NO_FILES,
         unreported: Notices | None = None,
+        known: KBestFormat | None = None,
     ) -> None:
         if lists.made and not lists.kbest:
             raise UsageError(
                 "--kbest: expected one list, found several; `rerank score` merges them into one"
             )
         self.path, self.lists, self.name = path, lists, display(lists.kbest)
-        self._side, self._unreported = side, unreported
-
-    @cached_property
-    def survey(self) -> Survey:
-        """Figures of the list, counted at the first use."""
-        return survey_of(self.path, self.lists, self._unreported)
+        self._side, self._unreported, self._known = side, unreported or Notices(), known
 
     @cached_property
     def format(self) -> KBestFormat:
         """The format of the list."""
-        return format_of(self.path, self.lists, self._unreported)
+        return self._known or opened(self.path, self._unreported, self.lists)[0]
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Figures of the first `top` candidates of each sentence, counted at the first use."""
+        path, lists, notices = self.path, self.lists, self._unreported
+        last_id = last_line = latest = 0
+        rising, seen = True, Counter[int]()
+        top = math.inf if lists.top is None else lists.top
+        known, lines = opened(path, notices, lists, self.format)
+        if isinstance(known, SentencesBeside):
+            again = read_lines(path, notices.unreported(), encoded=lists.encoded)
+            last_id = max(last_id, known.last_sentence(again))
+        for rows in known.read(lines, notices, source=display(path), clip=lists.clip_inf):
+            seen.update(rows.sentences.tolist())
+            rising = rising and bool((np.diff(rows.sentences, prepend=latest) >= 0).all())
+            latest = int(rows.sentences[-1]) if len(rows) else latest
+            last_id = max(last_id, int(rows.sentences.max(initial=0)))
+            last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
+        return Survey(sum(int(min(k, top)) for k in seen.values()), last_id, last_line, rising)
 
     @cached_property
     def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
-        """Documents and sources of the sentences, where the list itself has them."""
-        documents, sources = annotations_of(self.path, self.lists, self._unreported)
+        """Documents and sources of the list, of each sentence from the first id on.
+
+        None for those that the list does not have for every sentence.
+        """
+        if not isinstance(self.format, AnnotatedFormat):
+            return None, None
+        columns: tuple[dict[int, bytes], ...] = {}, {}
+        n, first_id, notices = 0, self.lists.first_id, self._unreported
+        lines = read_lines(self.path, notices, encoded=self.lists.encoded)
+        for sentence, *texts in self.format.beside(lines, notices, source=display(self.path)):
+            n = max(n, sentence - first_id + 1)
+            for column, text in zip(columns, texts, strict=True):
+                if text is not None:
+                    column[sentence - first_id] = text
+        documents, sources = (
+            [column[t] for t in range(n)] if len(column) == n > 0 and min(column) == 0 else None
+            for column in columns
+        )
         if sources is not None and self.lists.in_nfc:
             sources = list(map(nfc, sources))
         return documents, sources
@@ -322,10 +377,21 @@ class KBestFile:
         if self.lists.missing == AS_SOURCE:
             check_files(MISSING_SOURCE, side.keys() & {SOURCE})
             side[SOURCE], sources = tee(side[SOURCE])
-        lists = self.lists
-        found = read_kbest_documents(self.path, documents, notices, lists, store, sources=sources)
-        for name, kbest, *lines in zip(documents.ids, found, *side.values(), strict=True):
-            beside = dict(zip(side, lines, strict=True))
+        path, lists = self.path, self.lists
+        known, lines = opened(path, notices, lists, None if is_pipe(path) else self.format)
+        rows = known.read(lines, notices, source=display(path), clip=lists.clip_inf)
+        grouping = Grouping(
+            documents,
+            notices,
+            lists,
+            source=display(path),
+            store=store,
+            sources=sources,
+            sampled=isinstance(known, SampledFormat) and known.sampled,
+        )
+        found = grouping.lists(map(nfc_rows, rows) if lists.in_nfc else rows)
+        for name, kbest, *of_kinds in zip(documents.ids, found, *side.values(), strict=True):
+            beside = dict(zip(side, of_kinds, strict=True))
             yield name, replace(kbest, source=self.name, side=beside)
 
     def with_annotations(self, kbest: KBest, documents: Documents) -> KBest:
