@@ -30,7 +30,7 @@ PLAIN: Mapping[str, tuple[object, ...]] = {
     "bias": ("none",),
     "init_lora_weights": (True, False, "gaussian", "orthogonal", "eva"),
 }
-NUMBERS = {"r": "rank_pattern", "lora_alpha": "alpha_pattern"}  # of layers that match, by pattern
+NUMBERS = {"r": "rank_pattern", "lora_alpha": "alpha_pattern"}  # by the ends of layers' names
 UNUSED = {  # about training, or what the tensors show
     *("auto_mapping", "base_model_name_or_path", "corda_config", "eva_config", "exclude_modules"),
     *("fan_in_fan_out", "inference_mode", "layers_pattern", "layers_to_transform", "lora_dropout"),
@@ -43,6 +43,7 @@ MERGE = (
 )
 MOST = 1e9  # what a rank or α may be
 OTHER = "give the model that the adapter was trained on as DIR"
+_LITERAL = re.compile(r"\^?[\w.-]+")  # end of a layer's name, or with ^ all of it
 _NAME = re.compile(r"base_model\.model\.(.+)\.lora_[AB]\.weight")
 
 
@@ -126,7 +127,7 @@ class LoraAdapter:
         return alpha / (math.sqrt(len(a)) if self.config.get("use_rslora") else len(a))
 
     def _number(self, name: str, layer: str) -> Any:
-        """Rank or α of a layer: that of the first pattern that its name ends with, or of all."""
+        """Rank or α of a layer: that of the first key that its name ends with, or of all."""
         patterns = self.config.get(NUMBERS[name]) or {}
         own = (value for key, value in patterns.items() if re.match(rf"(.*\.)?({key})$", layer))
         return next(own, self.config[name])
@@ -169,19 +170,17 @@ def _check(path: Path, config: Mapping[str, Any]) -> None:
         given = config.get(key), config.get(pattern) or {}
         if not _is_sound(*given, whole=key == "r"):
             raise CausalFolderError(
-                f"{path}: expected positive numbers as {key} and in {pattern}, found "
-                f"{json.dumps(given):.60}; copy the file again"
+                f"{path}: expected positive numbers as {key} and in {pattern}, there by the ends "
+                f"of layers' names, found {json.dumps(given):.60}; copy the file again, or {MERGE}"
             )
 
 
 def _is_sound(number: Any, patterns: Any, *, whole: bool) -> bool:
-    """Whether a number and those behind patterns are positive, and the patterns are regular."""
-    if not isinstance(patterns, dict):
-        return False
-    try:
-        for one in patterns:
-            re.compile(one)
-    except re.error:
+    """Whether a number and those of layers are positive, and the layers given by their names.
+
+    PEFT takes regular expressions, too: a stranger's may take time without end.
+    """
+    if not isinstance(patterns, dict) or not all(map(_LITERAL.fullmatch, patterns)):
         return False
     kinds = (int,) if whole else (int, float)
     return all(type(one) in kinds and 0 < one < MOST for one in (number, *patterns.values()))

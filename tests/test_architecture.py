@@ -20,6 +20,40 @@ TOP_LEVEL = {
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager"}
 OPTIONAL = {"scipy", "sacrebleu", "sacremoses", "tabulate", "tqdm", "matplotlib", "sklearn"}
 
+# names of other packages that begin with an underscore, and why: no public name does it there
+PRIVATE = {
+    # torch 2.13; the public `torch.cpu.get_capabilities` is not in 2.10, the oldest one
+    ("lm/backend.py", "torch.cpu._is_amx_tile_supported"): "torch:cpu._is_amx_tile_supported",
+    # torch 2.13; tells a second backward pass of a graph from the first one
+    ("lm/contexts/attention.py", "torch._C"): "torch:_C",
+    ("lm/contexts/attention.py", "torch._C._current_graph_task_id"): (
+        "torch:_C._current_graph_task_id"
+    ),
+    # torch 2.13; one kernel for a step of LSTM, whose public form is a whole sequence
+    ("lm/recurrences/gated.py", "torch.ops.aten._thnn_fused_lstm_cell"): (
+        "torch:ops.aten._thnn_fused_lstm_cell.default"
+    ),
+    ("lm/recurrences/gated.py", "torch.ops.aten._thnn_fused_lstm_cell_backward_impl"): (
+        "torch:ops.aten._thnn_fused_lstm_cell_backward_impl.default"
+    ),
+    # torch 2.13; of a gradient that is not coalesced, `indices` refuses: it would have to be sorted
+    ("lm/training/optimisers.py", "gradient._indices"): "torch:Tensor._indices",
+    ("lm/training/optimisers.py", "gradient._values"): "torch:Tensor._values",
+    # torch 2.13; `add_module` of a model that shares its parts would change the other model, too
+    ("lm/document_cache.py", "model._modules"): "torch:nn.Module()._modules",
+    # transformers 5.24; tensors that a model makes by code, which no file needs to have
+    ("lm/causal_folder.py", "model._keys_to_ignore_on_load_missing"): (
+        "transformers:PreTrainedModel._keys_to_ignore_on_load_missing"
+    ),
+    # sacrebleu 2.6; its public functions download what is not there
+    ("rerank/formats/document_files.py", "dataset._get_txt_file_path"): (
+        "sacrebleu.dataset.base:Dataset._get_txt_file_path"
+    ),
+    # click 8.5; both the help and the messages of a range are made of it
+    ("rerank/values.py", "super()._describe_range"): "click:IntRange._describe_range",
+}
+OF_TUPLES = {"_asdict", "_replace", "_fields", "_make"}  # public: so that no field has the name
+
 
 def tracked() -> list[str]:
     """Files of the repository, as git sees them: those that are, or could be, committed."""
@@ -142,6 +176,34 @@ def test_every_option_that_a_message_names_exists() -> None:
         for option in re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", node.value)
     }
     assert sorted(one for one in named if one[0] not in options) == []
+
+
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """Attributes that begin with an underscore, of objects whose class is not of the module."""
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign):
+            own.add(ast.unparse(node.target).removeprefix("self."))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            own |= {node.attr} if ast.unparse(node.value) == "self" else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match("_(?!_)", node.attr):
+            owner = ast.unparse(node.value)
+            if node.attr not in own | OF_TUPLES and owner not in ("self", "cls", "super()"):
+                yield ast.unparse(node)
+
+
+def test_private_names_of_other_packages_are_few_and_known() -> None:
+    found = {(name, text) for name, tree in TREES.items() for text in private_names(tree)}
+    twin = ("rerank/scorers/window_model.py", "twin._work_uncached")  # of a class of ours
+    assert found - {twin} <= PRIVATE.keys()
+    assert [(n, t) for n, t in PRIVATE if not any(t in ast.unparse(x) for x in [TREES[n]])] == []
+
+
+@pytest.mark.parametrize("place", PRIVATE.values())
+def test_private_names_of_other_packages_are_still_there(place: str) -> None:
+    package, _, path = place.partition(":")
+    assert eval(f"module.{path}", {"module": pytest.importorskip(package)}) is not ...
 
 
 def test_nothing_is_printed_but_through_one_module() -> None:

@@ -77,10 +77,10 @@ class WeightAverage:
     @torch.no_grad()
     def add(self, model: DocumentLM, update: int) -> None:
         """Take in the weights after an update; updates count from 1. O(parameters) time."""
-        both = zip(self.model.parameters(), model.parameters(), strict=True)
-        pairs = [(mine.data, theirs.data) for mine, theirs in both if mine is not theirs]
-        mine, theirs = ([pair[i] for pair in pairs] for i in (0, 1))
-        torch._foreach_lerp_(mine, theirs, 1 / (1 + self.share * (update - 1)))
+        weight = 1 / (1 + self.share * (update - 1))
+        for mine, theirs in zip(self.model.parameters(), model.parameters(), strict=True):
+            if mine is not theirs:
+                mine.lerp_(theirs, weight)
 
 
 @contextmanager

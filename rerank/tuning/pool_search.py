@@ -83,7 +83,7 @@ class SavedSearches:
             return search()
         digest = hashlib.sha256()
         try:
-            _add(digest, searched)
+            _add(digest.update, searched)
         except TypeError:  # a metric of another package, made of other things
             return search()
         name = digest.hexdigest()
@@ -135,37 +135,37 @@ def _group() -> str:
     return digest.hexdigest()[:32]
 
 
-def _add(digest: hashlib._Hash, value: object) -> None:
-    """Add a value to a digest that is equal in every process.
+def _add(update: Callable[[bytes | memoryview], object], value: object) -> None:
+    """Add a value to a digest that is equal in every process, by the digest's `update`.
 
     Values are numbers, texts, None, arrays, functions (by name), and sequences, mappings and
     dataclasses of values (by the fields that they are made from, but for those that take no part
     in comparisons); TypeError for another.
     """
     if isinstance(value, np.ndarray):
-        digest.update(f"array {value.dtype.str} {value.shape};".encode())
+        update(f"array {value.dtype.str} {value.shape};".encode())
         for rows in np.split(value, range(_ROWS, len(value), _ROWS)) if value.ndim else [value]:
-            digest.update(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"")
+            update(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"")
     elif value is None or isinstance(value, bool | int | float | str | bytes):
-        digest.update(f"{type(value).__name__} {value!r};".encode())
+        update(f"{type(value).__name__} {value!r};".encode())
     elif is_dataclass(value) and not isinstance(value, type):
         made = [one.name for one in fields(value) if one.init and one.compare]
-        _add(digest, (type(value).__qualname__, *((name, getattr(value, name)) for name in made)))
+        _add(update, (type(value).__qualname__, *((name, getattr(value, name)) for name in made)))
     elif isinstance(value, Mapping):
-        _add(digest, sorted(value.items()))
+        _add(update, sorted(value.items()))
     elif isinstance(value, Sequence):
-        digest.update(f"sequence {len(value)};".encode())
+        update(f"sequence {len(value)};".encode())
         for one in value:
-            _add(digest, one)
+            _add(update, one)
     elif callable(value):
         owner = getattr(value, "__self__", None)
         if isinstance(value, functools.partial):
-            _add(digest, (value.func, value.args, value.keywords))
+            _add(update, (value.func, value.args, value.keywords))
         elif is_dataclass(owner) and not isinstance(owner, type):
-            _add(digest, (getattr(value, "__name__", ""), owner))
+            _add(update, (getattr(value, "__name__", ""), owner))
         else:
             name = getattr(value, "__qualname__", type(value).__qualname__)
-            _add(digest, (getattr(value, "__module__", ""), name))
+            _add(update, (getattr(value, "__module__", ""), name))
     else:
         raise TypeError(f"a {type(value).__name__} has no digest")
 

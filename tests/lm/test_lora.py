@@ -27,8 +27,8 @@ ADAPTERS: dict[str, tuple[str, Any, dict[str, int], dict[str, Any], dict[str, fl
         lora.LLAMA,
         {DOWN: 2, QUERY: 5},
         {
-            "rank_pattern": {"down_proj": 2, r"layers\.0\.self_attn\..*": 5, "proj": 9},
-            "alpha_pattern": {"lm_head": 1.5, "oj": 7},  # patterns match whole parts of names
+            "rank_pattern": {"down_proj": 2, f"^{QUERY}": 5, "proj": 9},
+            "alpha_pattern": {"lm_head": 1.5, "oj": 7},  # keys are whole parts of names
             "use_rslora": True,
         },
         {
@@ -157,10 +157,22 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "layers": (config(layer_replication=[[0, 1]]), f"layer_replication .*{MERGE}"),
     "pissa": (config(init_lora_weights="pissa"), f'init_lora_weights "pissa"{MERGE}'),
     "unknown": (config(use_more={"a": 1}), f"found use_more .*{MERGE}"),
-    "rank": (config(r=2.5), r"positive numbers as r and in rank_pattern, found \[2.5, {}\]; copy"),
+    "rank": (
+        config(r=2.5),
+        r"positive numbers as r and in rank_pattern, .*, found \[2.5, {}\]; copy",
+    ),
     "no-alpha": (config(lora_alpha=None), "positive numbers as lora_alpha .*, found .null, {}"),
-    "pattern": (config(alpha_pattern={"(": 1}), "positive numbers as lora_alpha and in alpha_pat"),
-    "patterns": (config(rank_pattern=[2]), r"in rank_pattern, found \[3, \[2\]\]; copy the file"),
+    **{
+        f"expression{n}": (
+            config(alpha_pattern={expression: 1}),
+            f"numbers as lora_alpha and in alpha_pattern, there by the ends of .* or {MERGE[2:]}",
+        )
+        for n, expression in enumerate(("(", "((.)*)*!", "q_proj|v_proj", ".*", ""))
+    },
+    "patterns": (
+        config(rank_pattern=[2]),
+        r"in rank_pattern, .*, found \[3, \[2\]\]; copy the file",
+    ),
     "pair": (tensors(lambda found: found.pop(B)), f"{B}, found none; copy the file again"),
     "more": (
         tensors(lambda found: found.update({"base_model.model.lm_head.weight": found[A] + 1})),
