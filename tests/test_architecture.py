@@ -45,6 +45,8 @@ PRIVATE = {
     ("lm/causal_folder.py", "model._keys_to_ignore_on_load_missing"): (
         "transformers:PreTrainedModel._keys_to_ignore_on_load_missing"
     ),
+    # numba 0.68; the class of a function's cache has no option
+    ("rerank/files/compilation.py", "dispatcher._cache"): "numba:njit(lambda: 0)._cache",
     # sacrebleu 2.6; its public functions download what is not there
     ("rerank/formats/document_files.py", "dataset._get_txt_file_path"): (
         "sacrebleu.dataset.base:Dataset._get_txt_file_path"
