@@ -8,17 +8,12 @@ from collections.abc import Iterator, Mapping
 
 import click
 
+from rerank.commands.list_parts import OPTIONS
 from rerank.errors import UsageError
 from rerank.files.run_files import DetailedOption, flag_of
 from rerank.files.terminal import show
 from rerank.options import Command, argument, record
 from rerank.values import TEXT, Key
-
-LISTS = {  # what `rerank list` has of an option's values
-    **{"lm": "models", "scorer": "scorers", "search": "decoders", "utility": "utilities"},
-    **{"objective": "metrics", "metric": "metrics", "docs": "document-formats"},
-    **{"kbest": "formats", "model": "models"},
-}
 
 
 @record
@@ -45,14 +40,7 @@ def show_help(options: HelpOptions) -> None:
         if command is not None:
             show(command.get_help(click.Context(command, program, info_name=topic)))
             return
-    pages: dict[str, dict[DetailedOption, list[str]]] = {}
-    for path, option in _options(program):
-        if option.details or _sections(option):
-            known = pages.setdefault(flag_of(option), {})
-            same = (
-                one for one in known if (one.help, one.details) == (option.help, option.details)
-            )
-            known.setdefault(next(same, option), []).append(path)
+    pages = _pages(program)
     if not topic:
         show(f"options with a page:\n{_filled(', '.join(sorted(pages)), '  ')}")
         return
@@ -61,9 +49,22 @@ def show_help(options: HelpOptions) -> None:
         hint = f"did you mean {' or '.join(near)}?" if near else "`rerank help` lists the options"
         raise UsageError(f"no page of help about {topic!r}; {hint}")
     parts = [_page(option, paths) for option, paths in pages[topic].items()]
-    if topic in LISTS:
-        parts.append(f"See also: rerank list {LISTS[topic]}")
+    if topic in OPTIONS.values():
+        kinds = [kind for kind, option in OPTIONS.items() if option == topic]
+        parts.append(f"See also: rerank list {', '.join(kinds)}")
     show("\n\n".join(parts))
+
+
+def _pages(program: click.Context) -> dict[str, dict[DetailedOption, list[str]]]:
+    """Options of which there is more to say, by name, each with the commands that have it."""
+    pages: dict[str, dict[DetailedOption, list[str]]] = {}
+    for path, option in _options(program):
+        if option.details or _sections(option):
+            page = pages.setdefault(flag_of(option), {})
+            text = option.help, option.details
+            same = (known for known in page if (known.help, known.details) == text)
+            page.setdefault(next(same, option), []).append(path)
+    return pages
 
 
 def _options(
@@ -78,14 +79,15 @@ def _options(
                 for path, option in _options(ctx, inner):
                     yield f"{name} {path}".rstrip(), option
     else:
-        yield from (("", one) for one in command.params if isinstance(one, DetailedOption))
+        options = (option for option in command.params if isinstance(option, DetailedOption))
+        yield from (("", option) for option in options)
 
 
 def _sections(option: click.Option) -> Mapping[str, Mapping[str, Key]]:
     """The keys of an option's value, by what they stand behind."""
     keys = getattr(option.type, "keys", None)
-    found: Mapping[str, Mapping[str, Key]] = getattr(option.type, "sections", {"": keys})
-    return {behind: own for behind, own in found.items() if own}
+    sections: Mapping[str, Mapping[str, Key]] = getattr(option.type, "sections", {"": keys})
+    return {behind: keys for behind, keys in sections.items() if keys}
 
 
 def _page(option: DetailedOption, paths: list[str]) -> str:

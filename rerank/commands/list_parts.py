@@ -86,14 +86,15 @@ def list_models(options: ModelListOptions) -> None:
     )
     rows = [_counted(row, sizes) for row in _members("models")]
     notes = {f"{of}: {own}": None for row in rows for of, own in row.get("recipes of", {}).items()}
-    _print(rows, options.form, [note, "Recipes of the papers (train-lm --recipe)", *notes])
+    recipes = ["Recipes of the papers (train-lm --recipe)", *notes]
+    _print(rows, options.form, [note, *recipes, "See also: rerank help lm"])
 
 
 def _listing(kind: str) -> Command:
     """The command that shows the members of a kind."""
 
     def show_members(options: ListOptions) -> None:
-        _print(_members(kind), options.form)
+        _print(_members(kind), options.form, [f"See also: rerank help {OPTIONS[kind]}"])
 
     example = f"Example:\n  rerank list {kind}\n  rerank list {kind} --format json"
     show_members.__doc__ = f"{_KINDS[kind][1].__doc__}\n\n{example}"
@@ -364,6 +365,10 @@ def _described(registry: Registry[Any], own: Callable[[Any], Row]) -> Iterable[R
         yield {**head, **own(known), "example": known.example.decode()}
 
 
+OPTIONS = {  # whose values the kinds are
+    **{"models": "lm", "scorers": "scorer", "decoders": "search", "metrics": "metric"},
+    **{"utilities": "utility", "formats": "kbest", "document-formats": "docs"},
+}
 _KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
     "models": (MODELS, _models),
     "scorers": (SCORERS, _scorers),
