@@ -11,8 +11,11 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import traceback
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -20,55 +23,56 @@ from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import finalize
 
 import numpy as np
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
-from rerank.errors import ArgumentError, UsageError
-from rerank.files.lines import scratch_file
+from rerank.errors import ArgumentError, UsageError, printable
+from rerank.files.arrays import ArrayStore
+from rerank.files.lines import RereadFile, scratch_file, spool
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.files.run_files import no_option
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, to_json
-from rerank.notices import Notices, log
-from rerank.options import KeywordErrors, keywords, option, part, record, settings_of
+from rerank.notices import Notices, RerankWarning, kind_name, log
+from rerank.options import (
+    KeywordErrors,
+    keywords,
+    option,
+    part,
+    record,
+    settings_of,
+    with_keywords,
+)
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
-from rerank.runs.document_run import LinearModel
-from rerank.runs.memory_run import (
-    TEXT_LINE,
-    MemoryRun,
-    PythonWarnings,
-    check_kinds,
-    line_of,
-)
-from rerank.runs.memory_run import DocumentReader as DocumentReader
+from rerank.runs.lists import KBestFile, ListSource
+from rerank.runs.memory import TEXT_LINE, MemoryLists, add_agreement, check_kinds, line_of
+from rerank.runs.opening import check_scorers, open_scorers
 from rerank.runs.options import (
     ListFiles,
+    RunOptions,
     ScorerOptions,
     ScoringMachine,
     default_weight_option,
 )
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
+from rerank.runs.run import LinearModel, Run, Scorers
 from rerank.runs.search import SEARCH, SearchOptions
+from rerank.runs.systems import made_lists
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.agreement import (
     AGREEMENT,
     starts,
 )
-from rerank.scorers.features import FeatureSource
-from rerank.scorers.glossary import WEIGHT, GlossaryScores, TermRecord
+from rerank.scorers.glossary import WEIGHT, TermRecord
 from rerank.scorers.model_options import (
     GLOSSARY,
-    LM,
-    SCORER,
     LanguageModelOption,
-    check_names,
-    glossary_value,
 )
-from rerank.scorers.models import open_models
 from rerank.scorers.plugin import PluginScorer
 from rerank.tuning.plan import Plan
 from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_value
@@ -129,41 +133,41 @@ class Reranker:
         Several are scored and searched together; neither that nor their order changes a result.
         Where weights name the feature `agreement` and the documents do not have it, it is added.
         """
-        source, results = self._opened(documents), DocumentResults()
-        for name, kbest, result, trace in self._decoded(source):
-            own = result if trace is None else trace.result
-            self._terms(kbest, own)
-            texts = tuple(text.decode() for text in kbest.chosen(own.choices))
-            results.append(DocumentResult.of(name, kbest, own, texts, source.systems))
-        source.warn()
-        source.report(log.info, log.debug)
+        run, results = self._opened(documents), DocumentResults()
+        for name, kbest, searched, trace in self._decoded(run):
+            result = searched if trace is None else trace.result
+            self._terms(kbest, result)
+            texts = tuple(text.decode() for text in kbest.chosen(result.choices))
+            results.append(DocumentResult.of(name, kbest, result, texts, run.systems))
+        run.warn()
+        run.report(log.info, log.debug)
         return results
 
     def trace(self, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
         """A record of each sentence that has candidates, as of `rerank decode --trace`."""
         with KeywordErrors("decode"):
-            source = self._opened(documents)
-            for _, kbest, result, trace in self._decoded(source):
+            run = self._opened(documents)
+            for _, kbest, result, trace in self._decoded(run):
                 if trace is not None:
-                    trace = trace.with_totals_alone(source.scorers)
+                    trace = trace.with_totals_alone(run.scorers)
                     terms = self._terms(kbest, result)
-                    yield from trace.records(source.systems, terms=terms)
+                    yield from trace.records(run.systems, terms=terms)
 
     def _terms(self, kbest: KBest, result: SearchResult) -> list[list[TermRecord]] | None:
         """Terms of each sentence with candidates, which are counted; None without a glossary."""
-        found = [one for one in self.scorers if isinstance(one, GlossaryScores)]
-        return found[0].count(kbest, result.choices) if found else None
+        glossary = self.scorers.glossary
+        return None if glossary is None else glossary.count(kbest, result.choices)
 
     def _decoded(
-        self, source: MemoryRun
+        self, run: Run[MemoryLists]
     ) -> Iterator[tuple[str, KBest, SearchResult, Trace | None]]:
         """Id, lists, result and trace of each document; no trace without candidates."""
-        search = source.choose_search(self.search, log.info)
-        for batch in self.model.batches(source, search):
+        search = run.choose_search(self.search, log.info)
+        for batch in self.model.batches(run, search):
             for name, kbest, document, result in batch.documents:
                 trace = None
                 if document is not None:
-                    trace = Trace.of(kbest, document, batch.weights, result, source.scorers)
+                    trace = Trace.of(kbest, document, batch.weights, result, run.scorers)
                 yield name, kbest, result, trace
 
     @KeywordErrors("report")
@@ -186,8 +190,10 @@ class Reranker:
         from rerank.formats.run_records import to_line
         from rerank.report.page import render
 
-        run = MemoryRun(documents, ())
-        documents, sizes = run.documents(), run.sizes()
+        source = MemoryLists(documents)
+        source.keep()
+        documents = source.documents
+        sizes = [(document.id, len(document.sentences)) for document in documents]
         targets = _texts("references", references, sizes=sizes)
         if len({len(own) for document in targets for own in document}) > 1:
             raise ArgumentError("references: expected as many of each sentence as of the first")
@@ -214,12 +220,12 @@ class Reranker:
             result = run_report(found, PythonWarnings())
         return Report(render(result), result.to_dict())
 
-    def _opened(self, documents: Iterable[Document]) -> MemoryRun:
+    def _opened(self, documents: Iterable[Document]) -> Run[MemoryLists]:
         """The run of documents; UsageError for scores that nothing but weights can use."""
         weights = self.model.weights
-        run = MemoryRun(documents, self.scorers, weights.sparse)
+        run = _run(documents, replace(self.scorers), weights.sparse)
         if AGREEMENT in weights.dense or self._agreement:
-            run.add_agreement()
+            add_agreement(run)
         needed = self._without_weights and not (self.search.uniform or self._agreement)
         if needed and run.has_scores():
             raise UsageError(
@@ -239,6 +245,21 @@ def choose(
     `glossary="terms.tsv"` for documents that have sources.
     """
     return Reranker({}, search=search, **options).decode(documents)
+
+
+class DocumentReader:
+    """Documents of k-best lists, read again whenever they are iterated, one at a time."""
+
+    def __init__(self, source: ListSource, notices: Notices) -> None:
+        self._source, self._notices = source, notices
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __iter__(self) -> Iterator[Document]:
+        with KeywordErrors("decode"):
+            for name, kbest in self._source.read(self._notices):
+                yield Document.of(name, kbest, self._source.systems)
 
 
 @KeywordErrors("decode")
@@ -262,8 +283,21 @@ def read(
     check_kinds(side)
     for name, path in (*side.items(), *outputs):
         check_value(f"file of {name!r}", FILE, path)
-    lists = settings_of(ListFiles, kbest=kbest, docs=docs, systems=outputs, **options)
-    return DocumentReader(lists.lists(side=side))
+    files = settings_of(ListFiles, kbest=kbest, docs=docs, systems=outputs, **options)
+    lists, notices, copies = files.lists(side=side), PythonWarnings(), ExitStack()
+    lists.check()
+    source: ListSource
+    if lists.made:
+        source = made_lists(lists, notices, copies)
+    else:
+        source = KBestFile(copies.enter_context(spool(lists.kbest)), lists)
+    source.find_sources()
+    source.side = {kind: RereadFile(path) for kind, path in source.lists.side.items()}
+    if not lists.made:
+        source.documents = source.find_documents(notices)
+    reader = DocumentReader(source, notices)
+    finalize(reader, copies.close)
+    return reader
 
 
 @KeywordErrors("tune-mert")
@@ -312,25 +346,26 @@ def tune(
         given = _weights(start, {}, notices)
         given.refuse_all_zero("leave out --start to start from 0", source=source)
     sparse = {} if given is None else given.sparse
-    run = MemoryRun(documents, scoring.open(scorers or {}, lm or {}, notices), sparse)
+    run = _run(documents, scoring.open(scorers or {}, lm or {}, notices), sparse)
+    sizes = [(name, len(kbest)) for name, kbest in run.read_unreported()]
     of_systems: dict[str, Any] = {}
-    if given is None and run.of_systems:
-        run.add_agreement()
+    if given is None and run.systems:
+        add_agreement(run)
         of_systems = {"systems": run.systems, "consensus": starts(dict(plan.objective.metrics))}
     elif scoring.features.agreement or (given is not None and AGREEMENT in given.dense):
-        run.add_agreement()
+        add_agreement(run)
     plan.check(ranges=bool(ranges), start=bool(given or of_systems))
     searching = tuning_search(scoring.searching.chosen(), plan)
     result = tune_documents(
         run,
-        _texts("references", references, sizes=run.sizes()),
+        _texts("references", references, sizes=sizes),
         plan.objective.load_metrics(),
         run.choose_search(searching.at(given) if given else searching, log.info),
         features=TunedFeatures(features, given, source, ranges, **of_systems),
         plan=plan,
     )
-    models = [one for one in run.scorers if one.name in (lm or {})]
-    task, chosen_of = result.task, {one.name: dict(one.chosen) for one in models if one.chosen}
+    models, task = run.kinds.models, result.task
+    chosen_of = {model.name: dict(model.chosen) for model in models if model.chosen}
     made = {
         **plan_entries(task.plan, task.goal, []),
         **feature_entries(task.names, task.features.ranges),
@@ -415,6 +450,55 @@ class Report:
         """The page in a frame of its own, whose script cannot reach the notebook."""
         frame = '<iframe sandbox="allow-scripts" style="width: 100%; height: 40em" srcdoc="'
         return f'{frame}{escape(self.page)}"></iframe>'
+
+
+def _run(
+    documents: Iterable[Document], scorers: Scorers, sparse: Collection[str]
+) -> Run[MemoryLists]:
+    """A run through documents in memory."""
+    return Run(
+        MemoryLists(documents, scorers.all, sparse),
+        scorers,
+        PythonWarnings(),
+        origins={scorer.name: f"scorer {scorer.name!r}" for scorer in scorers.all},
+        store=ArrayStore.of_process(None),
+        options=settings_of(RunOptions),
+    )
+
+
+class PythonWarnings(Notices):
+    """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`.
+
+    It names keywords of Python where the shell has flags.
+    """
+
+    def add(
+        self,
+        kind: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        count: int = 1,
+        names: Sequence[str] = (),
+        asked: bool = False,
+    ) -> None:
+        """Count a warning, and issue it if it is the first of its kind."""
+        known = kind in self._by_kind
+        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
+        if not known:
+            notice = self._by_kind[kind]
+            text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
+            text = with_keywords(printable(text), "tune-mert")
+            warning = RerankWarning(text, kind_name(kind))
+            warnings.warn(warning, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """The level of the stack, of a function called from here, at which a user called `rerank`."""
+    stack = traceback.walk_stack(inspect.currentframe())
+    names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
+    own = [n for n, name in enumerate(names) if name.partition(".")[0] == "rerank"]
+    return own[-1] + 1
 
 
 def _texts(
@@ -561,8 +645,8 @@ class _Scoring:
         lm: Mapping[str, LanguageModel],
         notices: Notices,
         provenance: Mapping[str, object] = MappingProxyType({}),
-    ) -> list[FeatureSource]:
-        """Language models, then the other scorers, in the order of their features.
+    ) -> Scorers:
+        """Language models and the other scorers.
 
         provenance: of weights, which say what was chosen for the models when they were tuned.
         """
@@ -573,17 +657,12 @@ class _Scoring:
             for name, one in lm.items()
         ]
         named = [one.as_tuned(provenance) for one in named]
-        added = [(name, Path(name)) for name in scorers]
-        names = {LM: [(one.name, one.value) for one in named], SCORER: added}
-        if (terms := self.features.glossary) is not None:
-            names[GLOSSARY] = [(GLOSSARY, Path(terms))]
-        check_names(names, [one.name for one in named if one.pmi])
-        cache = self.machine.open_cache(notices) if named else None
-        models = open_models(named, cache, **self.machine.of_models)
-        found = [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
-        if terms is not None:
-            found.append(GlossaryScores.read(glossary_value(terms)[0], terms, notices))
-        return found
+        added = tuple((name, name) for name in scorers)
+        check_scorers(replace(self.features, lm=tuple(named), scorer=added, agreement=False))
+        options = replace(self.features, lm=tuple(named))
+        opened, _ = open_scorers(options, self.machine, notices)
+        opened.plugins = [PluginScorer(name, scorer) for name, scorer in scorers.items()]
+        return opened
 
 
 @record

@@ -103,8 +103,8 @@ class Text:
             documents = documents_of_file(data / docids, notices)
         lists: list[Words] = []
         first: list[bool] = []
-        kbest = KBestFile(data / file, Lists(data / file))
-        for _, document in kbest.read(documents, notices):
+        kbest = KBestFile(data / file, Lists(data / file), documents=documents)
+        for _, document in kbest.read(notices):
             rows = [document.rows(t) for t in np.flatnonzero(document.counts).tolist()]
             lists += ([document.tokens(row) for row in of] for of in rows)
             first += [i == 0 for i in range(len(rows))]

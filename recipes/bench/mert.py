@@ -34,8 +34,8 @@ from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
-from rerank.runs.list_run import ListRun
 from rerank.runs.lists import Lists
+from rerank.runs.opening import open_run
 from rerank.runs.tuning_set import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import BLEU_GOAL
@@ -72,7 +72,7 @@ def read(data: Path, name: str) -> Task:
     documents, lines = read_with_documents(lists.docs, None, [path / f"{stem}.en"], notices)
     start = path / "moses.rescore.ini"
     given = read_weights(start, notices)
-    with ListRun.open(lists, notices, documents=documents) as opened:
+    with open_run(lists, notices, documents=documents) as opened:
         features = TunedFeatures((), given, str(start))
         corpus = read_set(opened, documents.split(lines), [Bleu()], features, lambda line: None)
     space = corpus.documents[0].space

@@ -41,7 +41,7 @@ def lists(folder: Path, sentences: int, top: int | None) -> tuple[Lines, Lines]:
     references = read_references([folder / "test.en"], documents.n_sentences, Notices())
     found: Lines = []
     path = folder / "test.nbest.xz"
-    for _, kbest in KBestFile(path, Lists(path, top=top)).read(documents, Notices()):
+    for _, kbest in KBestFile(path, Lists(path, top=top), documents=documents).read(Notices()):
         texts = kbest.texts.to_list()
         bounds = zip(kbest.offsets[:-1], kbest.offsets[1:], strict=True)
         found += [texts[begin:end] for begin, end in bounds]

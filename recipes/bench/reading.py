@@ -96,7 +96,7 @@ def documents(path: Path, sentences: int) -> Figures:
     """Read the lists of documents of ten sentences, with all their checks."""
     starts = tuple(range(0, sentences, 10))
     parts = Documents(tuple(map(str, starts)), (*starts, sentences))
-    found = list(KBestFile(path, Lists(path)).read(parts, Notices()))
+    found = list(KBestFile(path, Lists(path), documents=parts).read(Notices()))
     return counted([(kbest.texts, kbest.dense, kbest.sparse.values) for _, kbest in found])
 
 

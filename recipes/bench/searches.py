@@ -210,7 +210,7 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     from decoders.table import Options
     from rerank.notices import Notices
     from rerank.options import settings_of
-    from rerank.runs.list_run import ListRun
+    from rerank.runs.opening import open_run
     from rerank.runs.options import RunOptions
     from rerank.runs.search import Search, search_documents
     from rerank.scorers.features import prepare
@@ -224,7 +224,7 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
         top=25,
         no_cache=True,
     )
-    with ListRun.open(options.inputs(), Notices(), options) as opened:
+    with open_run(options.inputs(), Notices(), options) as opened:
         named = opened.first_with_candidates()
         if named is None:
             raise SystemExit(f"{kbest}: no candidates")

@@ -175,7 +175,7 @@ def simulate() -> None:
     from rerank.notices import Notices
     from rerank.options import settings_of
     from rerank.runs.distribution import deal
-    from rerank.runs.list_run import ListRun
+    from rerank.runs.opening import open_run
     from rerank.runs.options import RunOptions
     from rerank.scorers.features import prepare
     from rerank.scorers.model_options import LanguageModelOption
@@ -192,7 +192,7 @@ def simulate() -> None:
         threads=1,
     )
     seconds: list[float] = []
-    with ListRun.open(options.inputs(), Notices(), options) as source:
+    with open_run(options.inputs(), Notices(), options) as source:
         predicted = source.costs
         for named in source.read():
             space = source.space(named[1], total=False)

@@ -33,8 +33,8 @@ from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.options import settings_of
 from rerank.registry import ALL_SYSTEMS
-from rerank.runs.list_run import ListRun
 from rerank.runs.lists import Lists, read_targets
+from rerank.runs.opening import open_run
 from rerank.runs.options import RunOptions
 from rerank.runs.search import SearchOptions, search_documents
 from rerank.runs.systems import PREFIX
@@ -120,7 +120,7 @@ def tuning_set(of: Set, *metrics: str) -> tuple[TuningSet, dict[str, str]]:
     documents, lines = read_targets(of.lists, of.references, notices)
     run = settings_of(RunOptions)
     run = run.with_agreement() if of.lists.systems else run
-    with ListRun.open(of.lists, notices, run, documents=documents) as source:
+    with open_run(of.lists, notices, run, documents=documents) as source:
         references = documents.split(lines)
         counted = [Bleu(), *map(metric, metrics)]
         corpus = read_set(source, references, counted, TunedFeatures(), lambda line: None)

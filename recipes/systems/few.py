@@ -25,8 +25,8 @@ from rerank.metrics.chrf import Chrf
 from rerank.notices import Notices
 from rerank.options import settings_of
 from rerank.registry import ALL_SYSTEMS
-from rerank.runs.list_run import ListRun
 from rerank.runs.lists import Lists, read_targets
+from rerank.runs.opening import open_run
 from rerank.runs.options import RunOptions
 from rerank.runs.search import AUTO, search_documents
 from rerank.runs.tuning_set import read_set
@@ -60,7 +60,7 @@ def read(lists: Lists, reference: Path, tokenize: str) -> Read:
     notices, metrics = Notices(), (Bleu(tokenize), Chrf())
     documents, lines = read_targets(lists, [reference], notices, lambda line: None)
     options = settings_of(RunOptions).with_agreement()
-    with ListRun.open(lists, notices, options, documents=documents) as source:
+    with open_run(lists, notices, options, documents=documents) as source:
         split = documents.split(lines)
         corpus = read_set(source, split, metrics, TunedFeatures(), lambda line: None)
         consensus = starts({metrics[0].name: 1.0})

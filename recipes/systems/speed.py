@@ -59,7 +59,7 @@ def main() -> None:
 
             documents = documents_of_file(folder / "tst2010.docids", Notices())
         outputs = open_outputs(named, documents, Notices(), "the document ids")
-        read = read_outputs(outputs.values(), documents, Notices())
+        read = read_outputs([*outputs.values()], documents)
         texts, m = [sentence for document in read for sentence in document], len(outputs)
         row = f"{ours(texts, m):.3f} | {pairs(list(islice(texts, 40))):.1f}"
         print(f"| {m} | {len(texts):,} | {row} |", flush=True)

@@ -43,7 +43,7 @@ def main(condition: str, model: str, kbest: str, docids: str, reference: str, ou
         return after(scorer, [(Candidates.of([ids]), contexts)])[0]
 
     with atomic(out) as file:
-        lists = KBestFile(kbest, Lists(kbest)).read(documents, notices)
+        lists = KBestFile(kbest, Lists(kbest), documents=documents).read(notices)
         for _, document in progress(lists, label=condition, unit="documents", total=len(documents)):
             previous = start
             for t in range(len(document)):

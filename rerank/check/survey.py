@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from rerank.corpus.documents import Documents, Role
 from rerank.corpus.grouping import EMPTY
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences, note_identity
-from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
 from rerank.corpus.spelling import Spelling, nfc_lines
 from rerank.errors import InputError
 from rerank.files.paths import FilePath, display
@@ -38,7 +37,8 @@ from rerank.formats.translations import (
 )
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
-from rerank.runs.lists import KBestFile, Lists
+from rerank.runs.lists import ListSource
+from rerank.runs.systems import SystemLists
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import agreement_of
 from rerank.scorers.features import UnknownWords
@@ -404,54 +404,50 @@ class WeightedTotals:
 
 
 def examine(
-    lists: Lists,
+    source: ListSource,
     references: Sequence[str | Path],
     weights: str | Path | None = None,
     models: Sequence[KnownWords] = (),
-    documents: Documents | None = None,
     *,
     tokenize: str = "none",
-    of_systems: SystemAgreement | None = None,
     embeddings: bool = False,
 ) -> tuple[Findings, ListSurvey | None]:
     """Findings about files that can be read twice, and the figures of lists that can be read.
 
-    documents: of the run, if they are known already; of_systems: as of `ListSurvey`; embeddings:
-    whether candidates are compared with the source by `rerank.metrics.embeddings`. Memory: a
-    document, the first candidates and the references.
+    embeddings: whether candidates are compared with the source by `rerank.metrics.embeddings`.
+    Memory: a document, the first candidates and the references.
     """
     from rerank.metrics.embeddings import note_elsewhere
 
     findings = Findings()
     totals = WeightedTotals(weights, models, findings)
-    side = lists.side if lists.missing == AS_SOURCE or embeddings else {}
-    file = KBestFile(lists.kbest, lists, side, unreported=Findings())
-    known = documents is not None
-    if documents is None:
-        documents, known = documents_of_run(file, references, findings)
-    documents, targets = _targets(file, references, documents, findings)
-    names = set(map(display, side.values()))
+    documents, known = documents_of_run(source, references, findings)
+    documents, targets = _targets(source, references, documents, findings)
+    source.documents = documents
+    names = set(map(source.side_name, source.kinds))
     if any(one.fault and one.source in names for one in findings.all):
-        without_sources = replace(lists, missing=AS_EMPTY)
-        file = KBestFile(lists.kbest, without_sources, unreported=Findings())
-    survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize, made=lists.made)
-    survey.of_systems, form = of_systems, ""
+        source = source.without_sources()
+    made = isinstance(source, SystemLists)
+    survey = ListSurvey(source.name, targets, models, findings, tokenize=tokenize, made=made)
+    survey.of_systems = source.agreement if isinstance(source, SystemLists) else None
+    form = ""
     with findings.counting():
-        form = file.format.name
-        pieces = file.in_pieces(documents)
-        found = file.read(pieces, findings)
-        for _, kbest in progress(found, label="documents", unit="documents", total=len(pieces)):
+        form = source.format.name
+        source.documents = source.in_pieces()
+        total = len(source)
+        lists = source.read(findings)
+        for _, kbest in progress(lists, label="documents", unit="documents", total=total):
             survey.add(kbest)
             totals.add(kbest)
             if embeddings:
-                note_elsewhere(kbest, findings, first=not lists.made)
+                note_elsewhere(kbest, findings, first=not made)
     totals.report()
     survey.penalised = totals.penalised
     return findings, survey.finish(form, documents if known else None)
 
 
 def _targets(
-    file: KBestFile,
+    source: ListSource,
     references: Sequence[str | Path],
     documents: Documents,
     findings: Findings,
@@ -460,8 +456,8 @@ def _targets(
 
     With `Lists.drop_unreferenced` the documents are those of the sentences that have references.
     """
-    lists = file.lists
-    model = file.name if lists.docs is None else display(lists.docs)
+    lists = source.lists
+    model = source.name if lists.docs is None else display(lists.docs)
     sound = []
     for path in [*lists.side.values(), *references]:
         found = Findings()
@@ -480,20 +476,22 @@ def _targets(
 
 
 def documents_of_run(
-    file: KBestFile, references: Sequence[str | Path], findings: Findings
+    source: ListSource, references: Sequence[str | Path], findings: Findings
 ) -> tuple[Documents, bool]:
     """The documents, and whether a file or an option names them; otherwise one per sentence.
 
     A list that cannot be read is reported where it is read, and likewise a reference.
     """
-    lists, docs = file.lists, [] if file.lists.docs is None else [file.lists.docs]
+    if isinstance(source, SystemLists):
+        return source.documents, True
+    lists, docs = source.lists, [] if source.lists.docs is None else [source.lists.docs]
     own = bool(docs)
     if not docs and lists.no_docs is None:
         with suppress(InputError):
-            own = file.annotations[0] is not None
+            own = source.annotations[0] is not None
     if own:
         with findings.counting():
-            return file.documents(findings), True
+            return source.find_documents(findings), True
     elif lists.no_docs is None and references:
         stated = None
         with suppress(InputError):
@@ -504,9 +502,9 @@ def documents_of_run(
             return stated, True
     n_lines = 0
     with suppress(InputError):
-        n_lines = file.survey.candidates
+        n_lines = source.survey.candidates
         with findings.counting():
-            n_lines = file.lines_by_id()
+            n_lines = source.lines_by_id()
     if texts := [*docs, *lists.side.values(), *references]:
         role: Role = "reference" if texts[0] in references else "source"
         n_lines = _count_lines(texts[0], n_lines, role)

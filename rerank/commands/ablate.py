@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from rerank.corpus.kbest import KBest
     from rerank.notices import Notices
-    from rerank.runs.document_run import LinearModel
-    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import ListSource
+    from rerank.runs.run import LinearModel, Run
     from rerank.scorers.features import DocumentFeatures
 
 EMPTIED, OTHER, DECODED, REFERENCE, RETUNED, FIRST = ROWS = (
@@ -80,10 +80,10 @@ def ablate(options: AblateOptions) -> None:
     from rerank.formats.translations import files_of
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.report.measures import MeasureOptions
-    from rerank.runs.document_run import LinearModel
-    from rerank.runs.list_run import ListRun
     from rerank.runs.lists import read_targets
+    from rerank.runs.opening import open_run
     from rerank.runs.results import ModelUse
+    from rerank.runs.run import LinearModel
     from rerank.scorers.features import have_contexts, without_null
 
     messages, weights, references = options.messages, options.weights, options.references.references
@@ -102,13 +102,13 @@ def ablate(options: AblateOptions) -> None:
             lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
         documents, targets = read_targets(lists, references, notices, messages.announce)
         run = opened.enter_context(
-            ListRun.open(
+            open_run(
                 lists,
                 notices,
                 options.run.as_tuned(model.weights),
                 documents=documents,
                 announce=messages.announce,
-                asked=search.programs(),
+                programs=search.programs(),
             )
         )
         if not have_contexts(run.scorers):
@@ -119,7 +119,7 @@ def ablate(options: AblateOptions) -> None:
             )
         search = run.choose_search(search, messages.announce)
         run.announce_work(search, messages.announce, passes=3)
-        decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.models)
+        decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.kinds.models)
         for batch in model.batches(run, search):
             for _, kbest, document, result in batch.documents:
                 decoded.append(kbest.chosen(result.choices))
@@ -137,7 +137,7 @@ def ablate(options: AblateOptions) -> None:
         run.report(messages.announce, messages.detail)
         inputs.check()
         evaluation = evaluate(
-            run.documents,
+            run.source.documents,
             EvaluatedTexts(targets, [SystemText(row, lines[row]) for row in ROWS if row in lines]),
             MeasureOptions(),
             notices,
@@ -167,7 +167,7 @@ COMMAND = Command("ablate", AblateOptions, ablate)
 
 
 def _in_contexts(
-    run: ListRun,
+    run: Run[ListSource],
     models: dict[str, LinearModel],
     decoded: Sequence[Sequence[bytes]],
     targets: Sequence[Sequence[bytes]],
@@ -178,12 +178,12 @@ def _in_contexts(
 
     from rerank.scorers.features import after_texts, without_context
 
-    model, n = models[EMPTIED], len(run.documents)
+    model, n = models[EMPTIED], len(run.source.documents)
     order = np.random.default_rng(seed).permutation(n).tolist()
     others = dict(zip(order, order[1:] + order[:1], strict=True)) if n > 1 else {}
     documents = (document for batch in model.batches(run) for document in batch.documents)
     for d, (_, kbest, document, _) in enumerate(documents):
-        start, stop = run.documents.span(d)
+        start, stop = run.source.documents.span(d)
         if document is None:
             for row in (*models, REFERENCE, FIRST, *([OTHER] if others else [])):
                 yield row, [b""] * (stop - start)

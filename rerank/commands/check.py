@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
+from rerank.corpus.reading import AS_SOURCE, tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import file_and_name
 from rerank.files.terminal import progress_shown
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rerank.check.findings import CleanCopies, Finding, Findings
     from rerank.check.survey import ListSurvey
     from rerank.files.paths import FilePath
-    from rerank.runs.lists import Lists
+    from rerank.runs.lists import Lists, ListSource
 
 
 @record
@@ -210,17 +210,8 @@ def check(options: CheckOptions) -> int:
     """
     from rerank.check.findings import CleanCopies, Findings
     from rerank.check.survey import KnownWords, examine
-    from rerank.files.lines import InputFiles, spool
+    from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
-    from rerank.files.paths import display
-    from rerank.formats.translations import UNREFERENCED, check_files
-    from rerank.runs.lists import (
-        MISSING_SOURCE,
-        own_documents,
-        read_targets,
-        with_own_sources,
-    )
-    from rerank.runs.systems import made_lists
     from rerank.scorers.models import open_model
 
     others, references = options.others, options.others.references.references
@@ -247,41 +238,22 @@ def check(options: CheckOptions) -> int:
             for name, folder in others.lm
             for model in [open_model(folder, "cpu")]
         ]
-        made, documents, counted = None, None, None
         others.check_terms(result.findings)
+        source = None
         with result.findings.counting():
-            if lists.made and references and lists.drop_unreferenced:
-                documents, _ = read_targets(lists, references, Findings(), lambda line: None)
-                if count := documents.n_left_out:
-                    result.findings.add(
-                        UNREFERENCED, source=display(references[0]), count=count, asked=True
-                    )
-            elif lists.made:
-                documents = own_documents(lists)
-            made, _, _, counted = made_lists(
-                lists, result.findings, opened, documents, agreement=bool(references)
-            )
-        if made is not None:
-            if not lists.made:
-                made = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
-            if made.missing == AS_SOURCE:
-                try:
-                    made = with_own_sources(made, opened)
-                    check_files(MISSING_SOURCE, made.side)
-                except InputError:  # reported where the list is read
-                    made = replace(made, missing=AS_EMPTY)
+            source = _source(lists, references, result.findings, opened)
+        if source is not None:
+            source = _with_sources(source, wanted=others.embeddings)
             findings, summary = examine(
-                made,
+                source,
                 references,
                 others.weights,
                 models,
-                documents,
                 tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
-                of_systems=counted,
                 embeddings=others.embeddings,
             )
             if lists.made:
-                name, known = display(made.kbest), result.findings.kinds
+                name, known = source.name, result.findings.kinds
                 findings = findings.where(
                     lambda fault, source, kind: source != name or (fault, kind) not in known
                 )
@@ -290,13 +262,53 @@ def check(options: CheckOptions) -> int:
                 result,
                 findings=findings,
                 summary=summary,
-                copies=_clean(lists, made, references, targets) if targets else None,
+                copies=_clean(source, lists.kbest, references, targets) if targets else None,
             )
-            _tune(lists if lists.made else made, options, result)
+            _tune(lists if lists.made else source.lists, options, result)
             inputs.check()
     print_result(result, options.form)
     options.messages.announce_vain([found.kind for found in result.findings.of_level(False)])
     return result.exit_code
+
+
+def _source(
+    lists: Lists, references: Sequence[str | Path], findings: Findings, opened: ExitStack
+) -> ListSource:
+    """The lists, those of systems in memory; `opened` closes what is opened."""
+    from rerank.check.findings import Findings
+    from rerank.files.lines import spool
+    from rerank.files.paths import display
+    from rerank.formats.translations import UNREFERENCED
+    from rerank.runs.lists import KBestFile, own_documents, read_targets
+    from rerank.runs.systems import made_lists
+
+    if not lists.made:
+        path = opened.enter_context(spool(lists.kbest)).path
+        return KBestFile(path, replace(lists, kbest=path), unreported=Findings())
+    if references and lists.drop_unreferenced:
+        documents, _ = read_targets(lists, references, Findings(), lambda line: None)
+        if count := documents.n_left_out:
+            findings.add(UNREFERENCED, source=display(references[0]), count=count, asked=True)
+        return made_lists(lists, findings, opened, documents, agreement=True)
+    stated = own_documents(lists)
+    return made_lists(lists, findings, opened, stated, agreement=bool(references))
+
+
+def _with_sources(source: ListSource, *, wanted: bool) -> ListSource:
+    """The lists with the source lines beside them, where these are candidates, or wanted."""
+    from rerank.formats.translations import check_files
+    from rerank.runs.lists import MISSING_SOURCE
+
+    lists = source.lists
+    if lists.missing == AS_SOURCE or wanted:
+        source.side = lists.side
+    if lists.missing == AS_SOURCE:
+        try:
+            source.find_sources()
+            check_files(MISSING_SOURCE, source.kinds)
+        except InputError:  # reported where the list is read
+            return source.without_sources()
+    return source
 
 
 COMMAND = Command("check", CheckOptions, check)
@@ -313,8 +325,8 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     from rerank.check.survey import TunedBleu
     from rerank.formats.weight_files import read_weights
     from rerank.notices import Notices
-    from rerank.runs.list_run import ListRun
     from rerank.runs.lists import read_targets
+    from rerank.runs.opening import open_run
     from rerank.runs.search import SearchOptions
     from rerank.runs.tuning_set import tune_documents, tuning_search
     from rerank.scorers.agreement import AGREEMENT, starts
@@ -327,7 +339,7 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     start = None if others.weights is None else read_weights(others.weights, unheard)
     given = settings_of(RunOptions)
     given = given.with_agreement() if lists.made and start is None else given
-    with ListRun.open(lists, unheard, given, documents=documents) as run:
+    with open_run(lists, unheard, given, documents=documents) as run:
         search = tuning_search(SearchOptions().chosen(), plan)
         source, systems = others.weights or "", {} if start else run.systems
         found = tune_documents(
@@ -358,14 +370,14 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
 
 
 def _clean(
-    lists: Lists,
-    read: Lists,
+    source: ListSource,
+    kbest: FilePath,
     references: Sequence[str | Path],
     targets: Mapping[FilePath, str | Path],
 ) -> CleanCopies:
     """Write clean copies to the targets, unless one of them would have faults.
 
-    read: the lists as they can be read twice.
+    kbest: the list as the user named it.
     """
     from rerank.check.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
     from rerank.check.survey import documents_of_run, examine
@@ -375,8 +387,10 @@ def _clean(
     from rerank.files.paths import base_name, display
     from rerank.runs.lists import KBestFile
 
-    file = KBestFile(read.kbest, read, unreported=Findings())
-    documents, _ = documents_of_run(file, references, Findings())
+    lists = source.lists
+    if not lists.made:
+        source = KBestFile(lists.kbest, lists, unreported=Findings())
+    documents, _ = documents_of_run(source, references, Findings())
     repairs: dict[str, Counter[str]] = {}
     with ExitStack() as scratch:
         copies: dict[FilePath, Path] = {}
@@ -385,11 +399,11 @@ def _clean(
                 name = f"<clean copy of {base_name(path)}>"
                 copies[path] = scratch.enter_context(scratch_file(name))
                 done = repairs[display(target)] = Counter()
-                if path == lists.kbest:
-                    cleaned = cleaned_list(read.kbest, read, done)
+                if path == kbest:
+                    cleaned = cleaned_list(lists.kbest, lists, done)
                 else:
                     cleaned = cleaned_text(path, documents.n_sentences, done)
-                if read.in_nfc and path != lists.docs:
+                if lists.in_nfc and path != lists.docs:
                     cleaned = in_nfc(cleaned, done)
                 with copies[path].open("wb") as copy:
                     copy.writelines(line + b"\n" for line in cleaned)
@@ -397,13 +411,17 @@ def _clean(
             remaining = Findings()
             remaining.refuse(fault)
             return CleanCopies({}, remaining)
-        docs = None if read.docs is None else copies.get(read.docs, read.docs)
-        if isinstance(read.docs, DocumentFile) and docs is not None:
-            docs = replace(read.docs, path=docs)
-        side = {kind: copies.get(path, path) for kind, path in read.side.items()}
-        kbest = copies.get(lists.kbest, read.kbest)
-        again = replace(read, kbest=kbest, docs=docs, side=side)
-        findings, _ = examine(again, [copies.get(path, path) for path in references])
+        docs = None if lists.docs is None else copies.get(lists.docs, lists.docs)
+        if isinstance(lists.docs, DocumentFile) and docs is not None:
+            docs = replace(lists.docs, path=docs)
+        side = {kind: copies.get(path, path) for kind, path in lists.side.items()}
+        lists = replace(lists, kbest=copies.get(kbest, lists.kbest), docs=docs, side=side)
+        if lists.made:
+            source.lists = lists
+        else:
+            source = KBestFile(lists.kbest, lists, unreported=Findings())
+        source.side = side if lists.missing == AS_SOURCE else {}
+        findings, _ = examine(source, [copies.get(path, path) for path in references])
         names = set(map(display, copies.values()))
         findings = findings.where(lambda fault, source, kind: source in names)
         if any(findings.of_level(True)):

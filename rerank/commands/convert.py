@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rerank.corpus.columns import TextColumn
     from rerank.corpus.kbest import KBest
     from rerank.notices import Notices
-    from rerank.runs.list_run import ListRun
-    from rerank.runs.lists import Lists
+    from rerank.runs.lists import Lists, ListSource
 
 DOCUMENTS = "documents"
 
@@ -102,22 +101,23 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     from rerank.files.outputs import atomic_all, check_outputs
     from rerank.files.paths import display
     from rerank.formats.moses import document_lines
-    from rerank.runs.list_run import ListRun
     from rerank.runs.lists import in_source_order
+    from rerank.runs.opening import open_run
 
     out, to = converted.out, converted.to
     others = [path for path in (converted.docs_out, converted.source_out) if path]
     check_outputs([out, *others], lists.files)
-    with ListRun.open(_with_documents(lists, to), notices) as source:
+    with open_run(_with_documents(lists, to), notices) as run:
+        source = run.source
         known = _known(converted, source)
-        as_read = source.file.format.name
+        as_read = source.format.name
         n = sentences = 0
         with ExitStack() as opened:
             file, *beside = opened.enter_context(atomic_all([out, *others]))
             if to != DOCUMENTS:
-                source.documents = source.file.in_pieces(source.documents)
+                source.documents = source.in_pieces()
             put = opened.enter_context(in_source_order(file, source.documents))
-            for d, (_, kbest) in enumerate(source.read()):
+            for d, (_, kbest) in enumerate(run.read()):
                 n, sentences = n + kbest.n, sentences + len(kbest)
                 if converted.escape is not None:
                     kbest = with_texts(kbest, FORMS[converted.escape])
@@ -139,9 +139,9 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
         )
 
 
-def _known(converted: Converted, source: ListRun) -> dict[str, Sequence[bytes]]:
+def _known(converted: Converted, source: ListSource) -> dict[str, Sequence[bytes]]:
     """Document id and source of each source line; UsageError for a file of what nobody has."""
-    ids, sources = source.file.annotations
+    ids, sources = source.annotations
     if ids is None and source.lists.docs is not None:
         found = source.documents
         by_line = {
@@ -172,7 +172,7 @@ def _with_documents(lists: Lists, to: str) -> Lists:
 def _list_lines(
     kbest: KBest,
     to: str,
-    source: ListRun,
+    source: ListSource,
     known: dict[str, Sequence[bytes]],
     notices: Notices,
 ) -> Iterator[tuple[int, bytes]]:
@@ -185,7 +185,7 @@ def _list_lines(
     from rerank.formats.table import lines_of
     from rerank.registry import FORMATS
 
-    documents, as_read, first_id = source.documents, source.file.format.name, source.lists.first_id
+    documents, as_read, first_id = source.documents, source.format.name, source.lists.first_id
     places = [documents.line(kbest.first + t) for t in range(len(kbest))]
     if as_read != to == "moses" and kbest.texts.block_has(b"|||"):
         for t in range(len(kbest)):

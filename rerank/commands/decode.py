@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from rerank.files.paths import FilePath
     from rerank.formats.run_records import Choice
     from rerank.notices import Notices
-    from rerank.runs.document_run import DecodedDocument, LinearModel
-    from rerank.runs.list_run import ListRun
-    from rerank.runs.lists import Lists
+    from rerank.runs.lists import Lists, ListSource
     from rerank.runs.results import DocumentResult
+    from rerank.runs.run import DecodedDocument, LinearModel, Run
     from rerank.runs.search import Search
     from rerank.scorers.features import FeatureSource
 
@@ -52,7 +51,7 @@ class WeightsFile:
         UsageError without a file for scorers whose weights nothing else gives.
         """
         from rerank.formats.weights import Weights
-        from rerank.runs.document_run import LinearModel
+        from rerank.runs.run import LinearModel
         from rerank.scorers.agreement import AGREEMENT
 
         if self.weights is not None:
@@ -200,7 +199,7 @@ def decode(options: DecodeOptions) -> None:
                     explained,
                     ordered,
                     approximate=approximate,
-                    stated={**run.scorer_entries(), **search.entries()},
+                    stated={**run.kinds.entries(run.options.scorers), **search.entries()},
                     weights=weights.weights,
                 )
                 for batch in model.batches(run, search):
@@ -219,7 +218,7 @@ def decode(options: DecodeOptions) -> None:
             inputs.check()
             if run.sharded is None and "summary" in files:
                 files["summary"].write(
-                    to_json(result.to_dict() | writer.agreement.to_dict() | run.terms())
+                    to_json(result.to_dict() | writer.agreement.to_dict() | run.kinds.terms())
                 )
         run.report(messages.announce, messages.detail)
         if weights.weights is None and run.sharded is None and (line := writer.agreement.to_text()):
@@ -238,10 +237,10 @@ COMMAND = Command("decode", DecodeOptions, decode)
 @contextmanager
 def _opened(
     options: DecodeOptions, model: LinearModel, search: Search, notices: Notices
-) -> Iterator[ListRun]:
+) -> Iterator[Run[ListSource]]:
     """The run of a decoding; UsageError for a list with scores that only weights can use."""
     from rerank.files.paths import display
-    from rerank.runs.list_run import ListRun
+    from rerank.runs.opening import open_run
 
     announce, weighted = options.messages.announce, options.weights.weights is not None
     given, choice = options.run.as_tuned(model.weights), list[str]()
@@ -251,16 +250,16 @@ def _opened(
     lists.check()
     if not weighted:
         given, lists, choice = _without_weights(given, lists, search)
-    with ListRun.open(
+    with open_run(
         lists,
         notices,
         given,
         announce=announce,
-        asked=search.programs(),
+        programs=search.programs(),
         check_side=given.scorers.names == options.run.scorers.names,
     ) as run:
         if not (weighted or search.uniform) and run.has_scores():
-            names = " or ".join(display(path) for _, path in run.lists.merged) or run.name
+            names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
             if not options.run.scorers.agreement:
                 raise UsageError(
                     f"Missing option '--weights': {names} has scores, which nothing but weights "
@@ -307,14 +306,14 @@ def _beside_agreement(scorers: ScorerOptions) -> dict[str, float]:
     return {GLOSSARY: WEIGHT} if scorers.glossary else {}
 
 
-def _explained(run: ListRun, place: str | None) -> tuple[str | None, int | None]:
+def _explained(run: Run[ListSource], place: str | None) -> tuple[str | None, int | None]:
     """The document, and perhaps the sentence of it, whose choices are to be explained."""
     from rerank.report.explanation import split_place
 
     if place is None:
         return None, None
-    name, sentence = split_place(place, run.documents.ids, run.name)
-    start, stop = run.documents.span(run.documents.ids.index(name))
+    name, sentence = split_place(place, run.source.documents.ids, run.name)
+    start, stop = run.source.documents.span(run.source.documents.ids.index(name))
     if sentence is not None and sentence >= stop - start:
         raise UsageError(
             f"--explain {place}: {name!r} has {stop - start:,} sentences, counted from 0"
@@ -333,7 +332,7 @@ class _Writer:
 
     def __init__(
         self,
-        run: ListRun,
+        run: Run[ListSource],
         files: dict[str, BinaryIO],
         explained: str | None,
         opened: ExitStack,
@@ -349,11 +348,12 @@ class _Writer:
 
         self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
         self.in_order = {
-            name: opened.enter_context(in_source_order(files[name], run.documents))
+            name: opened.enter_context(in_source_order(files[name], run.source.documents))
             for name in ("out", "kbest")
             if name in files
         }
-        read = [*run.lists.files, *run.options.scorers.files, *([weights] if weights else [])]
+        read = [*run.source.lists.files, *run.options.scorers.files]
+        read += [weights] if weights else []
         self.entries = run_entries(read) if {"trace", "table"} & {*files} else {}
         if "table" in files:
             files["table"].write(f"{comment(self.entries)}{tsv_line(TABLE)}\n".encode())
@@ -367,13 +367,14 @@ class _Writer:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
         from rerank.formats.run_records import Choice, to_line
         from rerank.runs.results import DocumentResult, Trace
+        from rerank.runs.run import write_list
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
         reasons, terms = "trace" in files or name == self.explained, None
-        if features is not None and run.glossary is not None:
-            terms = run.glossary.count(kbest, result.choices)
+        if features is not None and run.kinds.glossary is not None:
+            terms = run.kinds.glossary.count(kbest, result.choices)
         rows: Iterator[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
         if features is not None and (reasons or {"summary", "table"} & {*files}):
             with run.watch.lap("trace"):
@@ -381,7 +382,7 @@ class _Writer:
                 result = trace.result
                 rows = trace.table(run.systems)
                 if reasons:
-                    lists = [name for name, _ in run.lists.merged]
+                    lists = [name for name, _ in run.source.lists.merged]
                     trace = trace.with_totals_alone(run.scorers)
                     records = list(trace.records(run.systems, lists, terms, self.stated))
                     if "trace" in files:
@@ -395,8 +396,9 @@ class _Writer:
                 files["table"].writelines(f"{row}\n".encode() for row in rows)
             self.in_order["out"](enumerate(kbest.chosen(result.choices), kbest.first))
             if "kbest" in files:
-                self.overtaken += run.write_list(
-                    self.in_order["kbest"], kbest, features, result.choices, weights=weights
+                write, choices = self.in_order["kbest"], result.choices
+                self.overtaken += write_list(
+                    run.source, write, kbest, features, choices, weights=weights
                 )
         if features is not None:
             self.agreement.add(kbest, features, result.choices)
@@ -405,12 +407,13 @@ class _Writer:
         self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
 
 
-def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writer) -> str:
+def _signature(run: Run[ListSource], weights: WeightsFile, search: Search, writer: _Writer) -> str:
     """The signature of a decoding."""
     from decoders.result import NO_CANDIDATES, Direction
     from rerank.corpus.documents import DocumentFile
     from rerank.corpus.reading import AS_NFC, AS_SOURCE
     from rerank.files.signature import LENGTH, short_digest, signature
+    from rerank.runs.lists import digest_of_ids
 
     def digests(scorers: Sequence[FeatureSource]) -> str | None:
         return ",".join(f"{one.name}={one.digest[:LENGTH]}" for one in scorers) or None
@@ -420,7 +423,10 @@ def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writ
     found = [one for one in results if one.decoder != NO_CANDIDATES.decoder]
     decoders = sorted({one.decoder for one in found})
     ways = sorted({one.direction for one in found})
-    lists, models, machine = run.lists, run.models, run.options.machine
+    docs = short_digest(run.source.lists.docs)
+    if run.source.lists.made and run.source.lists.docs is None:
+        docs = digest_of_ids(run.source.documents)[:LENGTH]
+    lists, models, machine = run.source.lists, run.kinds.models, run.options.machine
     return signature(
         {
             "search": "+".join(decoders),
@@ -433,16 +439,16 @@ def _signature(run: ListRun, weights: WeightsFile, search: Search, writer: _Writ
             "ctx": "all" if run.order is None else run.order,
             "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
             "lm": digests(models),
-            "scores": digests(run.score_files),
-            "scorers": digests(run.plugins),
-            "terms": run.glossary and run.glossary.digest[:LENGTH],
+            "scores": digests(run.kinds.score_files),
+            "scorers": digests(run.kinds.plugins),
+            "terms": run.kinds.glossary and run.kinds.glossary.digest[:LENGTH],
             "dtype": machine.dtype if models and machine.dtype != "float32" else None,
             "det": True if models and machine.deterministic else None,
-            "w": run.agreement and run.agreement.name
+            "w": run.kinds.agreement and run.kinds.agreement.name
             if weights.weights is None
             else short_digest(weights.weights),
             "dw": weights.default_weight,
-            "docs": lists.no_docs or short_digest(lists.docs),
+            "docs": lists.no_docs or docs,
             "field": lists.docs.field if isinstance(lists.docs, DocumentFile) else None,
         }
     )

@@ -275,8 +275,8 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     with atomic(new.references) as file:
         file.writelines(lines[t] + b"\n" for t in order)
     with atomic(new.kbest) as file:
-        lists = KBestFile(original.kbest, Lists(original.kbest))
-        for _, kbest in lists.read(documents, notices):
+        lists = KBestFile(original.kbest, Lists(original.kbest), documents=documents)
+        for _, kbest in lists.read(notices):
             for p in range(kbest.first, kbest.first + len(kbest)):
                 for row in kbest.rows(int(order[p]) - kbest.first):
                     _, bars, columns = kbest.line(row).partition(b" |||")

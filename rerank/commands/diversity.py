@@ -45,17 +45,17 @@ def diversity(options: DiversityOptions) -> None:
     import numpy as np
 
     from rerank.corpus.diversity import diversity as diversity_of
-    from rerank.runs.list_run import ListRun
+    from rerank.runs.opening import open_run
 
     lists = options.lists.lists()
     if lists.docs is None:  # documents determine only in which order ids may come
         lists = replace(lists, no_docs="each")
     found: dict[int, Diversity] = {}
-    with options.messages.warnings() as notices, ListRun.open(lists, notices) as source:
-        for _, kbest in source.read():
+    with options.messages.warnings() as notices, open_run(lists, notices) as run:
+        for _, kbest in run.read():
             for t in np.flatnonzero(kbest.counts).tolist():
                 tokens = [kbest.tokens(row) for row in kbest.rows(t)]
-                line = source.documents.line(kbest.first + t)
+                line = run.source.documents.line(kbest.first + t)
                 found[lists.first_id + line] = diversity_of(tokens)
     print_result(Diversities(dict(sorted(found.items()))), options.form)
 

@@ -447,7 +447,7 @@ def _lists(
     from rerank.runs.lists import KBestFile, Lists
 
     lists = Lists(path, **asdict(reading))
-    for _, kbest in KBestFile(Path(path), lists).read(documents, notices):
+    for _, kbest in KBestFile(Path(path), lists, documents=documents).read(notices):
         if in_case is not None:
             kbest = replace(kbest, texts=TextColumn.of(in_case(kbest.texts.to_list())))
         yield kbest

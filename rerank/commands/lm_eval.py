@@ -215,20 +215,19 @@ def pairs(options: PairsOptions) -> None:
     from rerank.corpus.contrasts import CONTRASTS
     from rerank.corpus.spelling import nfc_lines
     from rerank.files.outputs import atomic, check_outputs
-    from rerank.files.paths import display
     from rerank.formats.translations import read_references
-    from rerank.runs.list_run import ListRun
+    from rerank.runs.opening import open_run
 
     given, sentences, found = options.items, 0, Counter[str]()
     with options.messages.warnings() as notices:
         lists, kind = options.lists.lists(), _words_of(given, notices)
         read = [path for path in (given.source, given.before) if path is not None]
         check_outputs((given.out,), (*lists.files, *given.texts.references, *read))
-        with ListRun.open(lists, notices) as source, atomic(given.out) as file:
-            texts = read_references(given.texts.references, source.documents, notices)
+        with open_run(lists, notices) as run, atomic(given.out) as file:
+            texts = read_references(given.texts.references, run.source.documents, notices)
             texts = nfc_lines(texts) if lists.in_nfc else texts
-            beside = _Beside.read(given, [own[0] for own in texts], source.documents, notices)
-            for name, kbest in source.read():
+            beside = _Beside.read(given, [own[0] for own in texts], run.source.documents, notices)
+            for name, kbest in run.read():
                 first = kbest.first
                 sentences += len(kbest)
                 for t in range(len(kbest)):
@@ -255,7 +254,7 @@ def pairs(options: PairsOptions) -> None:
                     f"expected candidates that differ in one word of {given.word_class}, which a "
                     "reference has and their others have not, found none; give longer lists or "
                     "another class",
-                    source=display(lists.kbest),
+                    source=run.name,
                 )
     words = dict(found.most_common())
     print_result(ContrastivePairs(found.total(), sentences, words), options.form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rerank.errors import UsageError
@@ -64,9 +65,9 @@ def score(options: ScoreOptions) -> None:
     from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs
     from rerank.runs.distribution import share_scores
-    from rerank.runs.document_run import LinearModel
-    from rerank.runs.list_run import ListRun
     from rerank.runs.lists import in_source_order
+    from rerank.runs.opening import open_run
+    from rerank.runs.run import LinearModel, write_list
 
     path, messages = options.path, options.messages
     if not share_scores(score, options):
@@ -87,8 +88,8 @@ def score(options: ScoreOptions) -> None:
                 f"candidates are scored after the {context} of their document's earlier sentences"
             )
         given = options.run.as_tuned(model.weights) if model else options.run
-        with ListRun.open(
-            given.inputs(), notices, given, announce=messages.announce, asked=search.programs()
+        with open_run(
+            given.inputs(), notices, given, announce=messages.announce, programs=search.programs()
         ) as run:
             for scorer in run.scorers:
                 if scorer.given_later:
@@ -106,14 +107,14 @@ def score(options: ScoreOptions) -> None:
             if run.sharded is None:
                 run.announce_work(search if model else None, messages.announce)
             with run.outputs({"out": options.out}, messages.announce) as files:
-                with in_source_order(files["out"], run.documents) as write:
+                with in_source_order(files["out"], run.source.documents) as write:
                     batches = model.batches(run, search) if model else run.batches()
                     for batch in batches:
                         for _, kbest, features, result in batch.documents:
-                            first = () if features is None else features.first()
-                            run.write_list(
-                                write, kbest, features, result.choices if model else first
-                            )
+                            choices: Sequence[int] = result.choices
+                            if model is None:
+                                choices = () if features is None else features.first()
+                            write_list(run.source, write, kbest, features, choices)
                 if run.sharded is None:
                     run.warn()
                 inputs.check()

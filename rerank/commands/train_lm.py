@@ -24,21 +24,23 @@ from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command
 from rerank.registry import MODELS
-from rerank.runs.initial_weights import (
+from rerank.runs.texts import (
+    TextFiles,
+    TrainingTexts,
+    counted_words,
+    tokenizer_files,
+    training_texts,
+)
+from rerank.runs.training import (
+    OF_RECIPES,
     Beginning,
+    TrainingFiles,
+    TrainLmOptions,
     begin_from,
     begin_with,
     model_before,
     source_model,
 )
-from rerank.runs.subwords import tokenizer_files
-from rerank.runs.texts import (
-    TextFiles,
-    TrainingTexts,
-    counted_words,
-    training_texts,
-)
-from rerank.runs.training_options import OF_RECIPES, TrainingFiles, TrainLmOptions
 
 if TYPE_CHECKING:
     import torch

@@ -10,14 +10,16 @@ from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.options import Command, option, part, record
 from rerank.runs.options import Messages, parting_option
-from rerank.runs.subwords import (
+from rerank.runs.texts import (
     TOKENIZER,
     TOKENIZER_HELP,
     check_package,
+    counted_words,
+    frequent_words,
+    read_text,
     subwords,
     tokenizer_files,
 )
-from rerank.runs.texts import counted_words, frequent_words, read_text
 from rerank.values import FILE, MOST_LINES, Whole
 
 MOST_ORDER = 6  # of `lm.ngrams`

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from rerank.formats.weights import Weights
     from rerank.metrics import Metric
     from rerank.notices import Printer
-    from rerank.runs.list_run import ListRun
+    from rerank.runs.lists import ListSource
+    from rerank.runs.run import Run
     from rerank.runs.search import Search
     from rerank.scorers.features import FeatureSpace
     from rerank.tuning.features import TunedFeatures
@@ -89,8 +90,8 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.formats.weights import write_weights
     from rerank.metrics.bleu import Bleu
     from rerank.runs.distribution import share_scores
-    from rerank.runs.list_run import ListRun
     from rerank.runs.lists import read_targets
+    from rerank.runs.opening import open_run
     from rerank.runs.tuning_set import (
         PerHypothesis,
         tune_documents,
@@ -117,15 +118,17 @@ def tune_mert(options: TuneMertOptions) -> None:
         search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)
         programs = plan.objective.started_programs()
-        with ListRun.open(
+        with open_run(
             lists,
             notices,
             options.run.with_agreement() if lists.made and start is None else options.run,
             documents=documents,
             announce=announce,
-            asked=[one.estimator for one in programs.values()],
+            programs=[program.estimator for program in programs.values()],
+            metrics=[named for named in plan.objective.files if named[0] not in programs],
         ) as run:
-            saved = SavedSearches(run.opened_cache())
+            run.cache = run.cache or options.run.machine.open_cache(notices)
+            saved = SavedSearches(run.cache)
             features = _features(options.weights, start, run, plan)
             search = run.choose_search(search, announce)
             if run.sharded is not None:
@@ -133,13 +136,7 @@ def tune_mert(options: TuneMertOptions) -> None:
                 return
             run.announce_work(search, announce)
             metrics = plan.objective.load_metrics(
-                bleu,
-                lambda name, _: (
-                    programs.get(name)
-                    or PerHypothesis(
-                        name, run.metric_file(name, plan.objective.files), run.info, notices
-                    )
-                ),
+                bleu, lambda name, _: programs.get(name) or PerHypothesis(run.metrics[name])
             )
             _check(run, features, frame, weights.base)
             if (memory := options.run.sharing.memory) is not None:
@@ -164,7 +161,7 @@ def tune_mert(options: TuneMertOptions) -> None:
                 _provenance(run, files, result, search)
                 | _scores(result.statistics, metrics, len(lines[0]) if lines else 0, announce)
                 | result.entries()
-                | (judged := verdict_entries(run, run.models, run.systems, result))
+                | (judged := verdict_entries(run, run.kinds.models, run.systems, result))
                 | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
             )
             write_weights(weights.out, (tuned := result.written(made)), base=frame, notices=notices)
@@ -176,7 +173,7 @@ COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
 
 
 def _features(
-    weights: MertWeights, start: Weights | None, run: ListRun, plan: Plan
+    weights: MertWeights, start: Weights | None, run: Run[ListSource], plan: Plan
 ) -> TunedFeatures:
     """The tuned features; one of the systems, or their consensus, is a start without weights."""
     from rerank.scorers.agreement import starts
@@ -193,7 +190,11 @@ def _features(
 
 
 def _score_shard(
-    run: ListRun, search: Search, features: TunedFeatures, inputs: InputFiles, messages: Messages
+    run: Run[ListSource],
+    search: Search,
+    features: TunedFeatures,
+    inputs: InputFiles,
+    messages: Messages,
 ) -> None:
     """Put the scores of a shard into the cache: under first candidates, and under start weights."""
 
@@ -214,7 +215,7 @@ def _score_shard(
 
 
 def _check(
-    run: ListRun,
+    run: Run[ListSource],
     features: TunedFeatures,
     frame: Sequence[bytes] | None,
     base: str | None,
@@ -235,7 +236,7 @@ def _last_lines(result: TuningResult, judged: Mapping[str, object]) -> list[str]
     return lines[::-1] if "beside_systems" in judged else lines
 
 
-def _plot(run: ListRun, result: TuningResult, path: str) -> None:
+def _plot(run: Run[ListSource], result: TuningResult, path: str) -> None:
     task = result.task
     with run.watch.lap("tuning"):
         plot_surface(path, task.pool(result.path), result.weights, task.search)
@@ -252,14 +253,14 @@ def plot_surface(path: str, pool: Pool, weights: NDArray[np.float64], search: Po
 
 
 def _provenance(
-    run: ListRun, files: Sequence[FilePath], result: TuningResult, search: Search
+    run: Run[ListSource], files: Sequence[FilePath], result: TuningResult, search: Search
 ) -> dict[str, object]:
     """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
     from rerank.corpus.reading import AS_NFC, AS_SOURCE
     from rerank.runs.tuning_set import start_entries
     from rerank.tuning.provenance import feature_entries, plan_entries
 
-    lists, task = run.lists, result.task
+    lists, task = run.source.lists, result.task
     options = {name: value for name, value in search.options.given().items() if value is not None}
     made: dict[str, object] = {
         **plan_entries(task.plan, task.goal, [*lists.files, *run.options.scorers.files, *files]),
@@ -272,13 +273,13 @@ def _provenance(
         "models": {},
         "scores": {
             scorer.name: {"file": Path(scorer.place.source).name, "digest": scorer.digest}
-            for scorer in run.score_files
+            for scorer in run.kinds.score_files
         },
-        **run.scorer_entries(),
+        **run.kinds.entries(run.options.scorers),
     }
-    if run.glossary is not None:
-        terms = Path(run.glossary.source).name
-        made["glossary"] = {"file": terms, "digest": run.glossary.digest}
+    if run.kinds.glossary is not None:
+        terms = Path(run.kinds.glossary.source).name
+        made["glossary"] = {"file": terms, "digest": run.kinds.glossary.digest}
     return made | start_entries(result, run.systems)
 
 
@@ -296,14 +297,18 @@ def _scores(
 
     ends, shown = np.cumsum([metric.width for metric in metrics]), list[str]()
     entries: list[dict[str, object]] = []
-    for metric, own in zip(metrics, np.split(sums.sum(axis=0), ends[:-1]), strict=True):
-        score = metric.shown(float(metric.scores(own)))
+    for metric, statistics in zip(metrics, np.split(sums.sum(axis=0), ends[:-1]), strict=True):
+        score = metric.shown(float(metric.scores(statistics)))
         signature = metric.signature(n_references)
         shown.append(f"{metric.name} {score:.2f} ({signature})")
         entries.append({"score": score, "signature": signature})
     if len(shown) > 1:
         announce(f"decoded: {'; '.join(shown)}")
     bleu, *others = entries
-    found = {"bleu": bleu["score"], "length_ratio": length_of(sums), "signature": bleu["signature"]}
-    named = {metric.name: one for metric, one in zip(metrics[1:], others, strict=True)}
-    return {**found, **({"metrics": named} if named else {})}
+    named = dict(zip((metric.name for metric in metrics[1:]), others, strict=True))
+    return {
+        "bleu": bleu["score"],
+        "length_ratio": length_of(sums),
+        "signature": bleu["signature"],
+        **({"metrics": named} if named else {}),
+    }

@@ -1,14 +1,12 @@
 """A run whose scores are computed by several processes, and which one process finishes.
 
-The score cache is what the processes have in common: each puts the scores of its shard of the
-documents into it, and writes nothing else. The run that finishes finds them there, and does what
-a run of one process does. Who starts the processes decides how they wait for each other: the user,
-by `--shard`; `torchrun`, whose first process finishes; or Ray, on one machine or many, which share
-a file system: inputs, models and score cache are found at the same paths everywhere. A task of Ray
-whose worker is killed is run again, and finds in the cache what the killed one had finished.
+Each process puts the scores of its shard of the documents into the score cache, and writes nothing
+else; the run that finishes finds them there. The processes are started by the user (`--shard`), by
+`torchrun`, whose first process finishes, or by Ray, on machines that share a file system. A task of
+Ray whose worker is killed is run again, and finds in the cache what was finished.
 
 Shards are dealt by cost, in the same way by every process. The cache finds scores by content:
-shards of other lists, models or options are other entries, and cannot be mixed.
+shards of other lists, models or options cannot be mixed.
 """
 
 from __future__ import annotations
@@ -91,9 +89,8 @@ class ShardMessages(Messages):
 def share_scores(work: Callable[[Any], object], options: Any) -> bool:
     """Have several processes put their scores into the cache; whether this one then does the work.
 
-    work: of a command; with a shard it only scores the documents of that. options: its record, with
-    `run: RunOptions` and `messages: Messages`. True at once for a run of one process. UsageError
-    for processes that cannot share the run, RerankError if one of them ends too early.
+    work: of a command; options: its record, with `run: RunOptions` and `messages: Messages`.
+    UsageError for processes that cannot share the run, RerankError if one of them ends too early.
     """
     run, messages, several = options.run, options.messages, number_of_processes()
     alone = several == 1 and run.sharing.shard is None and run.sharing.ray is None
@@ -136,17 +133,17 @@ def _check(run: RunOptions, several: int) -> None:
         f"--ray {ray}": ray is not None,
         "torchrun": several > 1,
     }
-    given = [name for name, value in asked.items() if value]
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} both share out the documents; take one")
+    options = [name for name, value in asked.items() if value]
+    if len(options) > 1:
+        raise UsageError(f"{options[0]} and {options[1]} both share out the documents; take one")
     if run.machine.no_cache:
         raise UsageError(
-            f"{given[0]}: the processes hand on their scores by the score cache; leave out "
+            f"{options[0]}: the processes hand on their scores by the score cache; leave out "
             "--no-cache, or name a folder that all of them see with --cache DIR"
         )
     if "-" in map(str, run.files):
         raise UsageError(
-            f"{given[0]}: several processes cannot share standard input; name files instead of -"
+            f"{options[0]}: several processes cannot share standard input; name files instead of -"
         )
 
 

@@ -1,14 +1,21 @@
-"""K-best lists of a run: the files that the options name, how they are read, and written back."""
+"""K-best lists of a run: as the options name them, where they come from, and their references.
+
+A `ListSource` gives documents of candidates as often as a run reads them: `KBestFile` from a file,
+`rerank.runs.systems.SystemLists` from outputs of systems and merged lists.
+"""
 
 from __future__ import annotations
 
 import math
 import tempfile
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise, tee
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -17,12 +24,12 @@ import numpy as np
 
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.grouping import Grouping
-from rerank.corpus.kbest import KBest, NamedLists
-from rerank.corpus.reading import AS_SOURCE, ReadingOptions
+from rerank.corpus.kbest import KBest, KBestRows, NamedLists
+from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, ReadingOptions
 from rerank.corpus.spelling import nfc, nfc_lines, nfc_rows
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
-from rerank.files.lines import count_lines, is_pipe, read_lines, scratch_file, spool
+from rerank.files.lines import count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, base_name, display, file_of
 from rerank.formats.document_files import chosen_documents
 from rerank.formats.table import (
@@ -38,6 +45,7 @@ from rerank.formats.translations import (
     SOURCE,
     Files,
     check_files,
+    check_length,
     check_source_order,
     documents_in,
     documents_of_reference,
@@ -121,63 +129,356 @@ class Lists(ReadingOptions):
                 "align=yes are aligned, found none; add one, or, to choose among whole documents, "
                 "give files with a document on each line, and --no-docs each"
             )
-        of_a_list = {
-            "--kbest-format": self.kbest_format,
-            "--kbest-scores": self.kbest_scores,
-            "--encoding": not self.encoded.is_plain,
-        }
-        if self.merged:
-            of_a_list = {"--kbest-scores": self.kbest_scores}
-        if self.made and any(of_a_list.values()):
-            option = next(name for name, value in of_a_list.items() if value)
+        of_a_list = {"--kbest-scores": self.kbest_scores}
+        if not self.merged:
+            of_a_list = {
+                "--kbest-format": self.kbest_format,
+                **of_a_list,
+                "--encoding": None if self.encoded.is_plain else self.encoding,
+            }
+        if self.made and (options := [name for name, value in of_a_list.items() if value]):
             what = "several lists" if self.merged else "the lists of --systems"
-            raise UsageError(f"{option}: not for {what}; leave it out")
+            raise UsageError(f"{options[0]}: not for {what}; leave it out")
         check_format_options(self)
 
 
-def named_list(given: str | Path) -> NamedSystem:
+def named_list(value: str | Path) -> NamedSystem:
     """NAME and file of `[NAME=]FILE`, the option of a k-best list; by default its name to a dot.
 
     A file that is there has no NAME in front, nor has one with a slash before the `=`.
     """
-    name, mark, path = str(given).partition("=")
-    if not mark or not path or not name or "/" in name or Path(given).exists():
-        return base_name(given).partition(".")[0] or base_name(given), given
+    name, mark, path = str(value).partition("=")
+    if not mark or not path or not name or "/" in name or Path(value).exists():
+        return base_name(value).partition(".")[0] or base_name(value), value
     return name, path
 
 
-def with_own_sources(lists: Lists, copies: ExitStack, known: KBestFormat | None = None) -> Lists:
-    """The lists with a file of the sources in `Lists.side`, if they themselves state all of them.
+# Where lists come from
 
-    A file that an option names stays; copies: deletes temporary files; known: as of `KBestFile`.
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Figures of a k-best list: candidates, highest sentence id, last line.
+
+    last_id: also of sentences without candidates, which some formats name;
+    last_line: number of the last line that is not blank, whether or not its candidate is kept;
+    rising: whether no sentence comes after a later one.
     """
-    if SOURCE in lists.side:
-        return lists
-    texts = (file_of(path) for _, path in lists.segmented)
-    stating = (Path(path) for path in texts if documents_in(path, Notices()))
-    if (own := next(stating, None)) is not None:
-        return replace(lists, side={**lists.side, SOURCE: own})
-    kbest = copies.enter_context(spool(lists.kbest))
-    _, sources = KBestFile(kbest, lists, known=known).annotations
-    if sources is None:
-        return replace(lists, kbest=kbest.path)
-    copy = copies.enter_context(scratch_file(f"<sources of {base_name(lists.kbest)}>"))
-    copy.write_bytes(b"".join(line + b"\n" for line in sources))
-    return replace(lists, kbest=kbest.path, side={**lists.side, SOURCE: copy})
+
+    candidates: int
+    last_id: int
+    last_line: int
+    rising: bool
+
+
+class Source(ABC):
+    """What gives a run its documents, as often as it needs them.
+
+    name: in messages; systems: name of each system by the label of its indicator feature, of lists
+    made of outputs; file_format: of the file of the lists, empty if they are in none.
+    """
+
+    name: str
+    systems: Mapping[str, str]
+    file_format: str = ""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of documents, for the progress of reading."""
+
+    def keep(self) -> None:  # noqa: B027 - most sources can always be read again
+        """See to it that the documents can be read again."""
+
+    @abstractmethod
+    def read(self, notices: Notices, store: ArrayStore = IN_MEMORY) -> Iterator[NamedLists]:
+        """(document id, its lists) of each document; where it is too large, in files of a store."""
+
+
+class ListSource(Source):
+    """Documents of candidates as the options name them.
+
+    documents: as they are read, once they are known; side: files of side information, by kind;
+    own_sources: whether the source lines that the list itself states are read beside it;
+    unreported: notices of readings other than `read`.
+    """
+
+    def __init__(
+        self,
+        lists: Lists,
+        name: str,
+        side: Mapping[str, FilePath] = NO_FILES,
+        documents: Documents | None = None,
+        unreported: Notices | None = None,
+    ) -> None:
+        self.lists, self.name, self.side = lists, name, side
+        if documents is not None:
+            self.documents = documents
+        self.systems = {}
+        self.own_sources = False
+        self._unreported = unreported or Notices()
+
+    @property
+    @abstractmethod
+    def format(self) -> KBestFormat:
+        """The format of the lists, in which they are written again."""
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @abstractmethod
+    def rows(self, notices: Notices) -> tuple[KBestFormat, Iterator[KBestRows]]:
+        """The format, and all candidates in chunks."""
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents that the options name or, without them, that the list has."""
+        return self.find_documents(self._unreported)
+
+    def find_documents(self, notices: Notices) -> Documents:
+        """As `documents`, with notices."""
+        lists = self.lists
+        if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
+            return Documents.from_lines(self.annotations[0], source=self.name)
+        from_source = lists.missing == AS_SOURCE and SOURCE in self.side
+        documents = chosen_documents(
+            lists.docs,
+            lists.no_docs,
+            self._lines_of_source if from_source else self.lines_by_id,
+            notices,
+            most=lambda: SPARSEST * (self.most_candidates() + 1),  # more are not believed
+        )
+        if lists.docs is not None:
+            _check_documents(documents, lists, self.annotations[0], notices)
+        return documents
+
+    def most_candidates(self) -> int:
+        """A number that the candidates do not exceed."""
+        return self.survey.last_line
+
+    @cached_property
+    def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
+        """Documents and sources of the list, of each sentence from the first id on.
+
+        None for those that the list does not have for every sentence.
+        """
+        return None, None
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Figures of the first `top` candidates of each sentence, counted at the first use."""
+        last_line = latest = 0
+        rising, seen = True, Counter[int]()
+        top = math.inf if self.lists.top is None else self.lists.top
+        last_id = self.last_sentence()
+        for rows in self.rows(self._unreported)[1]:
+            seen.update(rows.sentences.tolist())
+            rising = rising and bool((np.diff(rows.sentences, prepend=latest) >= 0).all())
+            latest = int(rows.sentences[-1]) if len(rows) else latest
+            last_id = max(last_id, int(rows.sentences.max(initial=0)))
+            last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
+        return Survey(sum(int(min(k, top)) for k in seen.values()), last_id, last_line, rising)
+
+    def last_sentence(self) -> int:
+        """The highest id of a sentence that may have no candidates; 0 where none is named."""
+        return 0
+
+    def read(self, notices: Notices, store: ArrayStore = IN_MEMORY) -> Iterator[NamedLists]:
+        """Each document; UsageError if source lines are candidates (`--missing`) and not given."""
+        documents, lists = self.documents, self.lists
+        side = self._side(documents, notices)
+        sources = None
+        if lists.missing == AS_SOURCE:
+            check_files(MISSING_SOURCE, side.keys() & {SOURCE})
+            side[SOURCE], sources = tee(side[SOURCE])
+        form, rows = self.rows(notices)
+        grouping = Grouping(
+            documents,
+            notices,
+            lists,
+            source=self.name,
+            store=store,
+            sources=sources,
+            sampled=isinstance(form, SampledFormat) and form.sampled,
+        )
+        for name, kbest, *of_kinds in zip(
+            documents.ids, grouping.lists(rows), *side.values(), strict=True
+        ):
+            yield name, self.candidates(replace(kbest, side=dict(zip(side, of_kinds, strict=True))))
+
+    def candidates(self, kbest: KBest) -> KBest:
+        """The lists of a document as they were grouped."""
+        return kbest
+
+    def _side(self, documents: Documents, notices: Notices) -> dict[str, Iterator[Sequence[bytes]]]:
+        """Side information of each document, by kind."""
+        side: dict[str, Iterator[Sequence[bytes]]] = {
+            kind: given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
+            for kind, path in self.side.items()
+        }
+        if self.own_sources and (lines := self.annotations[1]) is not None:
+            check_length(lines, documents.n_file_lines, source=self.side_name(SOURCE))
+            side[SOURCE] = iter(documents.split(documents.in_order(lines)))
+        if self.lists.in_nfc and SOURCE in side:
+            side[SOURCE] = (list(map(nfc, lines)) for lines in side[SOURCE])
+        return side
+
+    def side_name(self, kind: str) -> str:
+        """What messages call the side information of a kind."""
+        path = self.lists.side.get(kind)
+        return f"<sources of {base_name(self.name)}>" if path is None else display(path)
+
+    def with_annotations(self, kbest: KBest) -> KBest:
+        """The lists of a document with the document ids and sources that the list itself has.
+
+        Side information that is given has precedence.
+        """
+        places = [self.documents.line(kbest.first + t) for t in range(len(kbest))]
+        lines = zip(("document", SOURCE), self.annotations, strict=True)
+        stated = {kind: [text[place] for place in places] for kind, text in lines if text}
+        return replace(kbest, side={**stated, **kbest.side})
+
+    def find_sources(self) -> None:
+        """Have the sources that the list itself states read beside it, unless a file is named."""
+        lists = self.lists
+        if SOURCE in lists.side:
+            return
+        texts = (file_of(path) for _, path in lists.segmented)
+        stating = next((Path(path) for path in texts if documents_in(path, Notices())), None)
+        if stating is not None:
+            self.lists = replace(lists, side={**lists.side, SOURCE: stating})
+            self.side = {**self.side, SOURCE: stating}
+        self.own_sources = stating is None and self.annotations[1] is not None
+
+    @property
+    def kinds(self) -> set[str]:
+        """Kinds of the side information that there is."""
+        return {*self.lists.side, *([SOURCE] if self.own_sources else [])}
+
+    def without_sources(self) -> ListSource:
+        """The source without side information, whose missing candidates are missing."""
+        other = copy(self)
+        other.lists, other.side = replace(self.lists, missing=AS_EMPTY), {}
+        other.own_sources = False
+        return other
+
+    def in_pieces(self) -> Documents:
+        """Pieces of long documents, to read for work that looks at each sentence alone.
+
+        The documents themselves if none is long, if sentences of the list are not in order, and if
+        sources are read beside them, in which whole documents may be parted.
+        """
+        documents = self.documents
+        sizes = (b - a for a, b in pairwise(documents.starts))
+        whole = documents.interleaved or self.lists.missing == AS_SOURCE
+        if max(sizes, default=0) <= PIECE or whole:
+            return documents
+        try:
+            return documents.in_pieces(PIECE) if self.survey.rising else documents
+        except InputError:  # reported where the list is read
+            return documents
+
+    def lines_by_id(self) -> int:
+        """How many source lines there are, from the highest id of the list."""
+        survey = self.survey
+        n_lines = max(0, survey.last_id - self.lists.first_id + 1)
+        if n_lines > SPARSEST * (survey.candidates + 1):
+            raise InputError(
+                f"expected ids without large gaps, found id {survey.last_id} in a list of "
+                f"{survey.candidates} hypotheses; give --docs FILE, a line per source line",
+                source=self.name,
+            )
+        return n_lines
+
+    def _lines_of_source(self) -> int:
+        """How many lines the file of the sources has."""
+        path = self.side[SOURCE]
+        stated = documents_in(path, Notices())
+        return number_of_lines(path) if stated is None else stated.n_sentences
+
+
+class KBestFile(ListSource):
+    """A k-best list on disk; its format is detected at the first use."""
+
+    def __init__(
+        self,
+        path: FilePath,
+        lists: Lists,
+        side: Mapping[str, FilePath] = NO_FILES,
+        documents: Documents | None = None,
+        unreported: Notices | None = None,
+    ) -> None:
+        if lists.made and not lists.kbest:
+            raise UsageError(
+                "--kbest: expected one list, found several; `rerank score` merges them into one"
+            )
+        super().__init__(lists, display(lists.kbest), side, documents, unreported)
+        self.path = path
+
+    @cached_property
+    def format(self) -> KBestFormat:
+        """The format of the list."""
+        return opened(self.path, self._unreported, self.lists)[0]
+
+    @property
+    def file_format(self) -> str:  # type: ignore[override]
+        """Name of the format."""
+        return self.format.name
+
+    def rows(self, notices: Notices) -> tuple[KBestFormat, Iterator[KBestRows]]:
+        """The format, and the lines of the file as rows."""
+        path, lists = self.path, self.lists
+        form, lines = opened(path, notices, lists, None if is_pipe(path) else self.format)
+        rows = form.read(lines, notices, source=display(path), clip=lists.clip_inf)
+        return form, map(nfc_rows, rows) if lists.in_nfc else rows
+
+    def most_candidates(self) -> int:
+        """The number of lines of the file, which are not read as candidates."""
+        return count_lines(self.path)
+
+    def last_sentence(self) -> int:
+        """The highest id that the format states."""
+        if not isinstance(self.format, SentencesBeside):
+            return 0
+        lines = read_lines(self.path, self._unreported.unreported(), encoded=self.lists.encoded)
+        return max(0, self.format.last_sentence(lines))
+
+    @cached_property
+    def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
+        """Documents and sources of the list, of each sentence from the first id on."""
+        if not isinstance(self.format, AnnotatedFormat):
+            return None, None
+        columns: tuple[dict[int, bytes], ...] = {}, {}
+        n, first_id, notices = 0, self.lists.first_id, self._unreported
+        lines = read_lines(self.path, notices, encoded=self.lists.encoded)
+        for sentence, *texts in self.format.beside(lines, notices, source=display(self.path)):
+            n = max(n, sentence - first_id + 1)
+            for column, text in zip(columns, texts, strict=True):
+                if text is not None:
+                    column[sentence - first_id] = text
+        documents, sources = (
+            [column[t] for t in range(n)] if len(column) == n > 0 and min(column) == 0 else None
+            for column in columns
+        )
+        if sources is not None and self.lists.in_nfc:
+            sources = list(map(nfc, sources))
+        return documents, sources
+
+
+# Documents and references
 
 
 def documents_of_systems(systems: Sequence[NamedSystem], notices: Notices) -> Documents | None:
     """The documents that the first of the files states that states any; None if none does."""
     stated = (documents_in(path, notices) for _, path in systems)
-    return next((found for found in stated if found is not None), None)
+    return next((documents for documents in stated if documents is not None), None)
 
 
 def own_documents(lists: Lists) -> Documents | None:
     """Documents that the list itself has; None if it has none, or options name others."""
     if lists.docs is not None or lists.no_docs is not None:
         return None
-    if (found := documents_of_systems(lists.segmented, Notices())) is not None:
-        return found
+    if (stated := documents_of_systems(lists.segmented, Notices())) is not None:
+        return stated
     for path in [path for _, path in lists.merged] or [lists.kbest] * bool(lists.kbest):
         ids = None if is_pipe(path) else _annotated_documents(path, lists)
         if ids is not None:
@@ -202,10 +503,10 @@ def read_targets(
     InputError. Where only the first reference has documents, a line says so.
     """
     lists.check()
-    own, drop = own_documents(lists), lists.drop_unreferenced
-    if own is not None:
-        texts = read_reference_texts(references, own, notices, model=lists.name)
-        documents, targets = matched(texts, own, notices, drop=drop)
+    listed, drop = own_documents(lists), lists.drop_unreferenced
+    if listed is not None:
+        texts = read_reference_texts(references, listed, notices, model=lists.name)
+        documents, targets = matched(texts, listed, notices, drop=drop)
     else:
         stated = None
         if lists.docs is None and lists.no_docs is None:
@@ -226,21 +527,21 @@ def read_targets(
 
 
 def _check_documents(
-    found: Documents, lists: Lists, own: Sequence[bytes] | None, notices: Notices
+    documents: Documents, lists: Lists, ids: Sequence[bytes] | None, notices: Notices
 ) -> None:
     """InputError if a sentence is of another document of --docs than the list itself says.
 
     A notice if a document of other names has sentences of several documents of the list.
     """
     joined: list[int] = []
-    for name, sentences in [] if own is None else found.ranges():
+    for name, sentences in [] if ids is None else documents.ranges():
         before = ""
-        for line in map(found.line, sentences):
-            stated = name if own is None or line >= len(own) else own[line].decode()
+        for line in map(documents.line, sentences):
+            stated = name if ids is None or line >= len(ids) else ids[line].decode()
             if before not in ("", stated):
                 joined.append(line + 1)
             before = stated
-            if stated != name and stated in found.ids:
+            if stated != name and stated in documents.ids:
                 raise InputError(
                     f"expected the documents that {lists.name} itself has, found "
                     f"{shown_id(name)} for a sentence of {shown_id(stated)}; leave out --docs, or "
@@ -257,185 +558,10 @@ def _check_documents(
         notices.add(kind, source=display(lists.docs or ""), line=line, count=count)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """Figures of a k-best list: candidates, highest sentence id, last line.
-
-    last_id: also of sentences without candidates, which some formats name;
-    last_line: number of the last line that is not blank, whether or not its candidate is kept;
-    rising: whether no sentence comes after a later one.
-    """
-
-    candidates: int
-    last_id: int
-    last_line: int
-    rising: bool
-
-
-class KBestFile:
-    """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise.
-
-    unreported: notices of readings other than `read`; known: the format of the list, if an earlier
-    reading has detected it.
-    """
-
-    def __init__(
-        self,
-        path: FilePath,
-        lists: Lists,
-        side: Mapping[str, FilePath] = NO_FILES,
-        unreported: Notices | None = None,
-        known: KBestFormat | None = None,
-    ) -> None:
-        if lists.made and not lists.kbest:
-            raise UsageError(
-                "--kbest: expected one list, found several; `rerank score` merges them into one"
-            )
-        self.path, self.lists, self.name = path, lists, display(lists.kbest)
-        self._side, self._unreported, self._known = side, unreported or Notices(), known
-
-    @cached_property
-    def format(self) -> KBestFormat:
-        """The format of the list."""
-        return self._known or opened(self.path, self._unreported, self.lists)[0]
-
-    @cached_property
-    def survey(self) -> Survey:
-        """Figures of the first `top` candidates of each sentence, counted at the first use."""
-        path, lists, notices = self.path, self.lists, self._unreported
-        last_id = last_line = latest = 0
-        rising, seen = True, Counter[int]()
-        top = math.inf if lists.top is None else lists.top
-        known, lines = opened(path, notices, lists, self.format)
-        if isinstance(known, SentencesBeside):
-            again = read_lines(path, notices.unreported(), encoded=lists.encoded)
-            last_id = max(last_id, known.last_sentence(again))
-        for rows in known.read(lines, notices, source=display(path), clip=lists.clip_inf):
-            seen.update(rows.sentences.tolist())
-            rising = rising and bool((np.diff(rows.sentences, prepend=latest) >= 0).all())
-            latest = int(rows.sentences[-1]) if len(rows) else latest
-            last_id = max(last_id, int(rows.sentences.max(initial=0)))
-            last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
-        return Survey(sum(int(min(k, top)) for k in seen.values()), last_id, last_line, rising)
-
-    @cached_property
-    def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
-        """Documents and sources of the list, of each sentence from the first id on.
-
-        None for those that the list does not have for every sentence.
-        """
-        if not isinstance(self.format, AnnotatedFormat):
-            return None, None
-        columns: tuple[dict[int, bytes], ...] = {}, {}
-        n, first_id, notices = 0, self.lists.first_id, self._unreported
-        lines = read_lines(self.path, notices, encoded=self.lists.encoded)
-        for sentence, *texts in self.format.beside(lines, notices, source=display(self.path)):
-            n = max(n, sentence - first_id + 1)
-            for column, text in zip(columns, texts, strict=True):
-                if text is not None:
-                    column[sentence - first_id] = text
-        documents, sources = (
-            [column[t] for t in range(n)] if len(column) == n > 0 and min(column) == 0 else None
-            for column in columns
-        )
-        if sources is not None and self.lists.in_nfc:
-            sources = list(map(nfc, sources))
-        return documents, sources
-
-    def documents(self, notices: Notices) -> Documents:
-        """The documents that the options name or, without them, that the list has."""
-        lists = self.lists
-        if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
-            return Documents.from_lines(self.annotations[0], source=self.name)
-        from_source = lists.missing == AS_SOURCE and SOURCE in self._side
-        count_source_lines = self._lines_of_source if from_source else self.lines_by_id
-        found = chosen_documents(
-            lists.docs,
-            lists.no_docs,
-            count_source_lines,
-            notices,
-            most=lambda: SPARSEST * (count_lines(self.path) + 1),  # more are not believed
-        )
-        if lists.docs is not None:
-            _check_documents(found, lists, self.annotations[0], notices)
-        return found
-
-    def read(
-        self, documents: Documents, notices: Notices, store: ArrayStore = IN_MEMORY
-    ) -> Iterator[NamedLists]:
-        """(document id, its lists) of each document; where it is too large, in files of a store.
-
-        UsageError if the source lines are to be candidates (`--missing source`) and not given.
-        """
-        side = {
-            kind: given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
-            for kind, path in self._side.items()
-        }
-        if self.lists.in_nfc and SOURCE in side:
-            side[SOURCE] = (list(map(nfc, lines)) for lines in side[SOURCE])
-        sources = None
-        if self.lists.missing == AS_SOURCE:
-            check_files(MISSING_SOURCE, side.keys() & {SOURCE})
-            side[SOURCE], sources = tee(side[SOURCE])
-        path, lists = self.path, self.lists
-        known, lines = opened(path, notices, lists, None if is_pipe(path) else self.format)
-        rows = known.read(lines, notices, source=display(path), clip=lists.clip_inf)
-        grouping = Grouping(
-            documents,
-            notices,
-            lists,
-            source=display(path),
-            store=store,
-            sources=sources,
-            sampled=isinstance(known, SampledFormat) and known.sampled,
-        )
-        found = grouping.lists(map(nfc_rows, rows) if lists.in_nfc else rows)
-        for name, kbest, *of_kinds in zip(documents.ids, found, *side.values(), strict=True):
-            beside = dict(zip(side, of_kinds, strict=True))
-            yield name, replace(kbest, source=self.name, side=beside)
-
-    def with_annotations(self, kbest: KBest, documents: Documents) -> KBest:
-        """The lists of a document with the document ids and sources that the list itself has.
-
-        Side information that is given has precedence.
-        """
-        places = [documents.line(kbest.first + t) for t in range(len(kbest))]
-        lines = zip(("document", SOURCE), self.annotations, strict=True)
-        found = {kind: [own[place] for place in places] for kind, own in lines if own is not None}
-        return replace(kbest, side={**found, **kbest.side})
-
-    def in_pieces(self, documents: Documents) -> Documents:
-        """Pieces of long documents, to read for work that looks at each sentence alone.
-
-        The documents themselves if none is long, if sentences of the list are not in order, and if
-        sources are read beside them, in which whole documents may be parted.
-        """
-        sizes = (b - a for a, b in pairwise(documents.starts))
-        whole = documents.interleaved or self.lists.missing == AS_SOURCE
-        if max(sizes, default=0) <= PIECE or whole:
-            return documents
-        try:
-            return documents.in_pieces(PIECE) if self.survey.rising else documents
-        except InputError:  # reported where the list is read
-            return documents
-
-    def lines_by_id(self) -> int:
-        """How many source lines there are, from the highest id of the list."""
-        survey = self.survey
-        n_lines = max(0, survey.last_id - self.lists.first_id + 1)
-        if n_lines > SPARSEST * (survey.candidates + 1):
-            raise InputError(
-                f"expected ids without large gaps, found id {survey.last_id} in a list of "
-                f"{survey.candidates} hypotheses; give --docs FILE, a line per source line",
-                source=self.name,
-            )
-        return n_lines
-
-    def _lines_of_source(self) -> int:
-        """How many lines the file of the sources has."""
-        path = self._side[SOURCE]
-        stated = documents_in(path, Notices())
-        return number_of_lines(path) if stated is None else stated.n_sentences
+def digest_of_ids(documents: Documents) -> str:
+    """SHA-256 of the document id of each sentence, a line each, in hexadecimal digits."""
+    ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
+    return sha256("".join(ids).encode()).hexdigest()
 
 
 def number_of_lines(path: FilePath) -> int:

@@ -94,9 +94,9 @@ class SystemValue(Pair):
     @classmethod
     def path(cls, file: FilePath) -> FilePath:
         """The path of the text behind NAME: an `UnsegmentedText` if it has align=yes."""
-        path, given = split(str(file), cls.keys)
-        aligned = settings(given, cls.keys, None, None).get("align", False)
-        return UnsegmentedText(path) if aligned else Path(path if given else file)
+        path, keys = split(str(file), cls.keys)
+        aligned = settings(keys, cls.keys, None, None).get("align", False)
+        return UnsegmentedText(path) if aligned else Path(path if keys else file)
 
 
 @record
@@ -126,21 +126,25 @@ class ListFiles:
         """The lists as a run takes them; more: further fields."""
         from rerank.runs.lists import Lists, named_list
 
-        docs, no_docs = self.documents.file, self.documents.no_docs
-        systems = tuple((name, SystemValue.path(file)) for name, file in self.systems)
-        found = [named_list(file) for file in self.files_of_lists]
-        one = len(found) == 1 and not systems
-        kbest, merged = (str(found[0][1]), ()) if one else ("", tuple(found))
-        name = found[0][0] if one else ""
+        named = tuple(named_list(file) for file in self.files_of_lists)
+        single = not self.made and named[:1]
         return Lists(
-            kbest, docs, no_docs, systems, merged, list_name=name, **asdict(self.reading), **more
+            kbest=str(named[0][1]) if single else "",
+            docs=self.documents.file,
+            no_docs=self.documents.no_docs,
+            systems=tuple((name, SystemValue.path(file)) for name, file in self.systems),
+            merged=() if single else named,
+            list_name=named[0][0] if single else "",
+            **asdict(self.reading),
+            **more,
         )
 
     @property
     def files_of_lists(self) -> tuple[str, ...]:
         """[NAME=]FILE of each k-best list."""
-        given = self.kbest
-        return tuple(given) if isinstance(given, tuple | list) else (given,) if given else ()
+        if isinstance(self.kbest, tuple | list):
+            return tuple(self.kbest)
+        return (self.kbest,) if self.kbest else ()
 
     @property
     def made(self) -> bool:
@@ -181,10 +185,10 @@ def side_files(of: str, prefix: str = "", *, of_source: str = "") -> type[Given]
 
 def _score_file(kind: str) -> Any:
     """A field for files of `SCORE_FILES`."""
-    own = SCORE_FILES[kind]
+    label = SCORE_FILES[kind].label
     return option(
-        own.help,
-        type=Pair(f"[NAME=]FILE, for example {own.label}=FILE", FILE, label=own.label),
+        SCORE_FILES[kind].help,
+        type=Pair(f"[NAME=]FILE, for example {label}=FILE", FILE, label=label),
         default=(),
         metavar="[NAME=]FILE",
         rare=kind in ("pair-scores", "ngram"),
@@ -247,25 +251,26 @@ class ScorerOptions:
     @property
     def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
         """(NAME, value) of the scorers of each option, without its dashes."""
-        found: dict[str, Sequence[tuple[str, str | Path]]] = {
-            "lm": [(one.name, one.value) for one in self.lm],
+        by_option: dict[str, Sequence[tuple[str, str | Path]]] = {
+            "lm": [(model.name, model.value) for model in self.lm],
             **self.score_files,
             "scorer": self.scorer,
             GLOSSARY: [(GLOSSARY, self.glossary)] if self.glossary else [],
         }
-        return {option: named for option, named in found.items() if named}
+        return {option: named for option, named in by_option.items() if named}
 
     @property
     def origins(self) -> dict[str, str]:
         """How the user named each scorer, by its name."""
-        named = {n: f"--{option} {n}=…" for option, given in self.names.items() for n, _ in given}
-        return named | {f"{one.name}pmi": one.option for one in self.lm if one.pmi}
+        named = {n: f"--{option} {n}=…" for option, pairs in self.names.items() for n, _ in pairs}
+        return named | {f"{model.name}pmi": model.option for model in self.lm if model.pmi}
 
     @property
     def folders(self) -> list[Path]:
         """The folders of language models and of their adapters."""
-        adapters = [one.window.adapter for one in self.lm if one.window and one.window.adapter]
-        return [*(one.folder for one in self.lm), *adapters]
+        windows = [model.window for model in self.lm if model.window]
+        adapters = [window.adapter for window in windows if window.adapter]
+        return [*(model.folder for model in self.lm), *adapters]
 
     @property
     def files(self) -> list[Path]:
@@ -274,9 +279,9 @@ class ScorerOptions:
         from rerank.scorers.system_scores import file_of_scores
 
         named = {**self.score_files, "scores": self.scores}
-        files = [Path(file_of_scores(str(file))) for own in named.values() for _, file in own]
-        prompts = [one.window.prompt for one in self.lm if isinstance(one.window, Window)]
-        files += [Path(prompt) for prompt in prompts if prompt is not None]
+        files = [Path(file_of_scores(str(file))) for pairs in named.values() for _, file in pairs]
+        windows = [model.window for model in self.lm if isinstance(model.window, Window)]
+        files += [Path(window.prompt) for window in windows if window.prompt is not None]
         return [*files, *([Path(glossary_value(self.glossary)[0])] if self.glossary else [])]
 
     def used_by(self, weights: Weights, default: float | None) -> ScorerOptions:
@@ -301,7 +306,7 @@ class ScorerOptions:
 
     def values_of(self, name: str) -> list[str]:
         """The values of `--scores NAME=…`, of one file or of one for each system."""
-        return [str(value) for own, value in self.scores if own == name]
+        return [str(value) for key, value in self.scores if key == name]
 
     @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
@@ -421,7 +426,7 @@ class RunOptions:
         """
         from rerank.scorers.agreement import AGREEMENT  # numpy
 
-        models = tuple(one.as_tuned(weights.provenance) for one in self.scorers.lm)
+        models = tuple(model.as_tuned(weights.provenance) for model in self.scorers.lm)
         tuned = replace(self, scorers=replace(self.scorers, lm=models))
         has_agreement = self.lists.made and AGREEMENT in weights.dense
         return tuned.with_agreement() if has_agreement else tuned

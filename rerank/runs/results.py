@@ -37,6 +37,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -47,7 +48,6 @@ from decoders.marginals import is_chain, max_marginals
 from decoders.result import Direction, SearchResult
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
-from rerank.metrics.verdict import idle
 from rerank.scorers.agreement import votes_of
 from rerank.scorers.features import (
     DocumentFeatures,
@@ -105,13 +105,14 @@ class DocumentResult:
         ranks = []
         for path in search.paths:
             chosen = iter(path.choices)
-            own = (None if row is None else int(kbest.ranks[row[next(chosen)]]) for row in rows)
-            ranks.append(tuple(own))
-        found = _systems_of(kbest, search.choices, systems)
-        engines = {one: sum(one in own for own in found) for one in systems.values() if kbest.n}
+            places = (None if row is None else int(kbest.ranks[row[next(chosen)]]) for row in rows)
+            ranks.append(tuple(places))
+        engines = _systems_of(kbest, search.choices, systems)
+        counts = Counter(chain.from_iterable(engines))
+        shares = {system: counts[system] for system in systems.values() if kbest.n}
         listed = zip(filter(None, rows), search.choices, strict=True)
         changed = sum(kbest.text(row[0]) != kbest.text(row[k]) for row, k in listed if k)
-        return cls(name, search, tuple(ranks), texts, engines, found, changed)
+        return cls(name, search, tuple(ranks), texts, shares, engines, changed)
 
     @property
     def choices(self) -> tuple[int | None, ...]:
@@ -167,7 +168,7 @@ class DocumentResult:
             (Column("margin", ".4g"), self.margins),
         ]
         if self.systems:
-            columns.append((Column("systems"), [", ".join(own) for own in self.systems]))
+            columns.append((Column("systems"), [", ".join(names) for names in self.systems]))
         columns.append((Column("text"), self.texts or [""] * len(self.choices)))
         return Table.by_columns(columns)
 
@@ -225,16 +226,15 @@ class CorpusResult:
         """Sums over the documents, and what is known of all of them."""
         searches = [document.search for document in self.documents]
         choices = [choice for document in self.documents for choice in document.choices]
-        near_ties = [one.near_ties for one in searches]
+        near_ties = [search.near_ties for search in searches]
         names = ("score", "baseline_score", "best_score", "gap")
         engines = Counter[str]()
         for document in self.documents:
-            for name, n in document.engines.items():
-                engines[name] += n
+            engines.update(document.engines)
         return {
-            **{name: sum((getattr(one, name) for one in searches), 0.0) for name in names},
-            "best": "optimum" if all(one.optimal for one in searches) else "best known",
-            "exact": all(one.exact for one in searches),
+            **{name: sum((getattr(search, name) for search in searches), 0.0) for name in names},
+            "best": "optimum" if all(search.optimal for search in searches) else "best known",
+            "exact": all(search.exact for search in searches),
             "sentences": len(choices),
             "changed": sum(document.changed for document in self.documents),
             "near_ties": None if None in near_ties else sum(n or 0 for n in near_ties),
@@ -257,7 +257,7 @@ class CorpusResult:
         ways = {document.search.direction for document in self.documents} - {Direction.FORWARD}
         total = self.totals()
         share = f" ({total['changed'] / total['sentences']:.1%})" if total["sentences"] else ""
-        engines = sorted(total.get("engines", {}).items(), key=lambda one: -one[1])
+        engines = sorted(total.get("engines", {}).items(), key=lambda share: -share[1])
         shares = ", ".join(f"{name} {n / total['sentences']:.1%}" for name, n in engines)
         return (
             f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
@@ -327,9 +327,9 @@ class Trace:
         """With the totals that candidates have in no context; a pass over the lists."""
         if not have_contexts(scorers) or without_null(scorers):
             return self
-        found = without_context(self.document, scorers, self.kbest)
+        features = without_context(self.document, scorers, self.kbest)
         with np.errstate(over="ignore"):
-            return replace(self, alone=found @ self.weights + self.document.sparse)
+            return replace(self, alone=features @ self.weights + self.document.sparse)
 
     def records(
         self,
@@ -347,7 +347,7 @@ class Trace:
         kbest, document, result = self.kbest, self.document, self.result
         names = column_names(document.space.labels)
         columns = zip(names, self.features.T, strict=True)
-        indicators = [(systems[name], own) for name, own in columns if name in systems]
+        indicators = [(systems[name], column) for name, column in columns if name in systems]
         margins, path_margins, posterior = result.margins or (), result.path_margins, None
         if result.posterior is not None and not result.posterior.extinct:
             posterior = result.posterior.marginals
@@ -441,6 +441,8 @@ class ModelUse:
 
     def to_text(self) -> str:
         """Which models contribute nothing; '' for none."""
+        from rerank.metrics.verdict import idle  # numba
+
         figures = zip(
             self._models.values(), self._weights.tolist(), self._counts.tolist(), strict=True
         )
@@ -457,11 +459,11 @@ def _systems_of(
     names, chosen = column_names(kbest.labels), iter(choices)
     columns = [(name, names.index(label)) for label, name in systems.items() if label in names]
     rows = [kbest.rows(t)[next(chosen)] if n else None for t, n in enumerate(kbest.counts.tolist())]
-    found = (
+    chosen_of = (
         () if row is None else tuple(name for name, f in columns if kbest.dense[row, f])
         for row in rows
     )
-    return tuple(found) if systems else ()
+    return tuple(chosen_of) if systems else ()
 
 
 def _margins(
@@ -473,22 +475,22 @@ def _margins(
     possible candidate of another text; of equal candidates the first is the best. Texts are
     compared from the best candidate on, until one differs.
     """
-    margins, found = list[float](), list[int | None]()
+    margins, runners_up = list[float](), list[int | None]()
     for scores, choice, row in zip(lists, choices, rows, strict=True):
         chosen, start = kbest.text(row), row - choice
         ranked = np.argsort(-scores, kind="stable").tolist()
         other = next((k for k in ranked if k != choice and kbest.text(start + k) != chosen), None)
         best = -math.inf if other is None else float(scores[other])
         margins.append(math.inf if best == -math.inf else float(scores[choice]) - best)
-        found.append(None if other is None else start + other)
-    return tuple(margins), tuple(found)
+        runners_up.append(None if other is None else start + other)
+    return tuple(margins), tuple(runners_up)
 
 
 def _difference(weighted: Array, row: int, other: int) -> Array:
     """What each feature adds to a candidate less what it adds to another; −inf − −inf is 0."""
-    found = np.zeros(weighted.shape[1])
-    np.subtract(weighted[row], weighted[other], out=found, where=weighted[row] != weighted[other])
-    return found
+    lead = np.zeros(weighted.shape[1])
+    np.subtract(weighted[row], weighted[other], out=lead, where=weighted[row] != weighted[other])
+    return lead
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float | None]:

@@ -116,8 +116,8 @@ class SearchOptions:
                 f"--utility {self.utility}: --search names the utility {settings['utility']}; "
                 "give one of them"
             )
-        own = Options(width=self.beam, alpha=self.alpha, seed=self.seed, gap=self.gap, **settings)
-        return Search(choice.kind, own)
+        common = {"width": self.beam, "alpha": self.alpha, "seed": self.seed, "gap": self.gap}
+        return Search(choice.kind, Options(**common, **settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Search:
 
     def entries(self) -> dict[str, object]:
         """What weights files and traces state of the program: its name, version and digest."""
-        programs = [one.facts | {"digest": one.digest} for one in self.programs()]
+        programs = [program.facts | {"digest": program.digest} for program in self.programs()]
         return {"programs": programs} if programs else {}
 
     def at(self, weights: Weights) -> Search:
@@ -187,29 +187,29 @@ class Search:
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
         """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
-        given, scale = self.options.given(), self.options.scale
+        chosen, scale = self.options.given(), self.options.scale
         values: dict[str, object] = {
             "width": self.options.beam_width,
             "utility": UTILITY,
             "seed": SEED,
         }
-        if "alpha" not in given and scale is not None and not any(row.own_scale for row in rows):
+        if "alpha" not in chosen and scale is not None and not any(row.own_scale for row in rows):
             values["alpha"] = scale
-        elif "alpha" not in given:
+        elif "alpha" not in chosen:
             values["spread"] = SPREAD
-        values |= given
+        values |= chosen
         for program in self.programs():
             values["utility"] = program.signature
 
         def used(name: str) -> bool:
-            effective = name not in EVERYWHERE or any(row.scaled(given) for row in rows)
+            effective = name not in EVERYWHERE or any(row.scaled(chosen) for row in rows)
             return effective and any(row.takes(name) for row in rows)
 
-        names = [one.name for one in fields(Options) if one.name in SEARCH_NAMES]
+        names = [item.name for item in fields(Options) if item.name in SEARCH_NAMES]
         return {
             SEARCH_NAMES[name].removeprefix("--"): values[name]
             for name in names
-            if name in values and ((name in given and name in EVERYWHERE) or used(name))
+            if name in values and ((name in chosen and name in EVERYWHERE) or used(name))
         }
 
     def check_decoder(
@@ -223,10 +223,11 @@ class Search:
         from decoders.result import Direction
         from decoders.search import ScaleMissing, check_options
 
-        given, auto, both = self.options, self.method == "auto", direction is Direction.BOTH
+        options, both = self.options, direction is Direction.BOTH
+        table, auto = DECODERS.builtin, self.method == "auto"
         try:
-            check_order(row, order, causal=not both, n_best=given.n_best, table=DECODERS.builtin)
-            check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=SEARCH_NAMES)
+            check_order(row, order, causal=not both, n_best=options.n_best, table=table)
+            check_options(row, options, order, auto=auto, table=table, flags=SEARCH_NAMES)
         except UnsuitedDecoder as fault:
             cure = _NO_SCALE if isinstance(fault, ScaleMissing) else ""
             if both and not row.acausal:
@@ -266,7 +267,7 @@ def search_documents(
     try:
         # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
         with np.errstate(over="ignore", invalid="raise"):
-            found = decode_all(
+            results = decode_all(
                 [document.problem(weights) for document in documents],
                 search.method,
                 search.options,
@@ -275,9 +276,9 @@ def search_documents(
                 utilities=utilities,
                 baseline=baseline,
             )
-        for one in found:
-            sums = [one.best_score, *(path.score for path in one.paths)]
-            sums += [] if one.posterior is None else [one.posterior.log_normaliser]
+        for result in results:
+            sums = [result.best_score, *(path.score for path in result.paths)]
+            sums += [] if result.posterior is None else [result.posterior.log_normaliser]
             if not all(value < np.inf for value in sums):
                 raise FloatingPointError
     except FloatingPointError:
@@ -289,7 +290,7 @@ def search_documents(
         raise documents[fault.position or 0].located(fault) from None
     except ValueError as fault:
         raise UsageError(f"--search {search.method}: {fault}") from None
-    return found
+    return results
 
 
 def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility]:

@@ -9,10 +9,7 @@ same for BLEU of the whole document, see `rerank.metrics.agreement`.
 
 K-best lists beside them are merged by text: `sys` and the name of a list says how often it has a
 text, which are so many votes; its own features and totals have its name before theirs.
-
-The lists are written to a temporary file, which the commands read as any other: Moses lines, or
-JSON lines where a text holds `|||`. A sentence of K candidates with V different n-grams takes
-O(K² V / 63) time. Memory: the largest document, and texts of files with several systems.
+A sentence of K candidates with V different n-grams takes O(K² V / 63) time.
 """
 
 from __future__ import annotations
@@ -22,29 +19,28 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
-from itertools import islice, pairwise
-from pathlib import Path
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rerank.corpus.alignment import note_alignment, remembered_trigrams
 from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
-from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.kbest import KBest, KBestRows, split_words
 from rerank.corpus.preparation import note_preparation
 from rerank.corpus.reading import AS_EMPTY
 from rerank.corpus.spelling import nfc
 from rerank.corpus.text_profile import TextProfile
 from rerank.errors import MADE_OF, InputError, UsageError
-from rerank.files.lines import scratch_file, spool
+from rerank.files.arrays import IN_MEMORY, ArrayStore
+from rerank.files.lines import is_pipe, spool
 from rerank.files.paths import FilePath, base_name, display, file_and_name
-from rerank.formats.document_files import chosen_documents, text_lines
-from rerank.formats.table import lines_of
+from rerank.formats.document_files import chosen_documents
+from rerank.formats.table import KBestFormat
 from rerank.formats.tokens import plain_name
 from rerank.formats.translations import Translation, documents_in, read_systems, read_texts_of
 from rerank.formats.unsegmented import UnsegmentedText, segments_of
@@ -54,6 +50,7 @@ from rerank.registry import FORMATS
 from rerank.runs.lists import (
     KBestFile,
     Lists,
+    ListSource,
     NamedSystem,
     documents_of_systems,
     number_of_lines,
@@ -64,7 +61,6 @@ from rerank.scorers.agreement import CONSENSUS, VOTES, votes_of
 if TYPE_CHECKING:
     from rerank.metrics.agreement import SystemAgreement
 
-OutputText = FilePath | Translation  # a file with a line per sentence, or the lines in memory
 NO_LISTS: Mapping[str, KBest] = MappingProxyType({})
 _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
@@ -73,153 +69,157 @@ _ALIGNED = 8000, 200  # lines of all systems whose places are compared; least of
 _NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
 
 
+class SystemLists(ListSource):
+    """Lists made of outputs of systems and of merged lists; their candidates are in memory.
+
+    texts: of each system by name, and merged: the lists by name, whose candidates `make` joins;
+    agreement: of the systems, if it is asked for and no list is merged with them.
+    """
+
+    def __init__(
+        self,
+        lists: Lists,
+        documents: Documents,
+        texts: Mapping[str, Translation],
+        merged: Mapping[str, KBestFile],
+    ) -> None:
+        if merged:  # what the options say of a list was done when it was read
+            lists = replace(lists, top=None, diverse=False)
+        name = f"<outputs of {len(texts) + len(merged)} systems>"
+        while name in MADE_OF:  # of lists that are open, too
+            name = f"{name[:-1]}, again>"
+        super().__init__(lists, name, documents=documents)
+        self.texts, self.merged = texts, merged
+        labels = labels_of([*texts, *merged])
+        self.systems = dict(zip(labels, [*texts, *merged], strict=True))
+        self.agreement: SystemAgreement | None = None
+        self._rows: list[KBestRows] = []
+
+    def make(self, notices: Notices, store: ArrayStore, *, agreement: bool) -> None:
+        """Make the lists; where they are too large for memory, in files of a store."""
+        from rerank.metrics.agreement import SystemAgreement  # numba
+
+        if agreement and not self.merged:
+            self.agreement = SystemAgreement([*self.systems])
+        n = size = 0
+        for kbest in self._documents(notices):
+            if self.agreement is not None:
+                self.agreement.add(kbest)
+            lines = [self.documents.line(kbest.first + t) for t in range(len(kbest))]
+            rows = KBestRows(
+                labels=kbest.labels,
+                lines=kbest.texts,
+                text_spans=kbest.texts.spans,
+                line_numbers=np.arange(n + 1, n + kbest.n + 1),
+                sentences=self.lists.first_id + np.repeat(np.array(lines, np.int64), kbest.counts),
+                dense=kbest.dense,
+                totals=np.full(kbest.n, np.nan) if kbest.totals is None else kbest.totals,
+                sparse=kbest.sparse,
+            )
+            n, size = n + kbest.n, size + rows.nbytes
+            if kbest.n:
+                self._rows.append(rows if store.has_room(size) else rows.filed(store))
+
+    def _documents(self, notices: Notices) -> Iterator[KBest]:
+        """The lists of each document; at the end, notices of systems that are unlike the others."""
+        profiles = [TextProfile() for _ in self.texts]
+        heads = [list[bytes]() for _ in self.texts]
+        of_lists = []
+        for file in self.merged.values():
+            file.documents = self.documents
+            of_lists.append(file.read(notices))
+        labels, first = [*self.systems], 0
+        of_systems = read_outputs([*self.texts.values()], self.documents)
+        for sentences, *named in zip(of_systems, *of_lists, strict=True):
+            if self.lists.in_nfc:
+                sentences = [[text and nfc(text) for text in each] for each in sentences]
+            for m, profile in enumerate(profiles):
+                if profile.lines < _PROFILED / len(profiles):
+                    heads[m] += (head := [each[m] or b"" for each in sentences])
+                    profile.add(head)
+            merged = dict(zip(self.merged, (kbest for _, kbest in named), strict=True))
+            yield kbest_of(sentences, labels, first, merged)
+            first += len(sentences)
+        _compare(dict(zip(self.texts, profiles, strict=True)), heads, notices)
+
+    @cached_property
+    def format(self) -> KBestFormat:
+        """Moses lines or, where these cannot hold the lists, JSON lines."""
+        bars = any(rows.lines.block_has(b"|||") for rows in self._rows)
+        form: KBestFormat = FORMATS["jsonl" if self.merged or bars else "moses"]()
+        return form
+
+    def rows(self, notices: Notices) -> tuple[KBestFormat, Iterator[KBestRows]]:
+        """The format, and the candidates of one document after the other."""
+        return self.format, iter(self._rows)
+
+    def candidates(self, kbest: KBest) -> KBest:
+        """The lists without lines, which no file has."""
+        return replace(kbest, lines=None)
+
+    def place(self, number: int) -> str:
+        """Where a candidate comes from: the first text that has it, and the sentence, from 1."""
+        names = [*self.systems.values()]
+        for rows in self._rows:
+            if number <= len(rows):
+                name = names[int((rows.dense[number - 1, : len(names)] > 0).argmax())]
+                line = int(rows.sentences[number - 1]) - self.lists.first_id + 1
+                path = dict(self.lists.systems).get(name, "-")
+                plain = not (is_pipe(path) or file_and_name(path)[1])
+                if plain and documents_in(path, Notices()) is None:
+                    return f"{display(path)}:{line}"
+                return f"outputs of {name}, sentence {line}"
+            number -= len(rows)
+        return f"line {number} behind all candidates"
+
+
 def made_lists(
     lists: Lists,
     notices: Notices,
     copies: ExitStack,
     documents: Documents | None = None,
     *,
+    store: ArrayStore = IN_MEMORY,
     agreement: bool = False,
-) -> tuple[Lists, Documents | None, dict[str, str], SystemAgreement | None]:
-    """The lists, those of systems in a temporary file, which is deleted with `copies`.
+) -> SystemLists:
+    """Lists made of the outputs of systems, and of merged lists; `copies` closes what is opened.
 
-    documents: of the run [default: those that the options or the files name]. With them, which for
-    lists of systems are always known, the name of each system by the label of its indicator
-    feature, and their agreement if it is asked for and no list is merged with them. UsageError as
-    `Lists.check`; for faults of systems see `open_outputs`.
+    documents: of the run [default: those that the options or the files name]. For faults of
+    systems see `open_outputs`.
     """
-    lists.check()
-    if not lists.made:
-        return lists, documents, {}, None
-    from rerank.metrics.agreement import SystemAgreement  # numba
-
     systems = [  # files are read several times
         (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
         for name, path in lists.segmented
     ]
-    plain = replace(lists, systems=(), merged=(), missing=AS_EMPTY, side={})
+    alone = replace(lists, systems=(), merged=(), missing=AS_EMPTY, side={})
     merged = {
-        name: KBestFile(copies.enter_context(spool(path)), replace(plain, kbest=str(path)))
+        name: KBestFile(copies.enter_context(spool(path)), replace(alone, kbest=str(path)))
         for name, path in lists.merged
     }
-    docs, no_docs = lists.docs, lists.no_docs
-    own = documents_of_systems(systems, notices) if documents is None and docs is None else None
-    documents = documents or (own if no_docs is None else None)
+    stated = None
+    if documents is None and lists.docs is None:
+        stated = documents_of_systems(systems, notices)
+    if documents is None and lists.no_docs is None:
+        documents = stated
     if documents is None and not systems:
-        documents = next(iter(merged.values())).documents(notices)
+        documents = next(iter(merged.values())).find_documents(notices)
     elif documents is None:
         of_text = partial(number_of_lines, systems[0][1])
-        count = of_text if own is None else partial(int, own.n_sentences)
-        documents = chosen_documents(docs, no_docs, count, notices)
-    # segments are matched by the names that the files have, whatever --no-docs makes of them
-    outputs: dict[str, OutputText] = {}
+        count = of_text if stated is None else partial(int, stated.n_sentences)
+        documents = chosen_documents(lists.docs, lists.no_docs, count, notices)
+    texts: dict[str, Translation] = {}
     if systems:
-        model = display(docs or lists.systems[0][1])
-        outputs = open_outputs(
-            [*systems, *lists.unsegmented],
-            documents if own is None else own,
-            notices,
-            model,
-            copies,
-        )
-    _check_names([*outputs, *(name for name, _ in lists.merged)])
+        # segments are matched by the names that the files have, whatever --no-docs makes of them
+        model = display(lists.docs or lists.systems[0][1])
+        texts = open_outputs([*systems, *lists.unsegmented], stated or documents, notices, model)
+    _check_names([*texts, *(name for name, _ in lists.merged)])
     if lists.by_name:
-        outputs, merged = dict(sorted(outputs.items())), dict(sorted(merged.items()))
-    labels, texts = labels_of([*outputs, *merged]), outputs.values()
-    counted = SystemAgreement(labels) if agreement and not merged else None
-    shown = f"<outputs of {len(labels)} systems>"
-    while shown in MADE_OF:  # of lists that are open, too
-        shown = f"{shown[:-1]}, again>"
-    path = copies.enter_context(scratch_file(shown))
-    every = (
-        text or b""
-        for sentences in read_outputs(texts, documents, Notices())
-        for each in sentences
-        for text in each
-    )
-    known = "jsonl" if merged or any(b"|||" in text for text in every) else "moses"
-    form, origins = FORMATS[known](), _Origins(outputs, len(labels))
-    with path.open("wb") as file:
-        for kbest in _merged(outputs, merged, labels, documents, notices, in_nfc=lists.in_nfc):
-            if counted is not None:
-                counted.add(kbest)
-            origins.add(kbest)
-            written = lines_of(
-                form, kbest, documents, (), np.zeros((kbest.n, 0)), None, first_id=lists.first_id
-            )
-            file.writelines(line + b"\n" for _, line in written)
-    if known == "moses":  # a candidate a line
-        copies.callback(MADE_OF.pop, shown)
-        MADE_OF[shown] = origins.place
-    if docs is None and no_docs is None:
-        docs = _docids(documents, copies)
-    made = replace(lists, kbest=path, kbest_format=known, docs=docs)
-    if merged:  # what else the options say of a list was done
-        made = replace(made, top=None, diverse=False, encoding="utf-8", encoding_errors="strict")
-    return made, documents, dict(zip(labels, [*outputs, *merged], strict=True)), counted
-
-
-class _Origins:
-    """Where the candidates of made lists come from: of each line a system and a sentence.
-
-    8 bytes a candidate, for as long as the lists are open.
-    """
-
-    def __init__(self, outputs: Mapping[str, OutputText], n_labels: int) -> None:
-        self._outputs, self._n_labels = [*outputs.items()], n_labels
-        self._pairs: list[NDArray[np.int32]] = []
-
-    def add(self, kbest: KBest) -> None:
-        """Add the lists of the next document."""
-        first = (kbest.dense[:, : self._n_labels] > 0).argmax(axis=1)
-        sentences = kbest.first + np.repeat(np.arange(len(kbest.counts)), kbest.counts)
-        self._pairs.append(np.column_stack([first, sentences]).astype(np.int32))
-
-    def place(self, line: int) -> str:
-        """The line of the first system that has the candidate of a line, counted from 1."""
-        for pairs in self._pairs:
-            if line <= len(pairs):
-                system, sentence = pairs[line - 1].tolist()
-                name, text = self._outputs[system]
-                if isinstance(text, Translation):
-                    return f"outputs of {name}, sentence {sentence + 1}"
-                return f"{display(text)}:{sentence + 1}"
-            line -= len(pairs)
-        return f"line {line} behind all candidates"
-
-
-def _merged(
-    outputs: Mapping[str, OutputText],
-    merged: Mapping[str, KBestFile],
-    labels: Sequence[str],
-    documents: Documents,
-    notices: Notices,
-    *,
-    in_nfc: bool,
-) -> Iterator[KBest]:
-    """The lists of each document; at the end, notices of systems that are unlike the others."""
-    profiles, heads = [TextProfile() for _ in outputs], [list[bytes]() for _ in outputs]
-    of_systems = read_outputs(outputs.values(), documents, notices)
-    of_lists, first = [file.read(documents, notices) for file in merged.values()], 0
-    for sentences, *named in zip(of_systems, *of_lists, strict=True):
-        if in_nfc:
-            sentences = [[text and nfc(text) for text in each] for each in sentences]
-        for m, profile in enumerate(profiles):
-            if profile.lines < _PROFILED / len(profiles):
-                heads[m] += (head := [each[m] or b"" for each in sentences])
-                profile.add(head)
-        own_lists = (found for _, found in named)
-        yield kbest_of(sentences, labels, first, dict(zip(merged, own_lists, strict=True)))
-        first += len(sentences)
-    _compare(dict(zip(outputs, profiles, strict=True)), heads, notices)
-
-
-def _docids(documents: Documents, copies: ExitStack) -> Path:
-    """A temporary file with the document id of each line."""
-    path = copies.enter_context(scratch_file("<documents of the systems>"))
-    ids = (f"{name}\n" * len(sentences) for name, sentences in documents.ranges())
-    path.write_text("".join(ids), encoding="utf-8")
-    return path
+        texts, merged = dict(sorted(texts.items())), dict(sorted(merged.items()))
+    source = SystemLists(lists, documents, texts, merged)
+    source.make(notices, store, agreement=agreement)
+    copies.callback(MADE_OF.pop, source.name, None)
+    MADE_OF[source.name] = source.place
+    return source
 
 
 def _compare(
@@ -239,13 +239,13 @@ def _compare(
         if few.lines():  # from which line, and a command, by more lines
             note_alignment(pair, notices)
     total: Counter[tuple[str, str]] = Counter()
-    for own in systems.values():
-        total.update(own.counts)
-    for name, own in systems.items():
+    for profile in systems.values():
+        total.update(profile.counts)
+    for name, profile in systems.items():
         others = [other for other in systems if other != name]
         called = others[0] if len(others) == 1 else "the other systems"
-        rest = own.others([*systems.values()], total)
-        texts = {f"outputs of {name}": own, f"those of {called}": rest}
+        rest = profile.others([*systems.values()], total)
+        texts = {f"outputs of {name}": profile, f"those of {called}": rest}
         note_preparation(texts, notices, least=_NEARLY_ALL)
         if len(others) == 1:
             return
@@ -272,28 +272,28 @@ def kbest_of(
     firsts: dict[tuple[int, bytes, int], int] = {}  # row of a text in a list
     votes_in = [votes_of(kbest) for kbest in lists.values()]
     for t, outputs in enumerate(texts):
-        found: dict[bytes, dict[int, float]] = {}
+        candidates: dict[bytes, dict[int, float]] = {}
         for m, text in enumerate(outputs):
             if text is not None:
-                found.setdefault(text, {})[m] = 1.0
+                candidates.setdefault(text, {})[m] = 1.0
         for m, (kbest, of_rows) in enumerate(
             zip(lists.values(), votes_in, strict=True), len(outputs)
         ):
             for row in kbest.rows(t):
                 text = b" ".join(kbest.tokens(row))
-                own = found.setdefault(text, {})
-                own[m] = own.get(m, 0.0) + float(of_rows[row])
+                by_list = candidates.setdefault(text, {})
+                by_list[m] = by_list.get(m, 0.0) + float(of_rows[row])
                 firsts.setdefault((t, text, m), row)
-        merged.append(found)
-    counts = np.array([len(one) for one in merged], np.int64)
+        merged.append(candidates)
+    counts = np.array([len(candidates) for candidates in merged], np.int64)
     indicators = np.zeros((int(counts.sum()), len(labels)))
-    for row, givers in enumerate(givers for one in merged for givers in one.values()):
+    for row, givers in enumerate(givers for texts_of in merged for givers in texts_of.values()):
         indicators[row, [*givers]] = [*givers.values()]
     kbest = KBest(
         source="",
         first=first,
         offsets=offsets_of(counts),
-        texts=TextColumn.of([text for one in merged for text in sorted(one)]),
+        texts=TextColumn.of([text for candidates in merged for text in sorted(candidates)]),
         ranks=places_of(counts),
         labels=tuple(Label(name, 1) for name in (*labels, VOTES, *CONSENSUS)),
         dense=np.zeros((len(indicators), 0)),
@@ -301,10 +301,10 @@ def kbest_of(
         totals=np.zeros(len(indicators)),  # readers of Moses lists expect a column
     )
     rows = iter(range(kbest.n))
-    pairs = (pair for one in merged for pair in sorted(zip(one, rows, strict=False)))
+    pairs = (pair for texts_of in merged for pair in sorted(zip(texts_of, rows, strict=False)))
     by_text = np.array([row for _, row in pairs], np.int64)
     by_label = sorted(range(len(labels)), key=labels.__getitem__)
-    given, indicators = indicators, indicators[by_text][:, by_label]
+    as_listed, indicators = indicators, indicators[by_text][:, by_label]
     votes = indicators.sum(axis=1)
     features = np.empty((kbest.n, 1 + len(CONSENSUS)))
     for a, b in pairwise(kbest.offsets.tolist()) if lists else ():  # a list's text of most votes
@@ -312,8 +312,11 @@ def kbest_of(
         first_best = (best.cumsum(axis=0) == 1) & best
         indicators[a:b] = first_best & (indicators[a:b] > 0)
     features[by_text] = np.column_stack([votes, consensus(kbest, votes, indicators)])
-    texts_as_given = TextColumn.of([text for one in merged for text in one])
-    kbest = replace(kbest, texts=texts_as_given, dense=np.column_stack([given, features]))
+    kbest = replace(
+        kbest,
+        texts=TextColumn.of([text for candidates in merged for text in candidates]),
+        dense=np.column_stack([as_listed, features]),
+    )
     return kbest if not lists else _with_own_scores(kbest, merged, firsts, lists)
 
 
@@ -329,20 +332,23 @@ def _with_own_scores(
     """
     labels, columns = [*kbest.labels], [kbest.dense]
     sparse: list[dict[str, float]] = [{} for _ in range(kbest.n)]
-    places = [(t, text) for t, found in enumerate(merged) for text in found]
+    places = [(t, text) for t, candidates in enumerate(merged) for text in candidates]
     n_systems = len(kbest.labels) - 1 - len(CONSENSUS) - len(lists)
-    for m, (name, own) in enumerate(lists.items(), n_systems):
+    for m, (name, part) in enumerate(lists.items(), n_systems):
         rows = [firsts.get((*place, m), -1) for place in places]
         held = [k for k, row in enumerate(rows) if row >= 0]
-        values = own.dense if own.totals is None else np.column_stack([own.dense, own.totals])
+        values, totals = part.dense, part.totals
+        values = values if totals is None else np.column_stack([values, totals])
         block = np.zeros((kbest.n, values.shape[1]))
         block[held] = values[[rows[k] for k in held]]
-        prefix, names = plain_name(name), [*own.labels]
-        names += [Label(TOTAL, 1)] if own.totals is not None else []
+        prefix, names = plain_name(name), [*part.labels]
+        names += [Label(TOTAL, 1)] if totals is not None else []
         labels += [Label(f"{prefix}{label.name}", label.width) for label in names]
         columns.append(block)
         for k in held:
-            sparse[k] |= {f"{prefix}{key}": value for key, value in own.sparse.row(rows[k]).items()}
+            sparse[k] |= {
+                f"{prefix}{key}": value for key, value in part.sparse.row(rows[k]).items()
+            }
     dense = np.concatenate(columns, axis=1)
     return replace(
         kbest, labels=tuple(labels), dense=dense, sparse=SparseColumns.of(sparse), totals=None
@@ -369,77 +375,65 @@ def labels_of(names: Iterable[str]) -> list[str]:
 
 
 def read_outputs(
-    texts: Iterable[OutputText], documents: Documents, notices: Notices
+    texts: Sequence[Translation], documents: Documents
 ) -> Iterator[list[list[bytes | None]]]:
     """The outputs of each document: [sentence][system], None for one that is missing.
 
     Blanks around words are those of a k-best list: one between words, none at the ends.
     """
-    sources: list[Iterator[bytes | None]] = [
-        iter(one.lines) if isinstance(one, Translation) else text_lines(one, notices, "system")
-        for one in texts
-    ]
     for start, stop in pairwise(documents.starts):
-        outputs = [list(islice(lines, stop - start)) for lines in sources]
         yield [
-            [None if own[t] is None else b" ".join(split_words(own[t] or b"")) for own in outputs]
-            for t in range(stop - start)
+            [line and b" ".join(split_words(line)) for line in (text.lines[t] for text in texts)]
+            for t in range(start, stop)
         ]
 
 
 def open_outputs(
-    systems: Sequence[NamedSystem],
-    documents: Documents,
-    notices: Notices,
-    model: str,
-    copies: ExitStack,
-) -> dict[str, OutputText]:
+    systems: Sequence[NamedSystem], documents: Documents, notices: Notices, model: str
+) -> dict[str, Translation]:
     """The text of each system by name, of (NAME, file) or, for all of WMT XML, (`ALL`, file).
 
-    Files are read several times; missing segments are counted. Texts of whole documents are
-    aligned with the systems before them, in temporary files. model: what has the documents, in
-    messages. UsageError for two systems of one name; InputError for a text with another number of
-    lines, or without any output for a document.
+    Missing segments are counted. Texts of whole documents are aligned with the systems before
+    them. model: what has the documents, in messages. UsageError for two systems of one name;
+    InputError for a text with another number of lines, or without any output for a document.
     """
-    found: dict[str, OutputText] = {}
-    segmented: list[OutputText] = []
-    named: list[tuple[str, OutputText]]
-    for given, path in systems:
+    texts: dict[str, Translation] = {}
+    segmented: list[Translation] = []
+    named: list[tuple[str, Translation]]
+    for name, path in systems:
         if isinstance(path, UnsegmentedText):
-            name = base_name(path) if given == ALL else given
-            named = [(name, _aligned(path, segmented, documents, copies, notices))]
+            text = _aligned(path, segmented, documents, notices)
+            named = [(base_name(path) if name == ALL else name, text)]
+        elif name == ALL:
+            named = [*read_systems(path, documents, notices)[1].items()]
         else:
-            named = [*_texts(given, path, documents, notices, model)]
-            segmented += [text for _, text in named]
-        for name, text in named:
-            if name in found:
+            named = [(name, _text(name, path, documents, notices, model))]
+        for own, text in named:
+            if own in texts:
                 raise UsageError(
-                    f"--systems: two systems are named {name!r}; give one of them as "
+                    f"--systems: two systems are named {own!r}; give one of them as "
                     "NAME=FILE with another name, or leave it out"
                 )
-            found[name] = text
-            if isinstance(text, Translation):
-                _check(text, documents, notices)
-    return found
+            texts[own] = text
+            _check(text, documents, notices)
+            if not isinstance(path, UnsegmentedText):
+                segmented.append(text)
+    return texts
 
 
 def _aligned(
     path: UnsegmentedText,
-    outputs: Sequence[OutputText],
+    outputs: Sequence[Translation],
     documents: Documents,
-    copies: ExitStack,
     notices: Notices,
-) -> Path:
-    """A temporary file with the segments of a text of whole documents, aligned with outputs."""
+) -> Translation:
+    """The segments of a text of whole documents, aligned with outputs."""
     lines = (
-        [[one for one in sentence if one] or [b""] for sentence in sentences]
-        for sentences in read_outputs(outputs, documents, Notices())
+        [[line for line in sentence if line] or [b""] for sentence in sentences]
+        for sentences in read_outputs(outputs, documents)
     )
-    copy = copies.enter_context(scratch_file(f"<segments of {display(path)}>"))
-    with copy.open("wb") as file:
-        for segments in segments_of(path, documents, lines, notices):
-            file.writelines(segment + b"\n" for segment in segments)
-    return copy
+    segments = [*chain.from_iterable(segments_of(path, documents, lines, notices))]
+    return Translation(display(path), segments)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -456,29 +450,22 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _texts(
-    given: str, path: FilePath, documents: Documents, notices: Notices, model: str
-) -> Iterator[tuple[str, OutputText]]:
-    """Name and text of each system that an option gives."""
-    if given == ALL:
-        yield from read_systems(path, documents, notices)[1].items()
-        return
-    is_plain = file_and_name(path)[1] is None and documents_in(path, Notices()) is None
-    if documents.lines is None and is_plain and number_of_lines(path) == documents.n_file_lines:
-        yield given, path
-        return
+def _text(
+    name: str, path: FilePath, documents: Documents, notices: Notices, model: str
+) -> Translation:
+    """The text of a system."""
     cure = (
         "if it lacks lines, or has whole documents, align it with the other systems: --systems "
-        f"{given}={display(path)},align=yes"
+        f"{name}={display(path)},align=yes"
     )
-    found = read_texts_of(path, documents, notices, model=model, role="system", cure=cure)
-    if len(found) > 1:
-        names = ", ".join(text.name for text in found[:30])
+    texts = read_texts_of(path, documents, notices, model=model, role="system", cure=cure)
+    if len(texts) > 1:
+        names = ", ".join(text.name for text in texts[:30])
         raise UsageError(
-            f"--systems {given}={display(path)}: expected one system, found {len(found)}; give "
+            f"--systems {name}={display(path)}: expected one system, found {len(texts)}; give "
             f"{names}; or the file without a name, for all of them"
         )
-    yield given, found[0]
+    return texts[0]
 
 
 def _check(text: Translation, documents: Documents, notices: Notices) -> None:

@@ -5,9 +5,11 @@ Beside a text stands its side information, with as many sentences in as many doc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +20,7 @@ from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 from rerank.options import option, record
 from rerank.runs.options import parting_option
-from rerank.runs.subwords import TOKENIZER, TOKENIZER_HELP, subwords
-from rerank.values import MOST_LINES, TEXT, Whole
+from rerank.values import FILE, MOST, MOST_LINES, TEXT, ParsedType, Whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.side_information import SentenceNumbers, SideText
+    from lm.subwords import SubwordVocabulary
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
     from rerank.formats.running_text import RunningText
@@ -39,6 +41,37 @@ _PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
     "equals": "close documents with lines that begin with =",
     "paragraphs": "part documents with blank lines, and paragraphs with lines that are <p>",
 }
+
+SENTENCEPIECE = "sentencepiece"
+_LEARNT = re.compile("(unigram|bpe):([1-9][0-9]{2,6})")
+
+
+class TokenizerName(ParsedType):
+    """`unigram:SIZE` or `bpe:SIZE`, learnt from a text, or `sentencepiece:FILE`, as it is given."""
+
+    name = "tokenizer"
+
+    def parsed(self, value: str) -> str:
+        """The value as it is given."""
+        kind, _, rest = value.partition(":")
+        learnt = _LEARNT.fullmatch(value)
+        if kind == SENTENCEPIECE and rest:
+            FILE.parsed(rest)
+        elif learnt is None or not 256 < int(learnt[2]) <= MOST:
+            raise ValueError(
+                f"expected unigram:SIZE or bpe:SIZE with more than 256 and at most {MOST:,} "
+                f"pieces, or sentencepiece:FILE, found {value!r:.60}"
+            )
+        return value
+
+
+TOKENIZER = TokenizerName()
+TOKENIZER_HELP = (
+    "Subword units in place of words: unigram:SIZE, bpe:SIZE, or sentencepiece:FILE.\n\n"
+    "unigram and bpe are learnt from the training text, 256 pieces are bytes, so that no "
+    "word is unknown; FILE is a .model of SentencePiece. Numbers of words in other options "
+    "then count pieces."
+)
 
 
 @record
@@ -124,8 +157,9 @@ class TextOptions:
     @property
     def tokenizers(self) -> dict[str, str]:
         """The tokenizers that are given, by the names of their options."""
-        given = {"tokenizer": self.tokenizer, "source_tokenizer": self.source_tokenizer}
-        return {name: value for name, value in given.items() if value is not None}
+        names = ("tokenizer", "source_tokenizer")
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,8 +220,8 @@ def training_texts(
     documents, passages = options.documents, options.passages
     across = options.across_documents
     unknown = None if options.unknown is None else options.unknown.encode()
-    text = RunningText(train.text, "training", documents, unknown)
-    words, raw = read_text(text, notices, across=across)
+    train_text = RunningText(train.text, "training", documents, unknown)
+    words, raw = read_text(train_text, notices, across=across)
     if unknown is not None and unknown not in words:
         raise InputError(
             f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
@@ -210,8 +244,11 @@ def training_texts(
         trained=trained.n_unknown / len(trained.tokens),
     )
     held_out = renumber(held_out, valid_words, vocabulary)
-    profiles = {"training sentences": text.profile, "validation sentences": valid_text.profile}
-    note_preparation(profiles, notices, source=text.source)
+    profiles = {
+        "training sentences": train_text.profile,
+        "validation sentences": valid_text.profile,
+    }
+    note_preparation(profiles, notices, source=train_text.source)
     if raw.n_documents == 1 and not across:
         notices.add(
             f"training text is one document; {_PARTED[documents]}", source=display(train.text)
@@ -220,13 +257,15 @@ def training_texts(
     beside: dict[str, SideText] = {}
     for kind, path in train.side.items():
         name = display(train.text)
-        own, beside[kind] = interned(path, kind, raw, name, documents, notices)
+        distinct, beside[kind] = interned(path, kind, raw, name, documents, notices)
         if kind in NUMBERS:
             continue
         vocabularies[kind] = known.get(kind) or _side_vocabulary(
-            options, kind, own, beside[kind], spells=kind in spells, shared=shared
+            options, kind, distinct, beside[kind], spells=kind in spells, shared=shared
         )
-        beside[kind] = _numbered_words(own, beside[kind], vocabularies[kind], spells=kind in spells)
+        beside[kind] = _numbered_words(
+            distinct, beside[kind], vocabularies[kind], spells=kind in spells
+        )
     corpus = replace(trained, side=beside)
     held_out = _with_side(held_out, valid, vocabularies, spells, documents, notices)
     if options.longest is not None:
@@ -241,16 +280,16 @@ def training_texts(
         held_out = held_out.in_stretches(1)
     both = [corpus, held_out]
     if passages is not None:
-        both = [one.in_passages(passages) for one in both]
-        for one, files in zip(both, (train, valid), strict=True):
-            if not one.n_sentences:
+        both = [text.in_passages(passages) for text in both]
+        for text, files in zip(both, (train, valid), strict=True):
+            if not text.n_sentences:
                 raise UsageError(
                     f"--passages {passages}: all documents of {display(files.text)} have fewer "
                     "sentences; choose a smaller number"
                 )
     corpus, held_out = (
-        in_reading_order(one, backward=backward, reverse_documents=reverse_documents)
-        for one in both  # after stretches, which are read in this order, too
+        in_reading_order(text, backward=backward, reverse_documents=reverse_documents)
+        for text in both  # after stretches, which are read in this order, too
     )
     return TrainingTexts(corpus, held_out, vocabulary, vocabularies)
 
@@ -281,6 +320,50 @@ def _side_vocabulary(
     return build_vocabulary(words, text, size)
 
 
+def tokenizer_files(tokenizers: Iterable[str]) -> list[str]:
+    """The files of those tokenizers that are `sentencepiece:FILE`."""
+    parts = (tokenizer.partition(":") for tokenizer in tokenizers)
+    return [rest for kind, _, rest in parts if kind == SENTENCEPIECE]
+
+
+def check_package(option: str, tokenizer: str) -> None:
+    """UsageError if pieces are to be learnt without the package that does it."""
+    if not tokenizer_files([tokenizer]) and find_spec("tokenizers") is None:
+        raise UsageError(
+            f"{option} {tokenizer}: to learn subword units needs the package tokenizers: pip "
+            "install 'rerank-mt[subwords]'; a file, sentencepiece:FILE, needs none"
+        )
+
+
+def subwords(option: str, tokenizer: str, words: list[bytes], text: SideText) -> SubwordVocabulary:
+    """The pieces of a tokenizer for an interned text, most frequent first.
+
+    option: that names it, for messages. InputError for a file that is not of SentencePiece,
+    UsageError for more or fewer pieces than the text allows.
+    """
+    import numpy as np
+
+    from lm.sentencepiece_model import MOST_BYTES, read_pieces
+    from lm.subwords import SubwordError, learn
+
+    counts = np.bincount(text.tokens, minlength=len(words)).tolist()
+    frequencies = dict(zip(words, counts, strict=True))
+    for path in tokenizer_files([tokenizer]):
+        try:
+            with open(path, "rb") as file:
+                return read_pieces(file.read(MOST_BYTES), frequencies)
+        except OSError as fault:
+            reason = (fault.strerror or str(fault)).lower()
+            raise InputError(f"cannot be read: {reason}", source=display(path)) from None
+        except SubwordError as fault:
+            raise InputError(str(fault), source=display(path)) from None
+    kind, _, size = tokenizer.partition(":")
+    try:
+        return learn(kind, int(size), frequencies)
+    except SubwordError as fault:
+        raise UsageError(f"{option} {tokenizer}: {fault}") from None
+
+
 def frequent_words(
     words: list[bytes], raw: Corpus, most: int | None, least: int, unknown: bytes | None = None
 ) -> Vocabulary:
@@ -290,10 +373,12 @@ def frequent_words(
     """
     from lm.corpus import build_vocabulary
 
-    found = build_vocabulary(words, raw, most or len(words), least=least, unknown=unknown)
-    if not found.words:
-        raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
-    return found
+    vocabulary = build_vocabulary(words, raw, most or len(words), least=least, unknown=unknown)
+    if not vocabulary.words:
+        raise UsageError(
+            f"--vocab-min-count {least}: no word is so frequent; choose a smaller number"
+        )
+    return vocabulary
 
 
 def counted_words(corpus: Corpus) -> str:
@@ -343,14 +428,14 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
     """
     from rerank.formats.document_files import documents_of_file
 
-    found = documents_of_file(docs, notices)
-    if found.n_sentences != n_lines:
+    documents = documents_of_file(docs, notices)
+    if documents.n_sentences != n_lines:
         raise InputError(
-            f"expected {found.n_sentences:,} lines, one for each line of {display(docs)}, "
-            f"found {n_lines:,}; {found.cure or 'give an id for each line of the text'}",
+            f"expected {documents.n_sentences:,} lines, one for each line of {display(docs)}, "
+            f"found {n_lines:,}; {documents.cure or 'give an id for each line of the text'}",
             source=display(text),
         )
-    return found
+    return documents
 
 
 def interned(
@@ -370,11 +455,11 @@ def interned(
     if kind in NUMBERS:
         return [], _numbered(path, beside, name, documents, notices)
     lines = RunningText(path, "evaluation", documents).lines
-    words, found = intern(
+    words, text = intern(
         (partial(read_lines, path) if kind in LABELS else lines)(notices), documents
     )
-    check_shape(found, beside, name, path)
-    lengths = np.diff(found.sentences)
+    check_shape(text, beside, name, path)
+    lengths = np.diff(text.sentences)
     if kind in LABELS and (lengths != 1).any():
         n = int(np.flatnonzero(lengths != 1)[0])
         raise InputError(
@@ -382,7 +467,7 @@ def interned(
             f"{n + 1}; write a label without spaces on its line",
             source=display(path),
         )
-    return words, SideText(found.tokens, found.sentences)
+    return words, SideText(text.tokens, text.sentences)
 
 
 def sentences_of(
@@ -396,14 +481,14 @@ def sentences_of(
 
     from lm.corpus import DOCUMENTS
 
-    found: list[tuple[int, list[bytes]]] = []
+    sentences: list[tuple[int, list[bytes]]] = []
     bounds = [0]
     for number, words in enumerate(map(DOCUMENTS[documents], read_lines(path, notices)), 1):
         if words is None:
-            bounds.append(len(found))
+            bounds.append(len(sentences))
         else:
-            found.append((number, words))
-    return found, np.unique([*bounds, len(found)])
+            sentences.append((number, words))
+    return sentences, np.unique([*bounds, len(sentences)])
 
 
 def _numbered(
@@ -419,12 +504,12 @@ def _numbered(
     from lm.side_information import SentenceNumbers
     from rerank.formats.translations import sentence_number
 
-    found, bounds = sentences_of(path, documents, notices)
-    own = Corpus(np.zeros(0, np.int32), np.zeros(len(found) + 1, np.int64), bounds)
-    check_shape(own, beside, name, path)
-    indices = np.full(own.n_sentences, -1, dtype=np.int64)
+    sentences, bounds = sentences_of(path, documents, notices)
+    shape = Corpus(np.zeros(0, np.int32), np.zeros(len(sentences) + 1, np.int64), bounds)
+    check_shape(shape, beside, name, path)
+    indices = np.full(shape.n_sentences, -1, dtype=np.int64)
     for begin, end in pairwise(bounds.tolist()):
-        for i, (line, words) in enumerate(found[begin:end]):
+        for i, (line, words) in enumerate(sentences[begin:end]):
             parent = sentence_number(words, i, end - begin, display(path), line)
             indices[begin + i] = begin + parent - 1 if parent else -1
     return SentenceNumbers.of(indices)
@@ -456,23 +541,25 @@ def note_language(
     )
 
 
-def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
+def check_shape(text: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
     """InputError for a text that has not the documents and sentences of another one."""
     import numpy as np
 
-    if np.array_equal(found.documents, beside.documents):
+    if np.array_equal(text.documents, beside.documents):
         return
-    theirs, ours = (
-        f"{one.n_sentences:,} sentences in {one.n_documents:,} documents" for one in (beside, found)
+    expected, shape = (
+        f"{corpus.n_sentences:,} sentences in {corpus.n_documents:,} documents"
+        for corpus in (beside, text)
     )
-    sizes = zip(np.diff(found.documents), np.diff(beside.documents), strict=False)
-    odd = [(d, own, other) for d, (own, other) in enumerate(sizes, 1) if own != other]
-    first = "".join(
-        f"; document {d} has {own:,} sentences, not {other:,}" for d, own, other in odd[:1]
+    sizes = zip(np.diff(text.documents), np.diff(beside.documents), strict=False)
+    differing = (
+        f"; document {d} has {size:,} sentences, not {other:,}"
+        for d, (size, other) in enumerate(sizes, 1)
+        if size != other
     )
     raise InputError(
-        f"expected {theirs} as in {name}, found {ours}; line i must belong to line i of {name}, "
-        f"with the same lines between documents{first}",
+        f"expected {expected} as in {name}, found {shape}; line i must belong to line i of {name}, "
+        f"with the same lines between documents{next(differing, '')}",
         source=display(path),
     )
 
@@ -507,12 +594,11 @@ def _with_side(
         name = display(files.text)
         words, side[kind] = interned(path, kind, corpus, name, documents, notices)
         if kind == SOURCE:
-            own, cure = vocabularies[kind], "give text and source in the languages of the training"
             note_language(
-                *(words, side[kind], own, "the model", notices),
+                *(words, side[kind], vocabularies[kind], "the model", notices),
                 path=path,
                 unit="source word",
-                cure=cure,
+                cure="give text and source in the languages of the training",
             )
         if kind in vocabularies:
             side[kind] = _numbered_words(

@@ -1,13 +1,10 @@
-"""A tuning set read in a run through documents: features and statistics; and its tuning.
-
-Statistics of a metric that cannot be called from Python come from a file (`PerHypothesis`), or
-from a program (`rerank.scorers.programs`).
-"""
+"""A tuning set read in a run through documents: features and statistics; and its tuning."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +12,16 @@ from numpy.typing import NDArray
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
-from rerank.files.paths import FilePath, base_name
+from rerank.files.paths import base_name
 from rerank.files.signature import LENGTH, signature
-from rerank.formats import tokens
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
-from rerank.notices import Notices, Printer, log
-from rerank.runs.document_run import Run
+from rerank.notices import Printer, log
 from rerank.runs.results import ModelUse
+from rerank.runs.run import Run
 from rerank.runs.search import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
-from rerank.scorers.score_files import HypothesisScores, ListInfo
+from rerank.scorers.score_files import FiniteScores
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
@@ -36,7 +32,7 @@ from rerank.tuning.tables import DocumentTables
 
 
 def read_set(
-    run: Run,
+    run: Run[Any],
     references: Sequence[Sequence[Sequence[bytes]]],
     metrics: Sequence[Metric],
     features: TunedFeatures,
@@ -69,15 +65,15 @@ def read_set(
             rows, missing = (np.hstack(side) for side in zip(*counted, strict=True))
             if kbest.n:
                 counts.append(run.store.kept(narrow(rows)))
-                own = np.full(kbest.n, np.nan) if kbest.totals is None else kbest.totals
-                totals.append(run.store.kept(own))
+                no_totals = np.full(kbest.n, np.nan)
+                totals.append(run.store.kept(no_totals if kbest.totals is None else kbest.totals))
                 gaps.append(missing)
                 for t in np.flatnonzero(kbest.counts).tolist():
                     row = kbest.rows(t)[0]
                     firsts.append((kbest.text(row), kbest.line_number(row), lines[t]))
             else:
                 nowhere.append(missing)
-        if group := tuple(one.features for one in batch.documents if one.features is not None):
+        if group := tuple(scored for _, _, scored, _ in batch.documents if scored is not None):
             groups.append(group)
     if not groups:
         raise InputError("expected candidates to tune on, found none", source=run.name)
@@ -87,8 +83,8 @@ def read_set(
         [line for group in targets for line in group],
         run.notices,
         numbers=numbers,
-        form=run.form,
-        tokenize=next((one.tokenize for one in metrics if isinstance(one, Bleu)), None),
+        form=run.source.file_format,
+        tokenize=next((metric.tokenize for metric in metrics if isinstance(metric, Bleu)), None),
     )
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))
@@ -96,7 +92,7 @@ def read_set(
 
 
 def tune_documents(
-    run: Run,
+    run: Run[Any],
     references: Sequence[Sequence[Sequence[bytes]]],
     metrics: Sequence[Metric],
     search: Search,
@@ -147,9 +143,9 @@ def _tables(corpus: TuningSet, search: Search) -> dict[int, DocumentTables]:
     tables = dict[int, DocumentTables]()
     if search.method in ("auto", "viterbi"):
         for document in corpus.documents:
-            if (own := DocumentTables.of(document)) is None:
+            if (table := DocumentTables.of(document)) is None:
                 return {}
-            tables[id(document)] = own
+            tables[id(document)] = table
     return tables
 
 
@@ -161,20 +157,6 @@ def tuning_search(search: Search, plan: Plan) -> Search:
             "take auto, viterbi, beam, or any other"
         )
     return search.seeded(plan.settings.seed)
-
-
-class _Finite(HypothesisScores):
-    """The lines of the file; infinite numbers are refused, also where --clip-inf allows them."""
-
-    def number(self, token: bytes, line: int) -> float:
-        """A finite number, not above `LARGEST` in size; InputError with file and line."""
-        stripped = token.strip(b" \t\r")
-        try:
-            return tokens.number(stripped, self.name)
-        except InputError as fault:
-            raise self.place.fault(
-                f"{fault}; write one for each line of {self.info.kbest}, in their order", line
-            ) from None
 
 
 def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str, object]:
@@ -192,7 +174,7 @@ def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str,
 
 
 def verdict_entries(
-    run: Run,
+    run: Run[Any],
     models: Sequence[FeatureSource],
     systems: Mapping[str, str],
     result: TuningResult,
@@ -205,8 +187,8 @@ def verdict_entries(
     use, full = ModelUse(run.scorers, models), result.task.full(result.weights)
     for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
         use.add(document, choices, full)
-    found: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}
-    return found | ({"beside_systems": asdict(beside_systems)} if beside_systems else {})
+    entries: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}
+    return entries | ({"beside_systems": asdict(beside_systems)} if beside_systems else {})
 
 
 class PerHypothesis(MeanScore, Metric):
@@ -223,9 +205,8 @@ class PerHypothesis(MeanScore, Metric):
 
     width = 2
 
-    def __init__(self, name: str, path: FilePath, given: ListInfo, notices: Notices) -> None:
-        self.name = name
-        self._lines = _Finite(name, path, given, notices)
+    def __init__(self, lines: FiniteScores) -> None:
+        self.name, self._lines = lines.name, lines
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
         """Statistics of a document's candidates; references are not used.

@@ -13,6 +13,8 @@ Every pair has one value, a finite number; pairs of candidates that --top drops 
 
 from __future__ import annotations
 
+import hashlib
+import os
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ from rerank.errors import InputError, shown
 from rerank.files.encoding import LARGEST, NUMBER
 from rerank.files.lines import SURPLUS, digest, read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats import tokens
 from rerank.formats.tokens import BLANK, HEAD, Place, list_number, numbers_cure
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource, ScoredDocument
@@ -56,6 +59,26 @@ class ListInfo:
     last_line: Callable[[], int]
     top: int | None = None
     clip_inf: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineValues(os.PathLike[str]):
+    """Numbers (n,) of the lines of a list, in place of a file of them; name: for messages."""
+
+    name: str
+    values: NDArray[np.float64]
+
+    def __fspath__(self) -> str:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of a file with these numbers, in hexadecimal digits."""
+        lines = "".join(f"{value!r}\n" for value in self.values.tolist())
+        return hashlib.sha256(lines.encode()).hexdigest()
 
 
 class FileScorer(FeatureSource):
@@ -110,6 +133,9 @@ class HypothesisScores(FileScorer):
         super().__init__(name, path, info, notices)
         self._others: dict[int, bytes] = {}  # lines without a finite number, by number from 1
         self._sentence = -1  # first sentence of the document that was read last
+        if isinstance(path, LineValues):
+            self._values, self.digest = path.values, path.digest
+            return
         expected = info.last_line()
         lines = read_lines(path, notices)
         read = enumerate(islice(lines, expected + SURPLUS), 1)
@@ -161,6 +187,20 @@ class HypothesisScores(FileScorer):
             n = int(kbest.line_numbers[i])
             found[i] = self.number(self._others[n], n)
         return found
+
+
+class FiniteScores(HypothesisScores):
+    """The lines of the file; infinite numbers are refused, also where --clip-inf allows them."""
+
+    def number(self, token: bytes, line: int) -> float:
+        """A finite number, not above `LARGEST` in size; InputError with file and line."""
+        stripped = token.strip(b" \t\r")
+        try:
+            return tokens.number(stripped, self.name)
+        except InputError as fault:
+            raise self.place.fault(
+                f"{fault}; write one for each line of {self.info.kbest}, in their order", line
+            ) from None
 
 
 # One number a pair

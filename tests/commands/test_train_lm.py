@@ -652,7 +652,7 @@ def test_what_needs_words_refuses_pieces_and_samples_are_text(
         assert "the model predicts subword pieces" in found.err or "lm predicts sub" in found.err
     found = world.ok("sample --lm lm --documents 2 --sentences 3 --longest 20 --seed 1")
     assert len([line for line in found.out.split("\n") if line]) == 6
-    monkeypatch.setattr("rerank.runs.subwords.find_spec", lambda name: None)
+    monkeypatch.setattr("rerank.runs.texts.find_spec", lambda name: None)
     found = world.run(f"{TRAIN} --model codclm --tokenizer bpe:280")
     assert found.exit == 2
     assert "pip install 'rerank-mt[subwords]'" in " ".join(found.err.split())

@@ -1,10 +1,10 @@
-"""Options of `rerank train-lm`, and how a recipe completes them."""
+"""A training of `rerank train-lm`: its options, its recipe, and the weights it begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,15 +12,19 @@ from rerank.errors import UsageError
 from rerank.options import Given, of_dataclass, option, part, record
 from rerank.registry import MODELS, attribute
 from rerank.runs.options import Machine, Messages, side_files
-from rerank.runs.subwords import check_package, tokenizer_files
-from rerank.runs.texts import TextOptions
+from rerank.runs.texts import TextOptions, check_package, tokenizer_files
 from rerank.values import FILE, FOLDER, MemberName
+
+if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
+    from lm.model import DocumentLM
 
 _VOCABULARIES = {  # options of texts that make vocabularies, and their fields
     **{"vocab": "vocabulary", "vocab-min-count": "min_count", "source-vocab": "source_vocabulary"},
     **{"source-characters": "source_characters"},
     **{"tokenizer": "tokenizer", "source-tokenizer": "source_tokenizer"},
 }
+TOKENIZERS = ("tokenizer", "source_tokenizer")  # as a model's folder names them
 OF_RECIPES = ("vocabulary", "min_count", "longest")  # options of texts that recipes have, too
 _FLAGS = {field: flag for flag, field in _VOCABULARIES.items()}
 
@@ -137,9 +141,9 @@ class TrainLmOptions:
         _check_tokenizers(self.texts, self.files.side.values())
         others = {flag: getattr(self.texts, name) for flag, name in _VOCABULARIES.items()}
         others["source-lm"] = self.choice.source_lm
-        if self.choice.begin and (given := [flag for flag, value in others.items() if value]):
+        if self.choice.begin and (flags := [flag for flag, value in others.items() if value]):
             raise UsageError(
-                f"--{given[0]}: the vocabularies are those of --from; leave one of them out"
+                f"--{flags[0]}: the vocabularies are those of --from; leave one of them out"
             )
 
     @property
@@ -165,8 +169,8 @@ class TrainLmOptions:
         if self.choice.size is not None:
             values = {**values, **SIZES[self.choice.size]._asdict()}
         texts = {name: getattr(self.texts, name) for name in OF_RECIPES}
-        given = self.given | {name: value for name, value in texts.items() if value is not None}
-        return {**model.adapted({**values, **given}), **given}
+        chosen = self.given | {name: value for name, value in texts.items() if value is not None}
+        return {**model.adapted({**values, **chosen}), **chosen}
 
 
 def _check_tokenizers(texts: TextOptions, side: Collection[str]) -> None:
@@ -196,3 +200,127 @@ def _check_tokenizers(texts: TextOptions, side: Collection[str]) -> None:
         )
     for name, tokenizer in texts.tokenizers.items():
         check_package(f"--{name.replace('_', '-')}", tokenizer)
+
+
+class Beginning(NamedTuple):
+    """Models with whose weights and vocabularies training begins: --source-lm and --from."""
+
+    source: SavedModel | None
+    whole: SavedModel | None
+
+    @property
+    def about(self) -> dict[str, object]:
+        """Digests of the models, and the tokenizers of --from, for the folder of the new model."""
+        both = {"source_lm": self.source, "from": self.whole}
+        digests = {name: saved.digest for name, saved in both.items() if saved is not None}
+        known = {} if self.whole is None else self.whole.about
+        return {**digests, **{name: known[name] for name in TOKENIZERS if name in known}}
+
+
+def model_before(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
+    """The model of --from; UsageError if it reads in another direction."""
+    from rerank.scorers.models import open_model
+
+    folder = options.choice.begin
+    if folder is None:
+        return None
+    saved = open_model(folder, "cpu", options.machine.threads)
+    for name in ("backward", "reverse_documents"):
+        if bool(getattr(saved.model.config, name)) != bool(values.get(name)):
+            raise UsageError(
+                f"--from {folder}: it and the model to be trained read in different directions; "
+                f"give --{name.replace('_', '-')} to both, or to none"
+            )
+    if bool(saved.about.get("reverse")) != options.files.reverse:
+        raise UsageError(
+            f"--from {folder}: it and the model to be trained translate in different directions; "
+            "give --reverse to both, or to none"
+        )
+    return saved
+
+
+def begin_from(model: DocumentLM, saved: SavedModel, folder: Path | None) -> None:
+    """Give a model the tensors of another, in the first columns of those that have more.
+
+    UsageError if one of them has no tensor of its name, or of its size.
+    """
+    import torch
+
+    tensors = model.state_dict()
+    for name, tensor in saved.model.state_dict().items():
+        to = tensors.get(name)
+        if to is not None and to.ndim == tensor.ndim == 2:
+            to = to[:, : tensor.shape[1]]
+        if to is None or to.shape != tensor.shape:
+            size = "none" if to is None else tuple(tensors[name].shape)
+            raise UsageError(
+                f"--from {folder}: {name} of this {saved.model.config.model} has the size "
+                f"{tuple(tensor.shape)}, found {size} in {model.config.model}; train with the "
+                "--model, --embed, --hidden, --layers and other parts of that model"
+            )
+        with torch.no_grad():
+            to.copy_(tensor)
+
+
+def source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
+    """The model of source text of --source-lm; UsageError if no source side can begin with it.
+
+    What a bilingual model has of the source sentences, a dclm has of text alone (Eisenstein's
+    memo, §2.1: "We may also want to train this model on source-language text").
+    """
+    from lm.composition import load
+    from lm.contexts.document import DocumentRecurrence
+    from rerank.scorers.models import open_model
+
+    folder, name = options.choice.source_lm, options.choice.model
+    if folder is None:
+        return None
+    saved = open_model(folder, "cpu", options.machine.threads)
+    config = saved.model.config
+    fault = ""
+    if "source" not in load(MODELS[name].context).side_information:
+        fault = f"{name} reads no source sentences; leave it out"
+    elif options.texts.source_vocabulary or options.texts.source_tokenizer:
+        option = "vocab" if options.texts.source_vocabulary else "tokenizer"
+        fault = (
+            "the vocabulary of the source sentences is that of this model; leave out "
+            f"--source-{option}"
+        )
+    elif type(saved.model.context) is not DocumentRecurrence or config.backward:
+        turned = " from right to left" if config.backward else ""
+        fault = (
+            "expected a dclm that reads sentences from left to right, found "
+            f"{config.model}{turned}; train one on source text"
+        )
+    elif bool(config.reverse_documents) != bool(values.get("reverse_documents")):
+        fault = (
+            "it and the model to be trained read documents in different directions; give "
+            "--reverse-documents to both, or to none"
+        )
+    if fault:
+        raise UsageError(f"--source-lm {folder}: {fault}")
+    return saved
+
+
+def begin_with(model: DocumentLM, saved: SavedModel, folder: Path | None) -> None:
+    """Give the source side of a model the weights of a model of source text.
+
+    UsageError if they differ in size or kind.
+    """
+    level = model.context.source_level
+    if level is None:
+        raise UsageError(
+            f"--source-lm {folder}: {model.config.model} has no recurrence over source sentences; "
+            "leave it out"
+        )
+    tensors = saved.model.context.state_dict()
+    expected = {name: tuple(tensor.shape) for name, tensor in level.state_dict().items()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if expected != shapes:
+        name = min(n for n in expected | shapes if expected.get(n) != shapes.get(n))
+        raise UsageError(
+            f"--source-lm {folder}: {name}: expected {expected.get(name, 'none')}, found "
+            f"{shapes.get(name, 'none')}; train both with the same --embed, --hidden, --layers, "
+            "--recurrence, --encoder and --sentence-recurrence"
+        )
+    level.load_state_dict(tensors)

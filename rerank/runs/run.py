@@ -1,14 +1,16 @@
-"""A run through documents: read, scored and searched in batches; cached, resumable."""
+"""A run through documents: read, scored and searched in batches; cached, resumable, in shards."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +18,30 @@ from numpy.typing import NDArray
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from decoders.table import Decoder, automatic
 from rerank.corpus.kbest import KBest, NamedLists
-from rerank.errors import UsageError
+from rerank.errors import RerankError, UsageError
 from rerank.files.arrays import ArrayStore, size_text
+from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath, display
+from rerank.files.terminal import progress
+from rerank.formats.table import lines_of
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
 from rerank.notices import Notices, Printer
+from rerank.runs.distribution import cost, deal
+from rerank.runs.lists import LineWriter, ListSource, Source
 from rerank.runs.search import Search, row_of, search_documents
 from rerank.scorers import TOTAL
+from rerank.scorers.agreement import CONSENSUS, has_scores
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare
+from rerank.scorers.model_options import GLOSSARY
+
+if TYPE_CHECKING:
+    from rerank.files.cache import Cache
+    from rerank.runs.options import RunOptions, ScorerOptions
+    from rerank.scorers.agreement import Agreement
+    from rerank.scorers.glossary import GlossaryScores
+    from rerank.scorers.programs import Estimator  # loads numba
+    from rerank.scorers.score_files import FileScorer, FiniteScores
 
 T = TypeVar("T")
 Array = NDArray[np.float64]
@@ -34,6 +51,7 @@ NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
+_HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 _DIRECTIONS = {  # of a search, for people
     Direction.FORWARD: "",
     Direction.REVERSED: "; documents are searched from the last sentence to the first, as the "
@@ -106,43 +124,161 @@ class Batch(NamedTuple):
     weights: Array
 
 
-class Run(ABC):
-    """Documents and the scorers that give their candidates features.
+SourceT = TypeVar("SourceT", bound=Source)
 
-    name: of the lists, for messages; origins: how the user named each scorer, by its name; memory:
-    bytes of the process, beyond which candidates lie in files (`store`), by default so many that
-    they take half of what is available.
+
+@dataclass
+class Scorers:
+    """The scorers of a run by kind, in the order of their features."""
+
+    agreement: Agreement | None = None
+    models: Sequence[FeatureSource] = ()
+    score_files: Sequence[FileScorer] = ()
+    plugins: Sequence[FeatureSource] = ()
+    glossary: GlossaryScores | None = None
+
+    @property
+    def all(self) -> list[FeatureSource]:
+        """All of them."""
+        agreement = [] if self.agreement is None else [self.agreement]
+        glossary = [] if self.glossary is None else [self.glossary]
+        return [*agreement, *self.models, *self.score_files, *self.plugins, *glossary]
+
+    def terms(self) -> dict[str, object]:
+        """What was kept of the terms of a glossary, under its name; empty without one."""
+        return {} if self.glossary is None else {GLOSSARY: self.glossary.to_dict()}
+
+    def entries(self, options: ScorerOptions) -> dict[str, dict[str, dict[str, object]]]:
+        """What weights files and traces state of models and of scorers of `--scorer`, by name.
+
+        Model, digests and, of a program, its own name and version; kinds that there are not are
+        left out.
+        """
+        models = {
+            option.name: {
+                "folder": option.value.name,
+                "digest": scorer.digest,
+                **option.provenance,
+                **scorer.chosen,
+            }
+            for scorer, option in zip(self.models, options.lm, strict=True)
+        }
+        plugins = {
+            scorer.name: {"entry": entry, "digest": scorer.digest, **scorer.chosen}
+            for scorer, (_, entry) in zip(self.plugins, options.scorer, strict=True)
+        }
+        return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}
+
+
+class Run(Generic[SourceT]):
+    """Documents of a source and the scorers that give their candidates features.
+
+    origins: how the user named each scorer, by its name; store: where candidates lie that do not
+    fit into memory; options: those of the shell; cache: of scores; programs: beside the scorers;
+    metrics: scores of each hypothesis by metrics of other tools, by name.
     """
-
-    form = ""  # format of the file of the lists, if they are in a file
 
     def __init__(
         self,
-        scorers: Sequence[FeatureSource],
+        source: SourceT,
+        kinds: Scorers,
         notices: Notices,
         *,
-        name: str = "",
-        origins: Mapping[str, str] | None = None,
+        origins: Mapping[str, str],
+        store: ArrayStore,
+        options: RunOptions,
         watch: Stopwatch | None = None,
-        memory: int | None = None,
+        cache: Cache | None = None,
+        programs: Sequence[Estimator] = (),
+        metrics: Mapping[str, FiniteScores] = MappingProxyType({}),
     ) -> None:
-        self.store = ArrayStore.of_process(memory)
-        self.scorers, self.notices = scorers, notices
-        self.name, self.origins = name, origins or {}
-        self.watch = watch or Stopwatch()
+        self.source, self.kinds, self.scorers, self.notices = source, kinds, kinds.all, notices
+        self.origins, self.store, self.cache = origins, store, cache
+        self.options, self.shard = options, options.sharing.shard
+        self.programs, self.metrics, self.watch = programs, metrics, watch or Stopwatch()
         self.unfinished: list[DocumentFeatures] = []
+        self._held: list[NamedLists] = []
 
-    @abstractmethod
+    @property
+    def name(self) -> str:
+        """What messages call the lists."""
+        return self.source.name
+
+    @property
+    def systems(self) -> Mapping[str, str]:
+        """Name of each system by the label of its indicator feature."""
+        return self.source.systems
+
+    # Reading
+
     def read(self) -> Iterator[NamedLists]:
-        """Each document in order."""
+        """Each document in order, of a shard those that are dealt to it, with a progress bar."""
+        documents = self._held or self.source.read(self.notices, self.store)
+        timed = self.watch.timed(documents, "lists")
+        total = len(self.source)
+        if (shard := self.sharded) is not None:
+            total = len(shard)
+            timed = (named for d, named in enumerate(timed) if d in shard)
+        return progress(timed, label="documents", unit="documents", total=total)
+
+    def read_unreported(self) -> Iterable[NamedLists]:
+        """Each document, without notices and progress."""
+        self.source.keep()
+        return self._held or self.source.read(Notices(), self.store)
+
+    @cached_property
+    def sizes(self) -> tuple[list[list[int]], int, int]:
+        """Candidates of each list of each document, words and sentences of all.
+
+        The lists are read at the first use; documents that fit into memory are held there, so that
+        no other pass reads them again.
+        """
+        notices = Notices(strict=self.notices.strict, allowed=self.notices.allowed)
+        counts: list[list[int]] = []
+        words = size = sentences = 0
+        held: list[NamedLists] | None = []
+        self.source.keep()
+        for name, kbest in self.watch.timed(self.source.read(notices, self.store), "lists"):
+            counts.append(kbest.counts[kbest.counts > 0].tolist())
+            sentences += len(kbest)
+            words += sum(len(text.split()) for text in kbest.texts.to_list())
+            size += len(kbest.texts.blob) + kbest.dense.nbytes
+            if held is not None and self.store.has_room(_HELD * size):
+                held.append((name, kbest))
+            else:
+                held = None
+        if held is not None:
+            self._held = held
+            for notice in notices:
+                self.notices.add(
+                    notice.kind,
+                    source=notice.first,
+                    count=notice.count,
+                    names=notice.names,
+                    asked=notice.asked,
+                )
+        return counts, words, sentences
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return sum(map(sum, self.sizes[0]))
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        candidates = sentences = 0
-        for _, kbest in self.read():
-            candidates += kbest.n
-            sentences += len(kbest)
-        return candidates / max(1, sentences)
+        return self.n_candidates / max(1, self.sizes[2])
+
+    def has_scores(self) -> bool:
+        """Whether the lists' own numbers, but votes, tell candidates apart."""
+        counted = {*self.systems, *CONSENSUS} if self.systems else ()
+        lists = self.read_unreported() if self.n_candidates else ()
+        return any(has_scores(kbest, counted) for _, kbest in lists)
+
+    def first_with_candidates(self) -> NamedLists | None:
+        """The first document that has any candidates; gives no notices."""
+        return next((named for named in self.read_unreported() if named[1].n), None)
+
+    # Scoring and searching
 
     @property
     def direction(self) -> Direction:
@@ -150,7 +286,9 @@ class Run(ABC):
         if not self.causal:
             return Direction.BOTH
         given_later = {
-            one.given_later for one in self.scorers if one.order not in (0, 1) or one.on_demand
+            scorer.given_later
+            for scorer in self.scorers
+            if scorer.order not in (0, 1) or scorer.on_demand
         }
         if len(given_later) > 1:
             return Direction.BOTH
@@ -219,17 +357,17 @@ class Run(ABC):
                         extinct = result.posterior is not None and result.posterior.extinct
                         if extinct or result.score == -np.inf:
                             self.notices.add(_IMPOSSIBLE, source=self.name)
-            found = iter(zip(documents, results or [NO_CANDIDATES] * len(documents), strict=True))
+            searched = zip(documents, results or [NO_CANDIDATES] * len(documents), strict=True)
             decoded = []
             for name, kbest in batch:
-                features, result = next(found) if kbest.n else (None, NO_CANDIDATES)
+                features, result = next(searched) if kbest.n else (None, NO_CANDIDATES)
                 decoded.append(DecodedDocument(name, kbest, features, result))
             yield Batch(decoded, np.zeros(0) if weights is None else weights)
             if keep:
                 with self.watch.lap("cache"):
                     for document in documents:
                         document.save()
-                self.unfinished = [one for one in self.unfinished if one not in documents]
+                self.unfinished = [left for left in self.unfinished if left not in documents]
 
     def _filled(self) -> Iterator[list[NamedLists]]:
         """The documents in groups that fill the machine.
@@ -265,6 +403,8 @@ class Run(ABC):
 
     def report(self, announce: Printer, details: Printer) -> None:
         """Announce what the scorers did and where the time went; in detail, engine counters."""
+        for program in self.programs:
+            announce(f"{program.option}: {program.report()}")
         for scorer in self.scorers:
             announce(scorer.report())
             if line := scorer.details():
@@ -330,6 +470,127 @@ class Run(ABC):
         k = self.mean_k()
         return max(scorer.passes(k) for scorer in self.scorers)
 
+    # Shards, and work that is announced
+
+    @cached_property
+    def sharded(self) -> frozenset[int] | None:
+        """Numbers of the documents of the shard; None for all documents."""
+        if self.shard is None:
+            return None
+        number, total = self.shard
+        with self.watch.lap("shard"):
+            return frozenset(deal(self.costs, total)[number - 1])
+
+    @cached_property
+    def costs(self) -> list[int]:
+        """Predicted cost of scoring each document (`rerank.runs.distribution.cost`)."""
+        return [cost(kbest, self.order) for _, kbest in self.read_unreported()]
+
+    @contextmanager
+    def scoring_shard(self, announce: Printer) -> Iterator[None]:
+        """Scoring of a shard: announced, and an error if its scores are not in the cache."""
+        shard, dealt = "/".join(map(str, self.shard or ())), self.sharded or ()
+        if not any(scorer.cacheable for scorer in self.scorers):
+            raise UsageError(
+                "there is nothing to share: the score cache has scores of language models and of "
+                "scorers with a digest, and this run has none; run it in one process"
+            )
+        costs = self.costs
+        share = sum(costs[d] for d in dealt) / max(1, sum(costs))
+        announce(
+            f"shard {shard}: {len(dealt):,} of {len(costs):,} documents, {share:.1%} of the work"
+        )
+        for scorer in self.scorers:
+            if not scorer.cacheable and scorer.runs_on != "file":
+                announce(
+                    f"{scorer.name}: not in the score cache; computed again by the run at the end"
+                )
+        yield
+        if self.cache is not None and not self.cache.writable:
+            faults = "; ".join(notice.kind for notice in self.notices if "cache" in notice.kind)
+            raise RerankError(f"shard {shard}: {faults}; its scores are lost")
+        announce(f"shard {shard}: the scores are in the cache")
+
+    @contextmanager
+    def outputs(
+        self, paths: Mapping[str, FilePath], announce: Printer
+    ) -> Iterator[dict[str, BinaryIO]]:
+        """Files to write, by name, which appear when the block ends; those of a shard do not."""
+        if self.sharded is None:
+            with atomic_all(list(paths.values())) as files:
+                yield dict(zip(paths, files, strict=True))
+        else:
+            nowhere = [os.devnull] * len(paths)
+            with self.scoring_shard(announce), atomic_all(nowhere) as files:
+                yield dict(zip(paths, files, strict=True))
+
+    def announce_work(
+        self, search: Search | None, announce: Printer, *, passes: int = 0, dry_run: bool = False
+    ) -> None:
+        """Announce, from counting alone, how much slow scorers are asked; all in a dry run.
+
+        search: None for a run that only scores the path of first candidates; passes: over the lists
+        in other contexts than those of the search.
+        """
+        if not (dry_run or any(scorer.slow_unit for scorer in self.scorers)):
+            return
+        (counts, words, sentences), most = self.sizes, math.inf
+        candidates = self.n_candidates
+        if search is not None and search.method != "auto":
+            most = row_of(search.method).histories(search.options)
+        scored = []
+        for scorer in self.scorers:
+            unit, texts = scorer.slow_unit, float(candidates)
+            if scorer.order is None:
+                unit += " for each history" * bool(unit)
+            else:
+                texts *= len(scorer.columns) + (passes if scorer.order else 0)
+                texts += sum(_n_scored(lists, scorer.order, most) for lists in counts)
+            scored.append(f"{scorer.name} (at most {texts:,.0f} {unit})" if unit else scorer.name)
+        by = f"; scored by {', '.join(scored)}" if scored else ""
+        announce(
+            f"{len(counts):,} documents, {sentences:,} sentences, "
+            f"{candidates:,} candidates, {words:,} words{by}"
+        )
+
+
+def _n_scored(counts: Sequence[int], order: int, most: float) -> float:
+    """How many scores of candidates after histories lists need, for at most so many histories."""
+    return sum(
+        k * min(most, math.prod(counts[max(0, t - order) : t])) for t, k in enumerate(counts)
+    )
+
+
+def write_list(
+    source: ListSource,
+    write: LineWriter,
+    kbest: KBest,
+    document: DocumentFeatures | None,
+    choices: Sequence[int],
+    *,
+    weights: Array | None = None,
+) -> int:
+    """Write a document's lines with features under a path and, given weights, totals.
+
+    document: None without any candidates, for which JSON lines have lines, too.
+    Returns in how many sentences another total is larger than that of the path's candidate.
+    """
+    kbest = source.with_annotations(kbest)
+    names: list[str] = []
+    added, totals = np.zeros((kbest.n, 0)), None
+    if document is not None:
+        space = document.space
+        features = document.under(choices)
+        totals = None if weights is None else features @ weights + document.sparse
+        added = features[:, space.list_width :]
+        names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
+    first_id = source.lists.first_id
+    write(lines_of(source.format, kbest, source.documents, names, added, totals, first_id=first_id))
+    if document is None or totals is None or not len(document.present):
+        return 0
+    largest = np.maximum.reduceat(totals, document.offsets[:-1])
+    return int((largest > totals[document.chosen_rows(choices)]).sum())
+
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
@@ -344,7 +605,7 @@ class LinearModel:
         """The model of a weights file."""
         return cls(read_weights(path, notices), display(path), default)
 
-    def batches(self, run: Run, search: Search | None = None) -> Iterator[Batch]:
+    def batches(self, run: Run[Any], search: Search | None = None) -> Iterator[Batch]:
         """Batches of a run's documents, scored and, given a search, searched under the weights."""
         if search is not None:
             search.check_weights(self.weights, self.source)
@@ -356,7 +617,7 @@ class LinearModel:
             sparse=self.weights.sparse,
         )
 
-    def _warn_of_other_models(self, run: Run) -> None:
+    def _warn_of_other_models(self, run: Run[Any]) -> None:
         """A notice about language models that are not those of the tuning, by their digests."""
         models = self.weights.provenance.get("models")
         for scorer in run.scorers:
