@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, permutations
 from statistics import fmean
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rerank.errors import shown
 from rerank.notices import Notices
@@ -70,25 +70,21 @@ def note_alignment(
     here, elsewhere = pair.similarities(0), pair.elsewhere()
     (usual, together), *_ = Counter(j - i for i, j in elsewhere.items()).most_common(1) or [(0, 0)]
     moves = _MOVES if usual in (0, *_MOVES) else (usual, *_MOVES)
+    called: dict[str, Any] = {"source": source, "ours": name, "theirs": other_name}
     if together < _MOVED_TOGETHER * len(elsewhere):
         i, j = next(iter(elsewhere.items()))
-        kind = f"{name} fit {other_name} of other lines, as line {i + 1} that of line {j + 1}"
-        kind, count = f"{kind}; put both files in the same order", len(elsewhere)
+        notices.add("other-order", count=len(elsewhere), at=i + 1, other=j + 1, **called)
     elif moved := next(filter(None, (pair.moved(move, here) for move in moves)), None):
         move, first, last = moved
-        cure = "is a line missing or too many before these? align both files"
+        command = ""
         edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}
         if step == 1 and last >= n - 3 and not of_list and move in edits:
-            cure += f", as {name} by: sed '{edits[move]}'"
+            command = f", as {name} by: sed '{edits[move]}'"
         where = f"{abs(move)} line{'s' * (abs(move) > 1)} {'later' if move > 0 else 'earlier'}"
-        kind = f"{name} of lines {first + 1} to {last + 1} fit {other_name} {where}; {cure}"
-        count = last - first + 1
+        called |= {"first": first + 1, "last": last + 1, "where": where, "command": command}
+        notices.add("shifted-lines", count=last - first + 1, **called)
     elif fmean(here) - fmean(pair.similarities(n // 2)) < _LEAST_EXCESS:
-        kind, count = f"{name} are no more like the {other_name} of their lines than like others", n
-        kind += "; are both files in the same order and language?"
-    else:
-        return
-    notices.add(kind, source=source, count=count)
+        notices.add("unlike-lines", count=n, **called)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +152,12 @@ def _note_repeated(texts: Mapping[str, Sequence[bytes]], notices: Notices, sourc
         enough = len(found) >= max(_FEWEST_REPEATED, _REPEATED * len(pairs))
         if enough and len({*found}) >= _DIFFERENT * len(found):
             notices.add(
-                f"{name} of many lines are the same, {shown(line)}, {other} differ; did what wrote "
-                "them fail there? write these lines again, or leave them out",
+                "repeated-line",
                 source=source,
                 count=len(found),
+                ours=name,
+                theirs=other,
+                text=shown(line),
             )
 
 

@@ -39,18 +39,18 @@ _WORD = "[^[:space:]]+"
 _CASES = {"capitals": ("capitals", "L"), "small": ("small letters", "U"), "small words": (
     "words that begin with small letters", "")}  # fmt: skip
 _BEFORE_MARKS, _BETWEEN = "spaces before punctuation", "spaces between words"
-_WORDS = "while BLEU counts words between white space; give --tokenize 13a"
 _WHITE_SPACE = ("none", "13a", "intl")  # tokenizers that need spaces between words
 
 
 class Difference(NamedTuple):
     """What `lines` lines of one text have and none of the other one, and what to do about it.
 
-    cure: in which {other} is what messages call the other text; filter: a shell command that undoes
-    it in the lines of the text, if there is one; marked: whether a tool left it in the words, so
-    that other signs tell nothing.
+    kind: its name in `rerank.diagnostics`; cure: in which {other} is what messages call the other
+    text; filter: a shell command that undoes it in the lines of the text, if there is one; marked:
+    whether a tool left it in the words, so that other signs tell nothing.
     """
 
+    kind: str
     what: str
     lines: int
     cure: str = ""
@@ -60,10 +60,12 @@ class Difference(NamedTuple):
 
 def _marks(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
     """Marks of tools, control words, codes of languages, texts in characters or without spaces."""
-    seen = {value: n for value, n in one.of_kind("mark", SOME) if other.lacks("mark", value)}
+    seen = {mark: n for mark, n in one.of_kind("mark", SOME) if other.lacks("mark", mark)}
     for mark in MARKS:
         if mark.name in seen and not (mark.instead and other.lacks("instead", mark.name)):
-            yield Difference(mark.name, seen[mark.name], filter=mark.filter, marked=True)
+            yield Difference(
+                "mark-of-a-tool", mark.name, seen[mark.name], filter=mark.filter, marked=True
+            )
             break  # a segmentation has bars, too
     for kind, cause in (("language", "a language code"), ("tag", "a control word")):
         for value, n in one.of_kind(kind, SOME)[:_NAMED]:
@@ -72,23 +74,25 @@ def _marks(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Dif
             if other.lacks(kind, value) and not few:
                 filter = f"sed -E {quote(f's/ *{_literal(value)} */ /g')}"
                 what = f"{value} ({'unknown words' if unknown else cause})"
-                yield Difference(what, n, filter=filter, marked=True)
+                yield Difference("control-word", what, n, filter=filter, marked=True)
     if other.lines >= ENOUGH and not other.unsegmented:
         if one.share("long") >= one.most and other.lacks("long"):
             cure = "join the characters of the {other} to words, or give --tokenize char"
-            yield Difference("words of several characters", one.lines, cure, marked=True)
+            what = "words of several characters"
+            yield Difference("characters-as-words", what, one.lines, cure, marked=True)
         elif one.share("character", " ") >= one.most and other.lacks("character", " "):
             cure = "part the words of the {other}, or give --tokenize char"
-            yield Difference("blanks between words", one.lines, cure, marked=True)
+            what = "blanks between words"
+            yield Difference("characters-as-words", what, one.lines, cure, marked=True)
 
 
 def _language(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
     """Many of the most frequent words of both texts, which the other one never has in any case."""
-    found = [_unknown_words(*pair) for pair in ((one, other), (other, one))]
-    if min(map(len, found)) >= ENOUGH and min(one.lines, other.lines) >= ENOUGH * ENOUGH:
-        words = ", ".join(word for word, _ in found[0][:_NAMED])
-        cure = "are both in the same language?"
-        yield Difference(f"words such as {words}", found[0][0][1], cure, marked=True)
+    unknown = [_unknown_words(*pair) for pair in ((one, other), (other, one))]
+    if min(map(len, unknown)) >= ENOUGH and min(one.lines, other.lines) >= ENOUGH * ENOUGH:
+        words = ", ".join(word for word, _ in unknown[0][:_NAMED])
+        what, cure = f"words such as {words}", "are both in the same language?"
+        yield Difference("other-language", what, unknown[0][0][1], cure, marked=True)
 
 
 def _unknown_words(one: TextProfile, other: TextProfile) -> list[tuple[str, int]]:
@@ -103,9 +107,9 @@ def _unknown_words(one: TextProfile, other: TextProfile) -> list[tuple[str, int]
 
 def _literal(text: str) -> str:
     """An extended regular expression of sed for this text; bytes of what is not printable."""
-    found = re.sub(r"([][\\/.*^$+?(){}|&])", r"\\\1", text)
+    escaped = re.sub(r"([][\\/.*^$+?(){}|&])", r"\\\1", text)
     return "".join(
-        c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in found
+        c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in escaped
     )
 
 
@@ -125,7 +129,7 @@ def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
             script = rf"s/\|\|\| [^|]*/\{letters}&/" if of_list else rf"s/.*/\{letters}&/"
             cure = "restore them in the {other}, or compare in lower case"
             filter = f"sed -E '{script}'" if letters else ""
-            yield Difference(what, one.counts[kind, ""], cure, filter)
+            yield Difference("other-case", what, one.counts[kind, ""], cure, filter)
             return
     if (
         one.share("small first") - other.share("small first") >= MANY
@@ -134,7 +138,8 @@ def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
     ):
         script = r"s/\|\|\| [^|[:alpha:]]*./\U&/" if of_list else r"s/^[^[:alpha:]]*./\U&/"
         what = "small letters at the beginning of lines"
-        yield Difference(what, one.counts["small first", ""], filter=f"sed -E '{script}'")
+        n, filter = one.counts["small first", ""], f"sed -E '{script}'"
+        yield Difference("other-case", what, n, filter=filter)
 
 
 def _tokens(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
@@ -142,9 +147,9 @@ def _tokens(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Dif
     if one.share("apart") >= MANY and other.share("attached") >= MANY:
         cure = "filter the {other} with: python3 -m sacremoses -l en tokenize -x"
         filter = "" if of_list else "python3 -m sacremoses -l en detokenize"
-        yield Difference(_BEFORE_MARKS, one.counts["apart", ""], cure, filter)
+        yield Difference("other-spaces", _BEFORE_MARKS, one.counts["apart", ""], cure, filter)
     if other.unsegmented and one.counts["words", other.unsegmented] and not one.unsegmented:
-        yield Difference(_BETWEEN, one.lines, "segment both alike")
+        yield Difference("other-spaces", _BETWEEN, one.lines, "segment both alike")
 
 
 def _ends(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
@@ -154,7 +159,7 @@ def _ends(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
         if own and not theirs and one.lines > 2:
             what = f"an id in every line, which {verb} with another word such as {own[0]}"
             filter = _without(_WORD, place, of_list, "+")
-            yield Difference(what, one.lines, filter=filter)
+            yield Difference("text-at-line-ends", what, one.lines, filter=filter)
         elif (value := one.affix(place)) and other.lines >= ENOUGH and not (own or theirs):
             has, inner, outer = str.startswith, str.removesuffix, str.removeprefix
             if place:
@@ -166,8 +171,8 @@ def _ends(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
             is_alone = sum(has(x, value) for x in others) <= STRAY * other.lines
             if is_alone and len(outermost) == 1 + bool(also):
                 n = sum(has(x, value) for x in one.ends[place])
-                filter = _without(_literal(value), place, of_list)
-                yield Difference(f"{value!r} at the {end}", n, "prepare both alike", filter)
+                what, filter = f"{value!r} at the {end}", _without(_literal(value), place, of_list)
+                yield Difference("text-at-line-ends", what, n, "prepare both alike", filter)
 
 
 def _without(pattern: str, place: int, of_list: bool, times: str = "*") -> str:
@@ -202,8 +207,8 @@ def _characters(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterato
         own = " ".join(a for a, _, _ in pairs[:_NAMED])
         instead = " ".join(dict.fromkeys(b for _, b, _ in pairs[:_NAMED]))
         script = "; ".join(f"s/{a}/{_literal(b)}/g" for a, b in replaced.items())
-        most = max(n for *_, n in pairs)
-        yield Difference(f"{own} in place of {instead}", most, filter=f"sed -E {quote(script)}")
+        what, most = f"{own} in place of {instead}", max(n for *_, n in pairs)
+        yield Difference("other-characters", what, most, filter=f"sed -E {quote(script)}")
 
 
 def _plain(character: str) -> str:
@@ -227,7 +232,8 @@ def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterato
         filter = f"sed -E 's/{_literal(value)}//g'" if marks else ""
         if of_list and value.isprintable():  # which its other columns may have, too
             filter = ""
-        yield Difference(f"{value!r}{known}", n, "prepare both alike", filter, bool(marks))
+        kind, cure = "unexplained-difference", "prepare both alike"
+        yield Difference(kind, f"{value!r}{known}", n, cure, filter, bool(marks))
 
 
 _STAGES = (  # the first that finds
@@ -248,12 +254,11 @@ def note_preparation(
 ) -> None:
     """Add a notice for everything that one of two texts has in many lines and the other never.
 
-    texts: what messages call the two texts, such as hypotheses and references; tokenize: tokenizer
-    of the BLEU in which they are compared, if they are; form: format of the k-best lists whose
-    candidates the first text has, if it has; explained: whether a difference is already known;
-    least: share of the lines of the second text that have what is named as its own; of_second: if
-    given, takes what that text has, which is then in no notice. Words and characters of most lines
-    are named where nothing else is.
+    texts: by their names in messages, such as hypotheses and references; tokenize: tokenizer of the
+    BLEU in which they are compared, if they are; form: format of the k-best lists of the first
+    text, if it is of lists; explained: whether a difference is already known; least: share of the
+    lines of the second text that have what only it has; of_second: takes what only that text has,
+    in place of notices.
     """
     (name, own), (other_name, other) = texts.items()
     if min(own.lines, other.lines) < 2:
@@ -274,9 +279,17 @@ def note_preparation(
         if short and set(short) <= set(long):  # the same ids in both texts
             sorting = "" if short == long[: len(short)] else ", in another order; sort both files"
             filters = {_without(_WORD, place, of_list, "+") for of_list in (lists, False)}
-            kind = f"every line of {name} and of {other_name} {end} with an id such as {short[0]}"
-            kind += f"{sorting}; remove it: {' and '.join(sorted(filters))}"
-            notices.add(kind, source=source, count=own.lines)
+            notices.add(
+                "ids-in-both",
+                source=source,
+                count=own.lines,
+                ours=name,
+                theirs=other_name,
+                end=end,
+                id=short[0],
+                order=sorting,
+                filters=" and ".join(sorted(filters)),
+            )
     if tokenize is not None and not any(one.marked for one in (*found, *others)):
         _note_words(texts, notices, source, tokenize)
 
@@ -289,10 +302,7 @@ def _note(
     tokenize: str | None,
     command: str = "",
 ) -> None:
-    """Add a notice of a difference, unless `_note_words` is about it; names: of the two texts.
-
-    command: goes before the filter.
-    """
+    """Add a notice of a difference, unless `_note_words` does; command: goes before the filter."""
     if tokenize is not None and (
         one.what == _BETWEEN or (one.what == _BEFORE_MARKS and tokenize == "none")
     ):
@@ -300,58 +310,52 @@ def _note(
     ours, theirs = names
     filter_ = f"filter the {ours} with: {command}{one.filter}" if one.filter else ""
     cures = ", or ".join(filter(None, [one.cure.replace("{other}", theirs), filter_]))
-    kind = f"{ours} have {one.what}, {theirs} do not; {cures}"
-    notices.add(kind, source=source, count=one.lines)
+    called = {"ours": ours, "theirs": theirs, "what": one.what, "cure": cures}
+    notices.add(one.kind, source=source, count=one.lines, **called)
 
 
 def _differences(
     one: TextProfile, other: TextProfile, of_list: bool, *, explained: bool
 ) -> tuple[list[Difference], list[Difference]]:
-    """What each of two texts has that the other one never has, by the first stage that finds any.
+    """What only the one and only the other text has, by the first stage that finds any.
 
     If a tool left a mark in one of them, the marks alone.
     """
-    found: tuple[list[Difference], ...] = ([], [])
+    ours, theirs = list[Difference](), list[Difference]()
     for kinds in _STAGES[: len(_STAGES) - explained]:
-        pairs = ((one, other, of_list), (other, one, False))
-        found = tuple([d for kind in kinds for d in kind(*pair)] for pair in pairs)
-        if any(found):
+        ours = [d for kind in kinds for d in kind(one, other, of_list)]
+        theirs = [d for kind in kinds for d in kind(other, one, False)]
+        if ours or theirs:
             break
-    if any(d.marked for those in found for d in those):
-        found = tuple([d for d in those if d.marked] for those in found)
-    return found[0], found[1]
+    if any(d.marked for d in (*ours, *theirs)):
+        return [d for d in ours if d.marked], [d for d in theirs if d.marked]
+    return ours, theirs
 
 
 def _note_words(
     texts: Mapping[str, TextProfile], notices: Notices, source: str, tokenize: str
 ) -> None:
-    """Add a notice of a text without white space between what BLEU should count as words.
-
-    Most lines of one text end like `word.`, or those of one do and those of the other one do not;
-    or words of a script without spaces have more characters than any segmentation leaves.
-    """
+    """Add a notice of a text without white space between what BLEU should count as words."""
     pairs = [*texts.items()]
     both = [(*pairs[i], *pairs[1 - i]) for i in range(2)]
     of_scripts = tokenize in _WHITE_SPACE or tokenize.startswith("moses-")
     for text, own, _, other in both if of_scripts else ():
         script = own.unsegmented
         if script and other.counts["words", script] >= MANY * other.lines:
-            kind = (
-                f"{text} in {script} without spaces between words, of which BLEU with "
-                f"tok:{tokenize} makes one word; give --tokenize {_TOKENIZERS[script]}"
-            )
-            notices.add(kind, source=source, count=own.lines)
+            more = {"text": text, "script": script, "tokenize": tokenize}
+            more["better"] = _TOKENIZERS[script]
+            notices.add("unsegmented-script", source=source, count=own.lines, **more)
             return
     for text, own, other_text, other in both if tokenize == "none" else ():
         attached = own.counts["attached", ""]
         many = attached >= ENOUGH and attached > own.counts["apart", ""]
         if many and own is pairs[0][1]:
-            kind = f"line that looks detokenised, {_WORDS}"
-            notices.add(kind, source=source, line=own.attached, count=attached)
+            place = own.attached
+            notices.add("detokenised-line", source=source, line=place, count=attached)
             return
         if own.share("attached") >= MANY and other.share("apart") >= MANY:
-            kind = f"{text} look detokenised, {other_text} tokenised, {_WORDS}"
-            notices.add(kind, source=source, count=attached)
+            called = {"text": text, "others": other_text}
+            notices.add("detokenised-text", source=source, count=attached, **called)
             return
 
 
@@ -367,12 +371,10 @@ def note_differences(
 ) -> None:
     """Add a notice where hypotheses and references are spelled or prepared otherwise.
 
-    What the references have is named once, for the hypotheses that lack most of it.
-
-    systems: hypotheses by the name of their file; references: all of the first sentence, all of the
-    second one, …; numbers: line numbers of the hypotheses of k-best lists in their file [default:
-    1, 2, …, of a plain text]; form: format of the lists; tokenize: tokenizer of BLEU; spelling:
-    that of all candidates, if these are not all [default: of the hypotheses].
+    What the references have is named once, for the hypotheses that lack most of it. systems:
+    hypotheses by the name of their file; references: all of the first sentence, all of the second,
+    …; numbers: lines of the hypotheses in their file, by default 1, 2, …; form: format of k-best
+    lists; tokenize: tokenizer of BLEU; spelling: that of all candidates, if these are not all.
     """
     others, profile = Spelling(), profile_of(references)
     others.add(references)
@@ -412,4 +414,4 @@ def note_identity(
     """Add a notice if the hypotheses are identical to one of the reference files."""
     for r, lines in enumerate(zip(*references, strict=True), 1):
         if tuple(hypotheses) == lines:
-            notices.add(f"hypotheses identical to reference {r}", source=source)
+            notices.add("identical-to-reference", source=source, number=r)

@@ -81,8 +81,14 @@ class Encoding:
         text = block.decode(self.name, "replace").encode()
         if self.replace:
             count = text.count(_REPLACEMENT) - block.count(_REPLACEMENT)
-            kind = f"bytes that are not {self.name}, read as U+FFFD"
-            notices.add(kind, source=source, line=line, count=max(1, count), asked=True)
+            notices.add(
+                "replaced-bytes",
+                source=source,
+                line=line,
+                count=max(1, count),
+                asked=True,
+                encoding=self.name,
+            )
         return text
 
 
