@@ -375,26 +375,30 @@ def _declared(kind: type, heading: str | None = None) -> Iterator[tuple[str, _Op
             yield entry.name, replace(entry.metadata[_OPTION], heading=heading)
 
 
-def _parameter(name: str, one: _Option) -> click.Parameter:
+def _parameter(name: str, declared: _Option) -> click.Parameter:
     """The parameter of the shell that an option is."""
-    if not one.help:
-        many = -1 if one.many else 1
+    if not declared.help:
+        many = -1 if declared.many else 1
         return click.Argument(
-            [name], nargs=many, required=one.required, type=one.type, metavar=one.metavar
+            [name],
+            nargs=many,
+            required=declared.required,
+            type=declared.type,
+            metavar=declared.metavar,
         )
-    more: dict[str, Any] = {} if one.type is None else {"type": one.type}
-    if one.type in (None, click.BOOL):
+    more: dict[str, Any] = {} if declared.type is None else {"type": declared.type}
+    if declared.type in (None, click.BOOL):
         more["is_flag"] = True
-    if one.once or one.several:
-        more["callback"] = only_one if one.once else one_or_all
-    elif not one.required and not one.many:
-        more["default"] = one.default if one.type else bool(one.default)
+    if declared.once or declared.several:
+        more["callback"] = only_one if declared.once else one_or_all
+    elif not declared.required and not declared.many:
+        more["default"] = declared.default if declared.type else bool(declared.default)
     return ShellOption(
-        [*dict.fromkeys((*one.flags, one.long_flag(name))), name],
-        required=one.required,
-        multiple=one.many or one.once or one.several,
-        metavar=one.metavar,
-        help=one.help,
+        [*dict.fromkeys((*declared.flags, declared.long_flag(name))), name],
+        required=declared.required,
+        multiple=declared.many or declared.once or declared.several,
+        metavar=declared.metavar,
+        help=declared.help,
         **more,
     )
 

@@ -88,7 +88,7 @@ class Findings(Notices):
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: dict[tuple[bool, str, str], Finding] = {}
+        self._by_kind: dict[tuple[bool, str, str], Finding] = {}
         self._kinds: Counter[tuple[bool, str]] = Counter()  # by level and file
         self.refused: set[int] = set()  # lines with errors
         self.first_fault: InputError | None = None
@@ -123,24 +123,24 @@ class Findings(Notices):
         """Add the findings of another reading; what both have found in a file counts once."""
         for notice in others:
             super().take(notice)
-        for key, found in others._found.items():
-            if key not in self._found or found.count > self._found[key].count:
-                self._found[key] = found
+        for key, finding in others._by_kind.items():
+            if key not in self._by_kind or finding.count > self._by_kind[key].count:
+                self._by_kind[key] = finding
 
     def _count(
         self, fault: bool, source: str, message: str, line: int | None, count: int
     ) -> Finding:
         kind = _PARTICULARS.sub("…", message)
-        if (fault, source, kind) not in self._found:
+        if (fault, source, kind) not in self._by_kind:
             self._kinds[fault, source] += 1
             if self._kinds[fault, source] > _KINDS:
                 kind = message = _OTHERS.format("faults" if fault else "warnings")
-        found = self._found.setdefault((fault, source, kind), Finding(fault, source, message))
-        found.place = found.place or place(source, line)
-        found.count += count
-        if line is not None and len(found.lines) < PLACES and line not in found.lines:
-            found.lines.append(line)
-        return found
+        finding = self._by_kind.setdefault((fault, source, kind), Finding(fault, source, message))
+        finding.place = finding.place or place(source, line)
+        finding.count += count
+        if line is not None and len(finding.lines) < PLACES and line not in finding.lines:
+            finding.lines.append(line)
+        return finding
 
     def count_of(self, name: str) -> int:
         """How often a notice of this name was given."""
@@ -148,23 +148,23 @@ class Findings(Notices):
 
     def where(self, holds: Callable[[bool, str, str], bool]) -> Findings:
         """The findings of some levels (whether a fault), files and kinds."""
-        found = Findings()
-        found._found = {key: one for key, one in self._found.items() if holds(*key)}
-        return found
+        findings = Findings()
+        findings._by_kind = {key: finding for key, finding in self._by_kind.items() if holds(*key)}
+        return findings
 
     @property
     def kinds(self) -> set[tuple[bool, str]]:
         """Level and kind of each finding."""
-        return {(fault, kind) for fault, _, kind in self._found}
+        return {(fault, kind) for fault, _, kind in self._by_kind}
 
     @property
     def all(self) -> list[Finding]:
         """All findings, in the order of their first places in the run."""
-        return list(self._found.values())
+        return list(self._by_kind.values())
 
     def of_level(self, fault: bool) -> Iterator[Finding]:
         """The findings that are faults, or those that are not."""
-        return (found for found in self.all if found.fault is fault)
+        return (finding for finding in self.all if finding.fault is fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class CleanCopies:
     def to_text(self) -> str:
         """A line for each copy, or the faults that remain."""
         if not self.written:
-            faults = [found.to_text() for found in self.findings.of_level(True)]
+            faults = [finding.to_text() for finding in self.findings.of_level(True)]
             return "\n".join(["no clean copy is written, since these faults remain:", *faults, ""])
         lines = []
         for copy, repairs in self.repairs.items():
@@ -199,7 +199,7 @@ class CleanCopies:
         return {
             "written": self.written,
             "repairs": {copy: dict(repairs) for copy, repairs in self.repairs.items()},
-            "findings": [found.to_dict() for found in self.findings.all],
+            "findings": [finding.to_dict() for finding in self.findings.all],
         }
 
 
@@ -223,15 +223,15 @@ def cleaned_text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterato
     n_lines: of the source; blank lines after as many are left out. `InputError` for bytes that are
     not UTF-8 text.
     """
-    found = Notices()
-    lines = (line.replace(_MARK, b"") for line in read_lines(path, found))
+    notices = Notices()
+    lines = (line.replace(_MARK, b"") for line in read_lines(path, notices))
     yield from islice(lines, n_lines)
     surplus = list(lines)
     if any(line.strip() for line in surplus):
         yield from surplus
     elif surplus:
         repairs[SURPLUS] += len(surplus)
-    _count(found, repairs)
+    _count(notices, repairs)
 
 
 def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str]) -> Iterator[bytes]:
@@ -240,16 +240,16 @@ def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str])
     The list is read before: `InputError` if it is in no known format. Lists that have to be sorted
     are in memory.
     """
-    found = Findings()
-    known, lines = opened(path, found, options)
+    findings = Findings()
+    known, lines = opened(path, findings, options)
     clean = (line.replace(_MARK, b"") for line in lines)
-    rows = known.read(clean, found, source=display(path), clip=options.clip_inf)
+    rows = known.read(clean, findings, source=display(path), clip=options.clip_inf)
     ids = [chunk.sentences for chunk in rows]
-    _count(found, repairs)
+    _count(findings, repairs)
     by_line = isinstance(known, Moses | NamedFeatures)
-    if found.first_fault is not None and not by_line:
-        raise found.first_fault
-    kept = _kept(path, options, found, repairs)
+    if findings.first_fault is not None and not by_line:
+        raise findings.first_fault
+    kept = _kept(path, options, findings, repairs)
     order = np.concatenate(ids) if ids else np.zeros(0, np.int64)
     if not by_line or (np.diff(order) >= 0).all():
         yield from kept
@@ -261,13 +261,13 @@ def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str])
 
 
 def _kept(
-    path: FilePath, options: ReadingOptions, found: Findings, repairs: Counter[str]
+    path: FilePath, options: ReadingOptions, findings: Findings, repairs: Counter[str]
 ) -> Iterator[bytes]:
     """The lines but for those refused and, where blank ones are skipped, those."""
-    skips = found.count_of("blank-line") > 0
+    skips = findings.count_of("blank-line") > 0
     lines = read_lines(path, Findings(), encoded=options.encoded)
-    for number, line in enumerate((one.replace(_MARK, b"") for one in lines), 1):
-        if number in found.refused:
+    for number, line in enumerate((text.replace(_MARK, b"") for text in lines), 1):
+        if number in findings.refused:
             repairs[LEFT_OUT] += 1
         elif skips and not line.strip():
             repairs[SKIPPED] += 1
@@ -284,8 +284,8 @@ def in_nfc(lines: Iterable[bytes], repairs: Counter[str]) -> Iterator[bytes]:
         yield new
 
 
-def _count(found: Notices, repairs: Counter[str]) -> None:
+def _count(notices: Notices, repairs: Counter[str]) -> None:
     """Count the repairs of what notices about lines tell."""
-    for notice in found:
+    for notice in notices:
         if notice.kind.name in _REPAIRS:
             repairs[_REPAIRS[notice.kind.name]] += notice.count

@@ -43,16 +43,6 @@ class Documents:
     domains: Mapping[str, str] = field(default_factory=dict, compare=False)
     cure: str = field(default="", compare=False)
 
-    def __post_init__(self) -> None:
-        if len(self.starts) != len(self.ids) + 1 or self.starts[0] != 0:
-            raise ValueError("expected starts (D+1,) from 0 for D documents")
-        if any(start > stop for start, stop in pairwise(self.starts)):
-            raise ValueError("expected starts that never fall")
-        if len(set(self.ids)) != len(self.ids):
-            raise ValueError("expected document ids that are all different")
-        if (self.lines is None) != (self.file_length is None):
-            raise ValueError("expected the number of lines of the files together with the lines")
-
     @classmethod
     def from_lines(
         cls,

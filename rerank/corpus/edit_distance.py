@@ -30,11 +30,10 @@ Tokens: TypeAlias = Sequence[Hashable]
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """How different the candidates of one list are.
+    """How different the candidates of a list are.
 
-    distinct: number of different candidates; distance: mean edit distance of all pairs, in words;
-    relative: mean over pairs of distance / length of the longer candidate, 0..1, and 0 for two
-    empty candidates. Both are None for a list of one candidate.
+    distance: mean edit distance of all pairs, in words; relative: mean over pairs of distance /
+    length of the longer candidate, 0..1, and 0 for two empty ones. None for a single candidate.
     """
 
     candidates: int
@@ -44,10 +43,7 @@ class Diversity:
 
 
 def diversity(candidates: Sequence[Tokens]) -> Diversity:
-    """Diversity of one list. O(K L ⌈m/64⌉) time for candidates of m words, O(K + L) memory.
-
-    100 candidates of 10 words take 0.5 to 0.8 ms on one core, of 30 words 1.1 to 1.8 ms.
-    """
+    """Diversity of a list. O(K L ⌈m/64⌉) time for candidates of m words, O(K + L) memory."""
     distinct = len(set(map(tuple, candidates)))
     pairs = len(candidates) * (len(candidates) - 1) // 2
     if not pairs:
@@ -61,9 +57,8 @@ def farthest_first(candidates: Sequence[Tokens], k: int) -> NDArray[np.int64]:
 
     Farthest-point clustering (Gonzalez 1985): the first candidate, then repeatedly the candidate
     whose distance to its nearest chosen candidate is largest; ties go to the lower rank. The
-    largest distance from a candidate to its nearest chosen one is at most twice the minimum over
-    all choices of k. The choice for k contains the choice for k − 1.
-    O(k L ⌈m/64⌉) time for candidates of m words, O(K + L) memory.
+    largest such distance is at most twice the minimum over all choices of k. The choice for k
+    contains that for k − 1. O(k L ⌈m/64⌉) time for candidates of m words, O(K + L) memory.
     """
     if k >= len(candidates):
         return np.arange(len(candidates))
@@ -195,35 +190,35 @@ class Parted:
 def parted(text: str, references: Sequence[Sequence[str]]) -> Parted:
     """The segments of a text, as many as there are: references[k] of segment k, one or more."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    found = list(_WORD.finditer(text))
-    words = np.array([numbers[one[0].casefold()] for one in found], np.int64)
+    matches = list(_WORD.finditer(text))
+    words = np.array([numbers[match[0].casefold()] for match in matches], np.int64)
     targets: list[int] = []
     spans = np.full((len(references), max(map(len, references)), 2), -1)
     closed = np.zeros(len(references), np.bool_)
     for k, lines in enumerate(references):
         for r, line in enumerate(lines):
-            own = [numbers[word.casefold()] for word in _WORD.findall(line)]
-            spans[k, r] = len(targets), len(targets) + len(own)
-            targets += own
+            line_words = [numbers[word.casefold()] for word in _WORD.findall(line)]
+            spans[k, r] = len(targets), len(targets) + len(line_words)
+            targets += line_words
         ends = sum(_SENTENCE_END.search(line[-_ENDING:]) is not None for line in lines)
         closed[k] = 2 * ends > len(lines)
-    costs = _costs(text, found)
+    costs = _costs(text, matches)
     starts = segment_starts(words, costs, np.array(targets, np.int64), spans, closed)
-    places = [found[i].start() if i < len(found) else len(text) for i in starts]
+    places = [matches[i].start() if i < len(matches) else len(text) for i in starts]
     segments = [" ".join(text[a:b].split()) for a, b in pairwise([0, *places[1:], len(text)])]
-    sizes = np.diff([*starts, len(found)])
+    sizes = np.diff([*starts, len(matches)])
     excess = sizes - (spans[:, :, 1] - spans[:, :, 0]).max(axis=1)
     empty = np.flatnonzero((sizes == 0) & (excess < 0)).tolist()
     merged = [
         k
         for k in empty
         if any(
-            2 * excess[own[0]] >= -excess[k]
-            for own in (np.flatnonzero(sizes[:k])[::-1], k + np.flatnonzero(sizes[k:]))
-            if len(own)
+            2 * excess[beside[0]] >= -excess[k]
+            for beside in (np.flatnonzero(sizes[:k])[::-1], k + np.flatnonzero(sizes[k:]))
+            if len(beside)
         )
     ]
-    repeated = _repeated(text, ["\n".join(own) for own in zip_longest(*references, fillvalue="")])
+    repeated = _repeated(text, list(map("\n".join, zip_longest(*references, fillvalue=""))))
     return Parted(
         segments,
         [k for k in empty if k not in merged],
@@ -286,8 +281,8 @@ def segment_starts(
             starts[first:last] = [begin] * (last - first)
             continue
         middle = (first + last) // 2
-        own = words[begin:end], costs[begin : end + 1], targets, spans[first:last]
-        place = begin + _middle(*own, closed[first:last], middle - first)
+        part = words[begin:end], costs[begin : end + 1], targets, spans[first:last]
+        place = begin + _middle(*part, closed[first:last], middle - first)
         tasks += [(begin, place, first, middle), (place, end, middle, last)]
     return starts
 

@@ -197,9 +197,9 @@ def _character(escape: bytes) -> bytes:
     """The character of an escape; nothing for what is none, and for one that ends a line."""
     if escape in _CHARACTERS:
         return _CHARACTERS[escape]
-    found = unescape(escape.decode())
-    plain = found != escape.decode() and (found.isprintable() or found == "\xa0")
-    return found.encode() if plain else b""
+    character = unescape(escape.decode())
+    is_plain = character.isprintable() or character == "\xa0"
+    return character.encode() if is_plain and character != escape.decode() else b""
 
 
 FORMS: dict[str, Callable[[bytes], bytes]] = {"moses": escaped, "none": unescaped}

@@ -246,8 +246,8 @@ def _without_cr(block: bytes, source: str, first: int, notices: Notices) -> byte
         ("crlf-line-ends", rb"\r(?:\n|\Z)", ends),
         ("carriage-return", rb"\r(?!\n|\Z)", inside),
     ):
-        if found := re.search(pattern, block):
-            line = first + block.count(b"\n", 0, found.start())
+        if match := re.search(pattern, block):
+            line = first + block.count(b"\n", 0, match.start())
             notices.add(kind, source=source, line=line, count=count)
     return block.replace(b"\r\n", b"\n").removesuffix(b"\r")
 
@@ -367,10 +367,10 @@ class RereadFile(os.PathLike[str]):
         self.check()
         yield cast(BinaryIO, hashed)
         self.check()
-        found = hashed.digest.digest()
-        if self._digest not in (b"", found):
+        digest = hashed.digest.digest()
+        if self._digest not in (b"", digest):
             raise _changed(self.path)
-        self._digest = found
+        self._digest = digest
 
 
 class _HashedFile:
@@ -402,10 +402,10 @@ class InputFiles:
 def _status(file: FilePath | int) -> tuple[int, int] | None:
     """Size and time of modification in ns; None for pipes, devices, `-` and missing files."""
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except (OSError, ValueError):
         return None
-    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 def _changed(path: FilePath) -> RerankError:

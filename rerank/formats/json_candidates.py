@@ -58,8 +58,12 @@ _SETTING = re.compile(
     r"(?i)time|temperature|top_?[pk]|latency|duration|seed|penalty|features|sparse"
 )
 _KINDS = {  # of keys that are not read
-    **{kind: f"unread-{kind}" for kind in ("number", "numbers", "texts", "reference")},
-    **{"sample": "sample-in-id", "id": "further-id"},
+    "number": "unread-number",
+    "numbers": "unread-numbers",
+    "texts": "unread-texts",
+    "reference": "unread-reference",
+    "sample": "sample-in-id",
+    "id": "further-id",
 }
 
 
