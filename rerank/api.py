@@ -37,7 +37,7 @@ from rerank.files.paths import display
 from rerank.files.run_files import no_option
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, to_json
-from rerank.notices import Notices, RerankWarning, kind_name, log
+from rerank.notices import Notice, Notices, RerankWarning, log
 from rerank.options import (
     KeywordErrors,
     keywords,
@@ -472,24 +472,14 @@ class PythonWarnings(Notices):
     It names keywords of Python where the shell has flags.
     """
 
-    def add(
-        self,
-        kind: str,
-        *,
-        source: str = "",
-        line: int | None = None,
-        count: int = 1,
-        names: Sequence[str] = (),
-        asked: bool = False,
-    ) -> None:
+    def take(self, notice: Notice) -> None:
         """Count a warning, and issue it if it is the first of its kind."""
-        known = kind in self._by_kind
-        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
-        if not known:
-            notice = self._by_kind[kind]
+        known = {counted.sentence for counted in self}
+        super().take(notice)
+        if notice.sentence not in known:
             text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
             text = with_keywords(printable(text), "tune-mert")
-            warning = RerankWarning(text, kind_name(kind))
+            warning = RerankWarning(text, notice.kind.name)
             warnings.warn(warning, stacklevel=_caller_level())
 
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from rerank.corpus.reading import AS_SOURCE, tokenize_option
+from rerank.diagnostics import diagnostic
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import file_and_name
-from rerank.files.terminal import progress_shown
-from rerank.notices import is_allowed
-from rerank.options import Command, option, part, record, settings_of
+from rerank.files.terminal import progress_shown, show
+from rerank.options import Command, eager, option, part, record, settings_of
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import (
     ListFiles,
@@ -163,7 +165,8 @@ class CheckResult:
 
     def _fails(self, warning: Finding) -> bool:
         """Whether a warning is an error under --strict."""
-        return self.strict and not (warning.asked or is_allowed(warning.kind, self.allowed))
+        name = warning.kind.name if warning.kind else ""
+        return self.strict and not (warning.asked or name in self.allowed)
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values, numbers unrounded."""
@@ -267,7 +270,6 @@ def check(options: CheckOptions) -> int:
             _tune(lists if lists.made else source.lists, options, result)
             inputs.check()
     print_result(result, options.form)
-    options.messages.announce_vain([found.kind for found in result.findings.of_level(False)])
     return result.exit_code
 
 
@@ -278,7 +280,6 @@ def _source(
     from rerank.check.findings import Findings
     from rerank.files.lines import spool
     from rerank.files.paths import display
-    from rerank.formats.translations import UNREFERENCED
     from rerank.runs.lists import KBestFile, own_documents, read_targets
     from rerank.runs.systems import made_lists
 
@@ -288,7 +289,8 @@ def _source(
     if references and lists.drop_unreferenced:
         documents, _ = read_targets(lists, references, Findings(), lambda line: None)
         if count := documents.n_left_out:
-            findings.add(UNREFERENCED, source=display(references[0]), count=count, asked=True)
+            source = display(references[0])
+            findings.add("sentence-without-reference", source=source, count=count, asked=True)
         return made_lists(lists, findings, opened, documents, agreement=True)
     stated = own_documents(lists)
     return made_lists(lists, findings, opened, stated, agreement=bool(references))
@@ -311,7 +313,18 @@ def _with_sources(source: ListSource, *, wanted: bool) -> ListSource:
     return source
 
 
-COMMAND = Command("check", CheckOptions, check)
+def _explain(_ctx: click.Context, word: str) -> None:
+    """Print a row of the table of diagnostics, in place of the work."""
+    show(f"{diagnostic(word).explained()}\n", for_people=True)
+    _ctx.exit()
+
+
+COMMAND = Command(
+    "check",
+    CheckOptions,
+    check,
+    eager("--explain", _explain, metavar="CODE", help="Explain a kind of warning, and exit."),
+)
 
 
 def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:

@@ -22,9 +22,10 @@ from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
+from rerank.corpus.columns import KBestRows
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.grouping import Grouping
-from rerank.corpus.kbest import KBest, KBestRows, NamedLists
+from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, ReadingOptions
 from rerank.corpus.spelling import nfc, nfc_lines, nfc_rows
 from rerank.errors import InputError, UsageError
@@ -550,12 +551,8 @@ def _check_documents(
                     line=line + 1,
                 )
     if joined:
-        kind = (
-            f"document of --docs that joins documents which {lists.name} itself has; leave out "
-            "--docs, or give that of these lists"
-        )
-        line, count = joined[0], len(joined)
-        notices.add(kind, source=display(lists.docs or ""), line=line, count=count)
+        where = {"source": display(lists.docs or ""), "line": joined[0]}
+        notices.add("joined-documents", **where, count=len(joined), list=lists.name)
 
 
 def digest_of_ids(documents: Documents) -> str:

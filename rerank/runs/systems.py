@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rerank.corpus.alignment import note_alignment, remembered_trigrams
-from rerank.corpus.columns import Label, SparseColumns, TextColumn, offsets_of, places_of
+from rerank.corpus.columns import KBestRows, Label, SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.documents import Documents, shown_id
-from rerank.corpus.kbest import KBest, KBestRows, split_words
+from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.preparation import note_preparation
 from rerank.corpus.reading import AS_EMPTY
 from rerank.corpus.spelling import nfc
@@ -478,5 +478,4 @@ def _check(text: Translation, documents: Documents, notices: Notices) -> None:
                 source=text.name,
             )
     if count := sum(line is None for line in text.lines):
-        kind = "segment without translation, for which the system has no candidate"
-        notices.add(kind, source=text.name, count=count)
+        notices.add("segment-without-candidate", source=text.name, count=count)

@@ -250,9 +250,7 @@ def training_texts(
     }
     note_preparation(profiles, notices, source=train_text.source)
     if raw.n_documents == 1 and not across:
-        notices.add(
-            f"training text is one document; {_PARTED[documents]}", source=display(train.text)
-        )
+        notices.add("one-document", source=display(train.text), cure=_PARTED[documents])
     vocabularies: dict[str, Vocabulary] = {}
     beside: dict[str, SideText] = {}
     for kind, path in train.side.items():
@@ -343,8 +341,7 @@ def subwords(option: str, tokenizer: str, words: list[bytes], text: SideText) ->
     """
     import numpy as np
 
-    from lm.sentencepiece_model import MOST_BYTES, read_pieces
-    from lm.subwords import SubwordError, learn
+    from lm.subwords import MOST_BYTES, SubwordError, learn, read_pieces
 
     counts = np.bincount(text.tokens, minlength=len(words)).tolist()
     frequencies = dict(zip(words, counts, strict=True))
@@ -412,12 +409,7 @@ def read_text(
         alone = int(np.count_nonzero(np.diff(corpus.documents) == 1))
         text.check_documents(corpus.n_documents, alone, notices)
     if empty := int(np.count_nonzero(np.diff(corpus.sentences) == 0)):
-        notices.add(
-            "blank line read as a sentence without words, as --documents equals says",
-            source=text.source,
-            count=empty,
-            asked=True,
-        )
+        notices.add("blank-sentence", source=text.source, count=empty, asked=True)
     return words, corpus
 
 
