@@ -15,7 +15,7 @@ import inspect
 import math
 import traceback
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -30,7 +30,6 @@ import numpy as np
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
 from rerank.errors import ArgumentError, UsageError, printable
-from rerank.files.arrays import ArrayStore
 from rerank.files.lines import RereadFile, scratch_file, spool
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
@@ -50,11 +49,18 @@ from rerank.options import (
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.runs.lists import KBestFile, ListSource
-from rerank.runs.memory import TEXT_LINE, MemoryLists, add_agreement, check_kinds, line_of
-from rerank.runs.opening import check_scorers, open_scorers
+from rerank.runs.opening import (
+    TEXT_LINE,
+    MemoryLists,
+    add_agreement,
+    check_kinds,
+    check_scorers,
+    line_of,
+    memory_run,
+    open_scorers,
+)
 from rerank.runs.options import (
     ListFiles,
-    RunOptions,
     ScorerOptions,
     ScoringMachine,
     default_weight_option,
@@ -114,17 +120,17 @@ class Reranker:
         scoring, default = settings.scoring, settings.default_weight
         chosen = scoring.searching.chosen().listing(settings.n_best)
         name = display(weights) if isinstance(weights, str | Path) else "weights"
-        found = _weights(weights, sparse or {}, notices)
-        if not (found.dense or found.sparse):  # as the shell without a weights file
+        values = _weights(weights, sparse or {}, notices)
+        if not (values.dense or values.sparse):  # as the shell without a weights file
             alone = not (chosen.uniform or scorers or lm) and default is None
             beside = {GLOSSARY: (WEIGHT,)} if scoring.features.glossary else {}
-            found = replace(found, dense={AGREEMENT: (1.0,), **beside}) if alone else found
+            values = replace(values, dense={AGREEMENT: (1.0,), **beside}) if alone else values
             if alone or chosen.uniform:
                 name, default = "", default or 0.0
         self._without_weights, self._agreement = not name, scoring.features.agreement
-        self.model = LinearModel(found, name, default)
-        self.search = chosen.at(found)
-        self.scorers = scoring.open(scorers or {}, lm or {}, notices, found.provenance)
+        self.model = LinearModel(values, name, default)
+        self.search = chosen.at(values)
+        self.scorers = scoring.open(scorers or {}, lm or {}, notices, values.provenance)
 
     @KeywordErrors("decode")
     def decode(self, documents: Iterable[Document]) -> DocumentResults:
@@ -195,11 +201,11 @@ class Reranker:
         documents = source.documents
         sizes = [(document.id, len(document.sentences)) for document in documents]
         targets = _texts("references", references, sizes=sizes)
-        if len({len(own) for document in targets for own in document}) > 1:
+        if len({*map(len, chain(*targets))}) > 1:
             raise ArgumentError("references: expected as many of each sentence as of the first")
         by_reference: list[tuple[bytes, ...]] = [*zip(*chain(*targets), strict=True)]
         lines: dict[str, Iterable[bytes]] = {
-            "docs": chain(*([line_of("document", one)] * size for one, size in sizes)),
+            "docs": chain(*([line_of("document", name)] * size for name, size in sizes)),
             "weights": [to_json(self.model.weights)],
             "trace": map(to_line, self.trace(documents)),
             **{f"reference {i}": lines for i, lines in enumerate(by_reference, 1)},
@@ -210,20 +216,25 @@ class Reranker:
             lines[f"beside {name}"] = map(to_line, other.trace(documents))
         with ExitStack() as scratch:
             files = {name: scratch.enter_context(scratch_file(f"<{name}>")) for name in lines}
-            for name, own in lines.items():
-                files[name].write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for line in own))
-            given = {name: str(path) for name, path in files.items()}
-            named = tuple(given.pop(name) for name in files if name.startswith("reference "))
-            options["beside"] = tuple((name, given.pop(f"beside {name}")) for name in beside or ())
-            given["docs_format"] = "docids"
-            found = settings_of(ReportOptions, ref=named, **given, **options)
-            result = run_report(found, PythonWarnings())
+            for name, text in lines.items():
+                files[name].write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for line in text))
+            paths = {name: str(path) for name, path in files.items()}
+            settings = settings_of(
+                ReportOptions,
+                ref=tuple(paths[name] for name in files if name.startswith("reference ")),
+                baseline=tuple(paths[name] for name in files if name == "baseline"),
+                beside=tuple((name, paths[f"beside {name}"]) for name in beside or ()),
+                docs_format="docids",
+                **{name: paths[name] for name in ("docs", "weights", "trace")},
+                **options,
+            )
+            result = run_report(settings, PythonWarnings())
         return Report(render(result), result.to_dict())
 
     def _opened(self, documents: Iterable[Document]) -> Run[MemoryLists]:
         """The run of documents; UsageError for scores that nothing but weights can use."""
         weights = self.model.weights
-        run = _run(documents, replace(self.scorers), weights.sparse)
+        run = memory_run(documents, replace(self.scorers), weights.sparse, PythonWarnings())
         if AGREEMENT in weights.dense or self._agreement:
             add_agreement(run)
         needed = self._without_weights and not (self.search.uniform or self._agreement)
@@ -341,27 +352,28 @@ def tune(
     ranges = {name: _interval(f"range of {name!r}", ends) for name, ends in ranges.items()}
     for name in items("features", "a list of names", features):
         check_value("features", TEXT, name)
-    given, source = None, display(start) if isinstance(start, str | Path) else "start"
+    begin, source = None, display(start) if isinstance(start, str | Path) else "start"
     if start is not None:
-        given = _weights(start, {}, notices)
-        given.refuse_all_zero("leave out --start to start from 0", source=source)
-    sparse = {} if given is None else given.sparse
-    run = _run(documents, scoring.open(scorers or {}, lm or {}, notices), sparse)
+        begin = _weights(start, {}, notices)
+        begin.refuse_all_zero("leave out --start to start from 0", source=source)
+    sparse = {} if begin is None else begin.sparse
+    opened = scoring.open(scorers or {}, lm or {}, notices)
+    run = memory_run(documents, opened, sparse, PythonWarnings())
     sizes = [(name, len(kbest)) for name, kbest in run.read_unreported()]
     of_systems: dict[str, Any] = {}
-    if given is None and run.systems:
+    if begin is None and run.systems:
         add_agreement(run)
         of_systems = {"systems": run.systems, "consensus": starts(dict(plan.objective.metrics))}
-    elif scoring.features.agreement or (given is not None and AGREEMENT in given.dense):
+    elif scoring.features.agreement or (begin is not None and AGREEMENT in begin.dense):
         add_agreement(run)
-    plan.check(ranges=bool(ranges), start=bool(given or of_systems))
+    plan.check(ranges=bool(ranges), start=bool(begin or of_systems))
     searching = tuning_search(scoring.searching.chosen(), plan)
     result = tune_documents(
         run,
         _texts("references", references, sizes=sizes),
         plan.objective.load_metrics(),
-        run.choose_search(searching.at(given) if given else searching, log.info),
-        features=TunedFeatures(features, given, source, ranges, **of_systems),
+        run.choose_search(searching.at(begin) if begin else searching, log.info),
+        features=TunedFeatures(features, begin, source, ranges, **of_systems),
         plan=plan,
     )
     models, task = run.kinds.models, result.task
@@ -452,20 +464,6 @@ class Report:
         return f'{frame}{escape(self.page)}"></iframe>'
 
 
-def _run(
-    documents: Iterable[Document], scorers: Scorers, sparse: Collection[str]
-) -> Run[MemoryLists]:
-    """A run through documents in memory."""
-    return Run(
-        MemoryLists(documents, scorers.all, sparse),
-        scorers,
-        PythonWarnings(),
-        origins={scorer.name: f"scorer {scorer.name!r}" for scorer in scorers.all},
-        store=ArrayStore.of_process(None),
-        options=settings_of(RunOptions),
-    )
-
-
 class PythonWarnings(Notices):
     """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`.
 
@@ -487,13 +485,12 @@ def _caller_level() -> int:
     """The level of the stack, of a function called from here, at which a user called `rerank`."""
     stack = traceback.walk_stack(inspect.currentframe())
     names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
-    own = [n for n, name in enumerate(names) if name.partition(".")[0] == "rerank"]
-    return own[-1] + 1
+    return max(n for n, name in enumerate(names) if name.partition(".")[0] == "rerank") + 1
 
 
 def _texts(
     what: str,
-    given: object,
+    value: object,
     *,
     place: str = "",
     several: bool = True,
@@ -514,7 +511,7 @@ def _texts(
             raise ArgumentError.of(place, "at least one text", sentence)
         return [line_of(place, text) for text in texts]
 
-    documents = [*items(place, "a list of documents", given)]
+    documents = [*items(place, "a list of documents", value)]
     if ids := _ids_of(documents):
         named = dict(zip(ids, (document.texts for document in documents), strict=True))
         known = ids if sizes is None else [name for name, _ in sizes]
@@ -546,60 +543,62 @@ def _ids_of(documents: Any) -> list[str] | None:
     """Ids of documents, or of results; None for texts without any."""
     if not isinstance(documents, Sequence) or not documents:
         return None
-    known = all(isinstance(one, Document | DocumentResult) for one in documents)
-    return [one.id for one in documents] if known else None
+    named = all(isinstance(document, Document | DocumentResult) for document in documents)
+    return [document.id for document in documents] if named else None
 
 
-def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
+def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
     """Weights from any of the forms that `Reranker` takes."""
-    if isinstance(given, str | Path):
-        given = read_weights(given, notices)
-    elif not isinstance(given, Weights):
-        named = _by_name("weights", "the weights of features, or a weights file", given)
-        given = Weights({name: _numbers(f"weight of {name!r}", w) for name, w in named.items()})
+    if isinstance(value, str | Path):
+        weights = read_weights(value, notices)
+    elif isinstance(value, Weights):
+        weights = value
+    else:
+        named = _by_name("weights", "the weights of features, or a weights file", value)
+        weights = Weights({name: _numbers(f"weight of {name!r}", w) for name, w in named.items()})
     others = _by_name("sparse", "the weights of sparse features", sparse)
-    own = {name: _numbers(f"weight of {name!r}", w, 1)[0] for name, w in others.items()}
-    return replace(given, sparse={**given.sparse, **own})
+    added = {name: _numbers(f"weight of {name!r}", w, 1)[0] for name, w in others.items()}
+    return replace(weights, sparse={**weights.sparse, **added})
 
 
-def _by_name(argument: str, what: str, given: object) -> Mapping[str, Any]:
+def _by_name(argument: str, what: str, value: object) -> Mapping[str, Any]:
     """An argument that gives values by name; ArgumentError, a TypeError, for something else."""
-    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
-        return given
-    raise ArgumentError.of(argument, f"{what}, as {{'NAME': …}}", given)
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise ArgumentError.of(argument, f"{what}, as {{'NAME': …}}", value)
 
 
-def _objective(given: object) -> tuple[tuple[str, float], ...] | None:
+def _objective(value: object) -> tuple[tuple[str, float], ...] | None:
     """Metrics to maximise, each with its weight; None for the default."""
-    if given is None:
+    if value is None:
         return None
-    named = {given: 1.0} if isinstance(given, str) else given
+    named = {value: 1.0} if isinstance(value, str) else value
     named = _by_name("objective", "a metric, or the weights of metrics", named)
     for name, weight in named.items():
         check_value(f"weight of {name!r}", METRIC_WEIGHT, weight)
     return tuple((name, float(weight)) for name, weight in named.items())
 
 
-def _interval(what: str, given: Any) -> tuple[float, float]:
+def _interval(what: str, value: Any) -> tuple[float, float]:
     """The least and the greatest weight; ArgumentError for something else."""
     with suppress(TypeError, ValueError):
-        low, high = given
+        low, high = value
         least = -math.inf if low is None else float(low)
         greatest = math.inf if high is None else float(high)
         if least <= greatest:
             return least, greatest
     expected = "the least weight and the greatest, None where there is no limit, as (0, None)"
-    raise ArgumentError.of(what, expected, given)
+    raise ArgumentError.of(what, expected, value)
 
 
-def _numbers(what: str, given: object, most: int | None = None) -> tuple[float, ...]:
+def _numbers(what: str, value: object, most: int | None = None) -> tuple[float, ...]:
     """A finite number or a list of them, at most so many; ArgumentError for something else."""
     with suppress(TypeError, ValueError, OverflowError):
-        found = np.array(given, float, ndmin=1)
-        if found.ndim == 1 and np.isfinite(found).all() and (most is None or len(found) == most):
-            return tuple(found.tolist())
+        array = np.array(value, float, ndmin=1)
+        if array.ndim == 1 and np.isfinite(array).all() and (most is None or len(array) == most):
+            return tuple(array.tolist())
     expected = "a finite number" if most == 1 else "a finite number, or a list of them"
-    raise ArgumentError.of(what, expected, given)
+    raise ArgumentError.of(what, expected, value)
 
 
 def _settings(kind: type[Settings], search: str, options: Mapping[str, Any]) -> Settings:
@@ -643,10 +642,10 @@ class _Scoring:
         scorers = _by_name("scorers", "functions or objects that score", scorers)
         lm = _by_name("lm", "folders of language models", lm)
         named = [
-            one if isinstance(one, LanguageModelOption) else LanguageModelOption.of(name, one)
-            for name, one in lm.items()
+            model if isinstance(model, LanguageModelOption) else LanguageModelOption.of(name, model)
+            for name, model in lm.items()
         ]
-        named = [one.as_tuned(provenance) for one in named]
+        named = [model.as_tuned(provenance) for model in named]
         added = tuple((name, name) for name in scorers)
         check_scorers(replace(self.features, lm=tuple(named), scorer=added, agreement=False))
         options = replace(self.features, lm=tuple(named))

@@ -68,7 +68,7 @@ class WeightsFile:
             raise UsageError(
                 "--default-weight: it is of no use without weights; add --weights FILE"
             )
-        return LinearModel(Weights({name: (one,) for name, one in weights.items()}), "", 0.0)
+        return LinearModel(Weights({name: (value,) for name, value in weights.items()}), "", 0.0)
 
 
 @record
@@ -133,11 +133,11 @@ class DecodingOutput:
     @property
     def paths(self) -> Mapping[str, FilePath]:
         """The files to write, by name."""
-        given = {
+        paths = {
             **{"kbest": self.kbest_out, "summary": self.summary},
             **{"trace": self.trace, "table": self.table},
         }
-        return {"out": self.out} | {name: path for name, path in given.items() if path is not None}
+        return {"out": self.out} | {name: path for name, path in paths.items() if path is not None}
 
 
 @record
@@ -225,8 +225,7 @@ def decode(options: DecodeOptions) -> None:
             messages.announce(line)
     if run.sharded is None:
         if explained is not None:  # a result, which --quiet leaves
-            found = Explanation.of(writer.choices, explained, sentence)
-            say(found.to_text().removesuffix("\n"))
+            say(Explanation.of(writer.choices, explained, sentence).to_text().removesuffix("\n"))
         messages.announce("\n".join([*model.weights.remarks(), result.to_text()]))
         messages.detail(result.signature)
 
@@ -243,20 +242,21 @@ def _opened(
     from rerank.runs.opening import open_run
 
     announce, weighted = options.messages.announce, options.weights.weights is not None
-    given, choice = options.run.as_tuned(model.weights), list[str]()
+    settings, choice = options.run.as_tuned(model.weights), list[str]()
     if options.output.kbest_out is None:  # lists are written for tuners, which need all features
-        given = replace(given, scorers=given.scorers.used_by(model.weights, model.default))
-    lists = given.inputs()
+        scorers = settings.scorers.used_by(model.weights, model.default)
+        settings = replace(settings, scorers=scorers)
+    lists = settings.inputs()
     lists.check()
     if not weighted:
-        given, lists, choice = _without_weights(given, lists, search)
+        settings, lists, choice = _without_weights(settings, lists, search)
     with open_run(
         lists,
         notices,
-        given,
+        settings,
         announce=announce,
         programs=search.programs(),
-        check_side=given.scorers.names == options.run.scorers.names,
+        check_side=settings.scorers.names == options.run.scorers.names,
     ) as run:
         if not (weighted or search.uniform) and run.has_scores():
             names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
@@ -274,7 +274,7 @@ def _opened(
 
 
 def _without_weights(
-    given: RunOptions, lists: Lists, search: Search
+    settings: RunOptions, lists: Lists, search: Search
 ) -> tuple[RunOptions, Lists, list[str]]:
     """Options and lists for a choice by agreement, or by votes alone, and lines that say which.
 
@@ -286,16 +286,16 @@ def _without_weights(
 
     way = "as likely as they have votes, whatever scores the lists have"
     if not search.uniform:
-        given = replace(given, scorers=replace(given.scorers, agreement=True))
+        settings = settings.with_agreement()
         of_systems = lists.systems and not lists.merged
         way = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
-        for name, weight in _beside_agreement(given.scorers).items():
+        for name, weight in _beside_agreement(settings.scorers).items():
             way += f"; and {weight:g} times {name}"
     lines = [f"without --weights, candidates are {way}"]
     if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
         lines.append("without --docs, each sentence is a document")
         lists = replace(lists, no_docs="each")
-    return given, replace(lists, by_name=True), lines
+    return settings, replace(lists, by_name=True), lines
 
 
 def _beside_agreement(scorers: ScorerOptions) -> dict[str, float]:
@@ -416,13 +416,14 @@ def _signature(run: Run[ListSource], weights: WeightsFile, search: Search, write
     from rerank.runs.lists import digest_of_ids
 
     def digests(scorers: Sequence[FeatureSource]) -> str | None:
-        return ",".join(f"{one.name}={one.digest[:LENGTH]}" for one in scorers) or None
+        named = (f"{scorer.name}={scorer.digest[:LENGTH]}" for scorer in scorers)
+        return ",".join(named) or None
 
-    results = [one.search for one in writer.results]
-    exact = "approximate" if writer.approximate else all(one.exact for one in results)
-    found = [one for one in results if one.decoder != NO_CANDIDATES.decoder]
-    decoders = sorted({one.decoder for one in found})
-    ways = sorted({one.direction for one in found})
+    results = [document.search for document in writer.results]
+    exact = "approximate" if writer.approximate else all(result.exact for result in results)
+    results = [result for result in results if result.decoder != NO_CANDIDATES.decoder]
+    decoders = sorted({result.decoder for result in results})
+    ways = sorted({result.direction for result in results})
     docs = short_digest(run.source.lists.docs)
     if run.source.lists.made and run.source.lists.docs is None:
         docs = digest_of_ids(run.source.documents)[:LENGTH]

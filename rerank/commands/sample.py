@@ -122,9 +122,11 @@ def _check(saved: SavedModel, lm: Path) -> None:
 def _document(start: str, saved: SavedModel, notices: Notices) -> Corpus:
     """The document that is continued; InputError for several."""
     from rerank.files.paths import display
-    from rerank.runs.texts import TextFiles, encoded_text
+    from rerank.formats.running_text import RunningText
+    from rerank.runs.texts import TextFiles, encoded, read_text
 
-    found = saved.in_reading_order(encoded_text(TextFiles(start), saved, notices))
+    text = read_text(RunningText(start, "evaluation", "blank"), notices)
+    found = saved.in_reading_order(encoded(text, TextFiles(start), saved, notices))
     if found.n_documents > 1:
         raise InputError(
             f"expected one document to continue, found {found.n_documents:,}; keep one of those "

@@ -224,8 +224,9 @@ def _check(
     from rerank.formats.moses_ini import merged
     from rerank.formats.weights import by_name
 
-    if frame is not None and (first := run.first_with_candidates()) is not None:
-        space = run.space(first[1], total=features.total)
+    lists = (kbest for _, kbest in run.read_unreported() if kbest.n)
+    if frame is not None and (first := next(lists, None)) is not None:
+        space = run.space(first, total=features.total)
         begin = by_name(features.start(space), space.labels)
         merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
 

@@ -28,7 +28,7 @@ from rerank.corpus.grouping import Grouping
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, ReadingOptions
 from rerank.corpus.spelling import nfc, nfc_lines, nfc_rows
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, SideError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, base_name, display, file_of
@@ -322,6 +322,12 @@ class ListSource(Source):
         if self.lists.in_nfc and SOURCE in side:
             side[SOURCE] = (list(map(nfc, lines)) for lines in side[SOURCE])
         return side
+
+    def located(self, fault: SideError) -> InputError:
+        """An error about side information of a sentence, with file and line."""
+        begin, _ = self.documents.span(self.documents.ids.index(fault.document))
+        line = self.documents.line(begin + fault.sentence) + 1
+        return fault.located(self.side_name(fault.kind), line)
 
     def side_name(self, kind: str) -> str:
         """What messages call the side information of a kind."""

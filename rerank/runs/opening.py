@@ -1,33 +1,37 @@
-"""Opening a run: its lists, scorers, caches and copies of what can be read once only."""
+"""Opening a run: of the options of the shell, or of documents in memory."""
 
 from __future__ import annotations
 
 import shlex
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rerank.corpus.columns import Label, column_names
 from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import Document, KBest, NamedLists, items
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE
-from rerank.errors import InputError, SideError, StoppedEarly, UsageError
-from rerank.files.arrays import ArrayStore
+from rerank.errors import ArgumentError, InputError, SideError, StoppedEarly, UsageError
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.cache import Cache
 from rerank.files.lines import RereadFile, check_readable, spool
 from rerank.files.paths import FilePath, display
+from rerank.files.run_files import no_option
 from rerank.files.terminal import Interrupts, Terminated, progress
-from rerank.formats.translations import SOURCE, check_files
-from rerank.notices import Notices, Printer
+from rerank.formats.translations import SOURCE, check_document, check_files
+from rerank.notices import Notices, Printer, log
 from rerank.options import settings_of
-from rerank.registry import SCORE_FILES, attribute
-from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource
+from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
+from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource, Source
 from rerank.runs.options import RunOptions, ScorerOptions, ScoringMachine
 from rerank.runs.run import Run, Scorers, Stopwatch
 from rerank.runs.systems import SystemLists, made_lists
-from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement
+from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, one_output_each
+from rerank.scorers.features import FeatureSource
 from rerank.scorers.glossary import GlossaryScores
 from rerank.scorers.model_options import check_names, glossary_value
 from rerank.scorers.models import open_models, open_scorer
@@ -35,7 +39,12 @@ from rerank.scorers.score_files import FileScorer, FiniteScores, LineValues, Lis
 from rerank.scorers.system_scores import ScoreSource, SystemScores
 
 if TYPE_CHECKING:
+    from rerank.metrics.agreement import SystemAgreement
     from rerank.scorers.programs import Estimator  # loads numba
+
+
+_DOCUMENTS = "documents, as [Document('talk-1', sentences)]"
+TEXT_LINE = "a text of one line, in Unicode"
 
 
 class InputCopies(ExitStack):
@@ -108,7 +117,11 @@ def open_run(
         if options.scorers.agreement:
             counted = source.agreement if isinstance(source, SystemLists) else None
             scorers.agreement = Agreement(source.systems, counted)
-        _open_side(source, _needed(source.lists, scorers, programs), copies, check=check_side)
+        needed = _needed(source.lists, scorers, programs)
+        if SOURCE in needed:
+            source.find_sources()
+        check_files(needed, source.kinds if check_side else needed.keys() & source.kinds)
+        source.side = {kind: copies.copied(path) for kind, path in source.lists.side.items()}
         if documents is None and not source.lists.made:
             source.documents = source.find_documents(notices)
         with watch.lap("scores"):
@@ -139,9 +152,9 @@ def open_run(
         except InputError as fault:
             for file in copies.files:
                 file.check()  # a file that was rewritten is the reason
-            if isinstance(fault, SideError):
-                raise _located(fault, source) from None
-            raise
+            if not isinstance(fault, SideError):
+                raise
+            raise source.located(fault) from None
         except (KeyboardInterrupt, Terminated):
             copies.close()
             if run.cache is None:
@@ -186,26 +199,6 @@ def _needed(lists: Lists, scorers: Scorers, programs: Sequence[Estimator]) -> di
     for option, scorer in {**plugins, **models}.items():
         needed |= dict.fromkeys(scorer.side_information, option)
     return needed | (MISSING_SOURCE if lists.missing == AS_SOURCE else {})
-
-
-def _open_side(
-    source: ListSource, needed: Mapping[str, str], copies: InputCopies, *, check: bool
-) -> None:
-    """Have side information read beside the lists; of the sources, those that these state.
-
-    check: whether what nobody needs is refused.
-    """
-    if SOURCE in needed:
-        source.find_sources()
-    check_files(needed, source.kinds if check else needed.keys() & source.kinds)
-    source.side = {kind: copies.copied(path) for kind, path in source.lists.side.items()}
-
-
-def _located(fault: SideError, source: ListSource) -> InputError:
-    """An error about side information of a sentence, with file and line."""
-    begin, _ = source.documents.span(source.documents.ids.index(fault.document))
-    line = source.documents.line(begin + fault.sentence) + 1
-    return fault.located(source.side_name(fault.kind), line)
 
 
 class _Numbers:
@@ -297,3 +290,152 @@ class _Numbers:
             f"put its scores, a number for each of its lines, into the list: `rerank score {words}`"
             f", give --kbest {shlex.quote(f'{system}={path}.{name}')} in place of it"
         )
+
+
+# Documents in memory
+
+
+def memory_run(
+    documents: Iterable[Document], scorers: Scorers, sparse: Collection[str], notices: Notices
+) -> Run[MemoryLists]:
+    """A run through documents in memory; sparse: names of features that a candidate may lack."""
+    return Run(
+        MemoryLists(documents, scorers.all, sparse),
+        scorers,
+        notices,
+        origins={scorer.name: f"scorer {scorer.name!r}" for scorer in scorers.all},
+        store=ArrayStore.of_process(None),
+        options=settings_of(RunOptions),
+    )
+
+
+class MemoryLists(Source):
+    """Documents in memory, in the order of an iterable; all have the features of the first.
+
+    scorers: for which side information is needed; sparse: names of the features that a candidate
+    may lack; systems: of the documents that were read.
+    """
+
+    name = "documents"
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        scorers: Sequence[FeatureSource] = (),
+        sparse: Collection[str] = (),
+    ) -> None:
+        self.documents = items("documents", _DOCUMENTS, documents)
+        self.systems = {}
+        self._sparse = sparse
+        self._needed = {kind: s.name for s in scorers for kind in s.side_information}
+
+    def __len__(self) -> int:
+        return len(self.documents) if isinstance(self.documents, Sized) else 0
+
+    def keep(self) -> None:
+        """Hold documents of an iterator, so that they can be read again."""
+        if isinstance(self.documents, Iterator):
+            self.documents = list(self.documents)
+
+    def read(self, notices: Notices, store: ArrayStore = IN_MEMORY) -> Iterator[NamedLists]:
+        """Each document in order, with the features of the first one that has candidates."""
+        labels: Sequence[Label] = ()
+        for document in map(_checked, self.documents):
+            kbest = document.kbest
+            if kbest is None:
+                kbest = KBest.of(
+                    document.sentences,
+                    source=document.id,
+                    sparse=self._sparse,
+                    totals=document.totals,
+                )
+                kbest = replace(kbest, side=_side_information(document))
+            self.systems = {**self.systems, **document.systems}
+            for kind, scorer in self._needed.items():
+                if kind not in kbest.side:
+                    raise InputError(
+                        f"expected {SIDE_INFORMATION[kind]}, which scorer {scorer!r} needs, found "
+                        f"none; give them to Document or rerank.read as side={{{kind!r}: ...}}",
+                        source=document.id,
+                    )
+            if kbest.n:
+                labels = labels or kbest.labels
+                kbest = _relabelled(kbest, labels)
+            yield document.id, kbest
+
+
+def add_agreement(run: Run[MemoryLists]) -> None:
+    """Add the feature `agreement`, unless the documents have it; they are read once more."""
+    counted: SystemAgreement | None = None
+    run.source.keep()
+    lists = [kbest for _, kbest in run.read_unreported() if kbest.n]
+    if lists and AGREEMENT in column_names(lists[0].labels):
+        return
+    labels = [*run.systems]
+    if labels and all(one_output_each(kbest, labels) for kbest in lists):
+        from rerank.metrics.agreement import SystemAgreement  # numba
+
+        counted = SystemAgreement(labels)
+        for kbest in lists:
+            counted.add(kbest)
+    run.kinds.agreement = Agreement(run.systems, counted)
+    if line := run.kinds.agreement.choose(lists):
+        log.info(line)
+    run.scorers = run.kinds.all
+
+
+def _checked(document: object) -> Document:
+    """The document; ArgumentError for something else."""
+    if isinstance(document, Document):
+        return document
+    raise ArgumentError.of("documents", _DOCUMENTS, document)
+
+
+def check_kinds(side: Mapping[str, Any]) -> None:
+    """ArgumentError for a kind of side information that no model needs."""
+    for kind in side:
+        if kind not in SIDE_INFORMATION:
+            raise ArgumentError(f"side: {no_option(str(kind), SIDE_INFORMATION)}")
+
+
+def _side_information(document: Document) -> dict[str, list[bytes]]:
+    """Side information of a document; InputError if it is not a text for each sentence."""
+    side = {}
+    check_kinds(document.side)
+    for kind, value in document.side.items():
+        place = f"document {document.id!r}, {kind!r}"
+        texts = [*items(place, "a list of a text for each sentence", value)]
+        if len(texts) != len(document.sentences):
+            raise InputError(
+                f"expected {len(document.sentences)} texts of side information {kind!r}, one for "
+                f"each sentence, found {len(texts)}; text i must belong to sentence i",
+                source=document.id,
+            )
+        side[kind] = [line_of(place, text) for text in texts]
+        check_document(side[kind], kind, document.id)
+    return side
+
+
+def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:
+    """The lists with their features in the order of these labels; InputError for other features."""
+    if tuple(labels) == kbest.labels:
+        return kbest
+    ends = np.cumsum([label.width for label in kbest.labels])
+    columns = dict(zip(kbest.labels, np.split(np.arange(kbest.dense.shape[1]), ends), strict=False))
+    if columns.keys() != set(labels):
+        expected, names = (", ".join(label.name for label in side) for side in (labels, columns))
+        raise InputError(
+            f"expected the features of the first document, {expected}, found {names or 'none'}; "
+            "give every candidate the same features, or name those that may be missing in `sparse`",
+            source=kbest.source,
+        )
+    dense = kbest.dense[:, np.concatenate([columns[label] for label in labels])]
+    return replace(kbest, dense=dense, labels=tuple(labels))
+
+
+def line_of(what: str, text: object) -> bytes:
+    """A text of one line; ArgumentError for something else."""
+    if isinstance(text, str) and "\n" not in text:
+        with suppress(UnicodeEncodeError):
+            return text.encode()
+    raise ArgumentError.of(what, TEXT_LINE, text)

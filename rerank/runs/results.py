@@ -101,18 +101,24 @@ class DocumentResult:
 
         systems: name of each system by the label of its indicator feature.
         """
-        rows = [kbest.rows(t) if count else None for t, count in enumerate(kbest.counts.tolist())]
+        filled = np.flatnonzero(kbest.counts).tolist()
         ranks = []
         for path in search.paths:
-            chosen = iter(path.choices)
-            places = (None if row is None else int(kbest.ranks[row[next(chosen)]]) for row in rows)
-            ranks.append(tuple(places))
-        engines = _systems_of(kbest, search.choices, systems)
+            of_path: list[int | None] = [None] * len(kbest)
+            for t, k in zip(filled, path.choices, strict=True):
+                of_path[t] = int(kbest.ranks[kbest.rows(t)[k]])
+            ranks.append(tuple(of_path))
+        names, changed = column_names(kbest.labels), 0
+        columns = [(name, names.index(label)) for label, name in systems.items() if label in names]
+        engines: list[tuple[str, ...]] = [()] * len(kbest)
+        for t, k in zip(filled, search.choices, strict=True):
+            first, row = kbest.rows(t)[0], kbest.rows(t)[k]
+            changed += k > 0 and kbest.text(first) != kbest.text(row)
+            engines[t] = tuple(name for name, f in columns if kbest.dense[row, f])
         counts = Counter(chain.from_iterable(engines))
         shares = {system: counts[system] for system in systems.values() if kbest.n}
-        listed = zip(filter(None, rows), search.choices, strict=True)
-        changed = sum(kbest.text(row[0]) != kbest.text(row[k]) for row, k in listed if k)
-        return cls(name, search, tuple(ranks), texts, shares, engines, changed)
+        chosen = tuple(engines) if systems else ()
+        return cls(name, search, tuple(ranks), texts, shares, chosen, changed)
 
     @property
     def choices(self) -> tuple[int | None, ...]:
@@ -447,23 +453,6 @@ class ModelUse:
             self._models.values(), self._weights.tolist(), self._counts.tolist(), strict=True
         )
         return idle(list(figures), self._sentences)
-
-
-def _systems_of(
-    kbest: KBest, choices: Sequence[int], systems: Mapping[str, str]
-) -> tuple[tuple[str, ...], ...]:
-    """Names of the systems whose output each sentence's choice is; empty without systems.
-
-    choices: of the sentences that have candidates; systems: by the label of their feature.
-    """
-    names, chosen = column_names(kbest.labels), iter(choices)
-    columns = [(name, names.index(label)) for label, name in systems.items() if label in names]
-    rows = [kbest.rows(t)[next(chosen)] if n else None for t, n in enumerate(kbest.counts.tolist())]
-    chosen_of = (
-        () if row is None else tuple(name for name, f in columns if kbest.dense[row, f])
-        for row in rows
-    )
-    return tuple(chosen_of) if systems else ()
 
 
 def _margins(

@@ -257,19 +257,11 @@ class Run(Generic[SourceT]):
         """Number of candidates."""
         return sum(map(sum, self.sizes[0]))
 
-    def mean_k(self) -> float:
-        """Mean number of candidates of a sentence."""
-        return self.n_candidates / max(1, self.sizes[2])
-
     def has_scores(self) -> bool:
         """Whether the lists' own numbers, but votes, tell candidates apart."""
         counted = {*self.systems, *CONSENSUS} if self.systems else ()
         lists = self.read_unreported() if self.n_candidates else ()
         return any(has_scores(kbest, counted) for _, kbest in lists)
-
-    def first_with_candidates(self) -> NamedLists | None:
-        """The first document that has any candidates; gives no notices."""
-        return next((named for named in self.read_unreported() if named[1].n), None)
 
     # Scoring and searching
 
@@ -460,8 +452,8 @@ class Run(Generic[SourceT]):
         """Passes over the lists that exact search takes, by the scorer that needs most."""
         if all(scorer.passes(2) == scorer.passes(1) for scorer in self.scorers):
             return 1.0  # whatever K is
-        k = self.mean_k()
-        return max(scorer.passes(k) for scorer in self.scorers)
+        mean_k = self.n_candidates / max(1, self.sizes[2])
+        return max(scorer.passes(mean_k) for scorer in self.scorers)
 
     # Shards, and work that is announced
 

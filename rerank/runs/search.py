@@ -235,9 +235,6 @@ class Search:
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
 
 
-AUTO = Search()
-
-
 def search_documents(
     documents: Sequence[DocumentFeatures],
     weights: NDArray[np.float64],

@@ -408,13 +408,13 @@ def open_outputs(
             named = [*read_systems(path, documents, notices)[1].items()]
         else:
             named = [(name, _text(name, path, documents, notices, model))]
-        for own, text in named:
-            if own in texts:
+        for system, text in named:
+            if system in texts:
                 raise UsageError(
-                    f"--systems: two systems are named {own!r}; give one of them as "
+                    f"--systems: two systems are named {system!r}; give one of them as "
                     "NAME=FILE with another name, or leave it out"
                 )
-            texts[own] = text
+            texts[system] = text
             _check(text, documents, notices)
             if not isinstance(path, UnsegmentedText):
                 segmented.append(text)

@@ -599,25 +599,6 @@ def _with_side(
     return replace(corpus, side=side)
 
 
-def encoded_text(
-    files: TextFiles,
-    saved: SavedModel,
-    notices: Notices,
-    documents: str = "blank",
-    *,
-    across: bool = False,
-) -> Corpus:
-    """A text and its side information in a model's ids, not in its reading order.
-
-    documents, across: as of `read_text`. InputError if the text has no words, or if its side
-    information does not fit.
-    """
-    from rerank.formats.running_text import RunningText
-
-    text = RunningText(files.text, "evaluation", documents)
-    return encoded(read_text(text, notices, across=across), files, saved, notices, documents)
-
-
 def encoded(
     read: tuple[list[bytes], Corpus],
     files: TextFiles,
