@@ -433,7 +433,7 @@ def _clean(
             source.lists = lists
         else:
             source = KBestFile(lists.kbest, lists, unreported=Findings())
-        source.side = side if lists.missing == AS_SOURCE else {}
+        source = _with_sources(source, wanted=False)
         findings, _ = examine(source, [copies.get(path, path) for path in references])
         names = set(map(display, copies.values()))
         findings = findings.where(lambda fault, source, kind: source in names)

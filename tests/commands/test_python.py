@@ -323,6 +323,11 @@ def test_the_page_of_documents_in_memory_has_the_numbers_of_the_shell(world: Wor
         [one["metrics"] for one in page.numbers["evaluation"]["systems"]],
         3,
     )
+    against = Reranker("w.ini").report(
+        rerank.read("dev.kbest", "dev.docs"), [lines[:2], lines[2:]], baseline=beside["mbr"]
+    )
+    first, *_ = against.numbers["evaluation"]["systems"]
+    assert first["bleu"] == both.numbers["evaluation"]["systems"][2]["bleu"]
     page.save("page.html")
     assert "<title>X</title>" in (world.folder / "page.html").read_text()
 
