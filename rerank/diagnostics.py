@@ -234,7 +234,7 @@ R219 warning unlike-lines: {ours=hypotheses} are no more like the {theirs=refere
 R220 warning repeated-line: {ours=hypotheses} of many lines are the same, {text='...'},
   {theirs=references} differ
   > did what wrote them fail there? write these lines again, or leave them out
-R221 warning identical-to-reference: hypotheses identical to reference {number=1}
+R221 note identical-to-reference: hypotheses identical to reference {number=1}
   > is a reference given as a system's output?
 R222 warning equal-references: references identical to those of {first=ref.0}
   > give each once
@@ -277,7 +277,7 @@ R308 warning documents-of-one-sentence: document of one sentence{ids= whose id e
 R309 note empty-document: empty document
 R310 warning ordered-segments: segments put in the order of their ids
   > line i of a plain text must be segment i in this order
-R311 note bad-source: segment whose source is marked as bad (is_bad_source), kept
+R311 warning bad-source: segment whose source is marked as bad (is_bad_source), kept
   > as the authors of WMT24++ do, `jq -c 'select(.is_bad_source | not)' {file=FILE} > NEW` leaves it
     out, as all files must
 R312 note unread-text-key: unread key that looks like that of a text
