@@ -341,6 +341,7 @@ class KeywordErrors:
 def filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
     """The record and its parts, checked."""
     stated: dict[str, Any] = {}
+    declared: Any
     for entry in fields(kind):  # type: ignore[arg-type]
         if _PART in entry.metadata:
             part: _Part = entry.metadata[_PART]

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
 from statistics import fmean
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rerank.diagnostics import diagnostics
 from rerank.errors import InputError, UsageError, shown
@@ -78,7 +78,7 @@ _ENDS = (  # place of a word on the line, and the commands that remove it or par
     (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +[[(]?([^] )]+)[])]?$/\t\1/'"),
 )
 
-Oddity: TypeAlias = tuple[str, Mapping[str, str]]
+Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a warning, and the values of its fields."""
 
 

@@ -250,7 +250,10 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
     """Notice of systems whose length ratio is far from that of outputs in tuning."""
     for system in systems:
         if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            ratios = {"ratio": f"{system.length_ratio:.3f}", "tuned": f"{tuned:.3f}"}
+            ratios: dict[str, Any] = {
+                "ratio": f"{system.length_ratio:.3f}",
+                "tuned": f"{tuned:.3f}",
+            }
             notices.add("length-ratio", source=system.name, **ratios)
 
 
