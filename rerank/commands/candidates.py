@@ -24,8 +24,7 @@ from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:
     from lm.ctranslate2 import ConvertedEngine
-    from lm.generation import Generated, GenerationSettings
-    from lm.seq2seq import TranslationEngine
+    from lm.seq2seq import Generated, GenerationSettings, TranslationEngine
     from rerank.corpus.documents import Documents
     from rerank.notices import Notices
 
@@ -336,7 +335,7 @@ class Translator:
 
 def _way(finding: CandidateSearch) -> GenerationSettings:
     """How candidates are found."""
-    from lm.generation import GenerationSettings
+    from lm.seq2seq import GenerationSettings
 
     return GenerationSettings(
         finding.n_best,
