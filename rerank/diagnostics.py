@@ -139,7 +139,7 @@ R140 note no-output-of-fairseq: line that is no output of fairseq (logging), ski
 R141 note no-token-scores: hypothesis without P- lines; its feature is the score of H-, normalised
   by length, in nats
   > give fairseq-generate no --quiet, and keep its P- lines
-R142 warning source-again: source that comes again, as of a second run; its hypotheses are put
+R142 note source-again: source that comes again, as of a second run; its hypotheses are put
   together
   > give one run, if they are not of one
 R143 warning unread-number: number of candidates that is not read
@@ -378,9 +378,9 @@ R512 warning unknown-word-in-text: unknown word in the text ({marks=<UNK>}), rea
   > if it stands for unknown words, give --unknown '{word=<UNK>}'
 R513 warning tab-in-line: TAB in a line, read as part of a word
   > write spaces: {command=`tr '\t' ' ' < FILE > FILE.txt`}
-R514 warning paragraphs-as-documents: document of one sentence, as most here: do blank lines part
-  sentences or paragraphs?
-  > leave them between documents only{command=}, or give --across-documents
+R514 warning paragraphs-as-documents: document of one sentence, as most here
+  > do blank lines part sentences or paragraphs? leave them between documents only{command=}, or
+    give --across-documents
 R515 warning one-document: training text is one document
   > {cure=part documents with blank lines}
 R516 note blank-sentence: blank line read as a sentence without words, as --documents equals says
@@ -392,7 +392,7 @@ R519 note long-candidate: candidate whose text has more tokens than the model ha
   out
 R520 warning blank-source-line: blank source line, whose candidates are invented
   > write its sentence
-R521 warning condition-left-out: condition left out: no other context for each item, because more
+R521 note condition-left-out: condition left out: no other context for each item, because more
   than half of the items have the same one
   > nothing to do, if the items are meant so
 R601 note damaged-cache: damaged score cache shard, computed again
