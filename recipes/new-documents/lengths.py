@@ -26,10 +26,10 @@ from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.goal import SearchGoal
-from rerank.tuning.lists import TuningLists
-from rerank.tuning.objective import CORPUS_BLEU, HeldLength, Sums, bleu_of, length_of
+from rerank.tuning.objective import CORPUS_BLEU, LengthPenalty, Sums, bleu_of, length_of
 from rerank.tuning.plan import MertSettings, Plan
 from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.rounds import TuningLists
 from rerank.tuning.tuners.ascent import Bounds
 
 PRICES = (0.0, 5.0, 10.0, 20.0, 50.0)
@@ -60,7 +60,8 @@ def main(data: Path, work: Path, scored: Path | None) -> None:
     for units, first, tests in cases(by_name, start, PARTS, ["chrf"]):
         names, chosen = [str(f) for f in range(len(first))], units.decode(first)
         for price in PRICES:
-            goal = SearchGoal(HeldLength(CORPUS_BLEU, 1.0, price) if price else CORPUS_BLEU)
+            held = LengthPenalty(CORPUS_BLEU, 1.0, price, held=True)
+            goal = SearchGoal(held if price else CORPUS_BLEU)
             plan = Plan(settings=MertSettings(seed=1))
             search = PoolSearch(plan, goal.at(chosen), Bounds.none(len(names)), names)
             selection = cross_validate(TuningLists(units), first, search, Notices())

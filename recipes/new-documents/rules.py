@@ -33,11 +33,11 @@ from rerank.runs.systems import PREFIX
 from rerank.scorers.agreement import AGREEMENT
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.goal import BLEU_GOAL
-from rerank.tuning.lists import TuningLists
 from rerank.tuning.objective import Objective, bleu_of, jackknife, standard_error
 from rerank.tuning.plan import MertSettings, Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch
+from rerank.tuning.rounds import TuningLists
 from rerank.tuning.tuners.ascent import Bounds
 
 Floats = NDArray[np.float64]

@@ -29,7 +29,7 @@ from lm.model import DocumentLM
 from lm.reading import entered, read_on
 from lm.sentences import Rows
 from rerank.files.lines import read_lines
-from rerank.metrics.significance import sign_test_p_value
+from rerank.metrics.significance import sign_test
 from rerank.notices import Notices
 
 TOGETHER = 256  # sentences scored at once
@@ -120,7 +120,7 @@ def main(
             if {worse, better} <= sums.keys():
                 gains = sums[worse] - sums[better]
                 up, down = int((gains > 0).sum()), int((gains < 0).sum())
-                p = sign_test_p_value(up, down)
+                p = sign_test(up, down)
                 row[f"{worse} < {better}"] = f"{up}/{down}, p {p:.2g}"
         rows.append(row)
     click.echo(tabulate(rows, headers="keys", disable_numparse=True))
