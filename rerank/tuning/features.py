@@ -6,7 +6,7 @@ and the candidates that the systems agree on are the safer choice, above all by 
 outliers have no vote. So agreement is the start unless cross-validation shows that another start is
 surely better: the best system is chosen on other documents than it is judged on. Beside the others
 it has a weight of 1, which costs nothing where systems are close, and little where they are not
-(recipes/new-documents).
+(recipes/studies/new-documents).
 """
 
 from __future__ import annotations

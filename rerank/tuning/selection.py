@@ -8,7 +8,7 @@ a difference on the same documents, whose difficulty cancels out, by a delete-on
 documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
 
 What decides has a price of length in it where the plan holds the length: all documents of a tuning
-set may have long references, which cross-validation cannot see (recipes/new-documents).
+set may have long references, which cross-validation cannot see (recipes/studies/new-documents).
 """
 
 from __future__ import annotations
