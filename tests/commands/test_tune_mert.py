@@ -156,16 +156,6 @@ def test_the_round_of_the_best_decoded_value_is_kept(
 def test_the_reason_to_stop_is_reported(drawn: World, features: str, reason: str) -> None:
     found = drawn.ok(FROM_START, "--select", "none", *features.split())
     assert f"\nstopped: {reason}\n" in found.err
-    if "gain" in reason:
-        assert len(rounds(found.err)) - 1 - kept(found.err) == int(reason[0])
-
-
-def test_rounds_end_where_no_weight_moves(drawn: World) -> None:
-    """The range is smaller than a step that counts."""
-    drawn.weights("start.json", {"LM0": 0.1, "TM0": [0.5, -0.25], "pairs": 0.2})
-    only = "--features pairs --range pairs=0.2:0.200001"
-    found = drawn.ok(f"{FROM_START} --select none {PAIRS} {only}").err
-    assert "\nstopped: no weight moves\n" in found
 
 
 # What is found
