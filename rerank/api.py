@@ -344,7 +344,6 @@ def tune(
     )
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
-    from rerank.tuning.provenance import feature_entries, plan_entries
 
     settings = _settings(_Tuning, search, {**options, "objective": _objective(objective)})
     scoring, plan, notices = settings.scoring, settings.plan, PythonWarnings()
@@ -379,8 +378,8 @@ def tune(
     models, task = run.kinds.models, result.task
     chosen_of = {model.name: dict(model.chosen) for model in models if model.chosen}
     made = {
-        **plan_entries(task.plan, task.goal, []),
-        **feature_entries(task.names, task.features.ranges),
+        **task.plan.entries(task.goal.name, []),
+        **task.features.entries(task.names),
         "BLEU": bleu_of(result.statistics),
         **({"models": chosen_of} if chosen_of else {}),
         **start_entries(result, run.systems),

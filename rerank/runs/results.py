@@ -447,7 +447,7 @@ class ModelUse:
 
     def to_text(self) -> str:
         """Which models contribute nothing; '' for none."""
-        from rerank.metrics.verdict import idle  # numba
+        from rerank.metrics.significance import idle  # numba
 
         figures = zip(
             self._models.values(), self._weights.tolist(), self._counts.tolist(), strict=True

@@ -208,6 +208,11 @@ class Run(Generic[SourceT]):
         """Name of each system by the label of its indicator feature."""
         return self.source.systems
 
+    def opened_cache(self) -> Cache | None:
+        """The cache, also for runs without a model; None where there must be none."""
+        self.cache = self.cache or self.options.machine.open_cache(self.notices)
+        return self.cache
+
     # Reading
 
     def read(self) -> Iterator[NamedLists]:
@@ -608,8 +613,8 @@ class LinearModel:
         for scorer in run.scorers:
             tuned = models.get(scorer.name) if isinstance(models, dict) else None
             if isinstance(tuned, dict) and tuned.get("digest", scorer.digest) != scorer.digest:
-                model = {"name": scorer.name, "folder": tuned.get("folder")}
-                run.notices.add("other-model", source=self.source, **model)
+                name, folder = scorer.name, tuned.get("folder")
+                run.notices.add("other-model", source=self.source, name=name, folder=folder)
 
     def vector(self, space: FeatureSpace, notices: Notices) -> Array:
         """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""
