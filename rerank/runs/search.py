@@ -116,8 +116,10 @@ class SearchOptions:
                 f"--utility {self.utility}: --search names the utility {settings['utility']}; "
                 "give one of them"
             )
-        common = {"width": self.beam, "alpha": self.alpha, "seed": self.seed, "gap": self.gap}
-        return Search(choice.kind, Options(**common, **settings))
+        chosen = Options(
+            width=self.beam, alpha=self.alpha, seed=self.seed, gap=self.gap, **settings
+        )
+        return Search(choice.kind, chosen)
 
 
 @dataclass(frozen=True, slots=True)
