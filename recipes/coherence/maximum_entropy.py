@@ -28,7 +28,6 @@ from scipy.sparse import csr_matrix
 from scipy.special import log_expit
 
 from lm.comparisons import distinct_orders
-from rerank.commands.lm_eval_documents import EvaluationText
 from rerank.notices import Notices
 from rerank.report.language_models import (
     CoherenceAccuracy,
@@ -36,6 +35,8 @@ from rerank.report.language_models import (
     ModelFacts,
     PermutedDocument,
 )
+from rerank.runs.texts import evaluation_text
+from rerank.scorers.text_models import EvaluationText
 
 HASHED = 1 << 20  # weights that pairs of words share
 NOT_ADJACENT = 3  # for each adjacent pair
@@ -176,19 +177,19 @@ def accuracy(
 def main(train: Path, valid: Path, permutations: int, seed: int, text: Path) -> None:
     """Print the accuracy on TEXT."""
     notices = Notices()
-    of_training = EvaluationText.read(train, "blank", notices)
+    of_training = evaluation_text(train, "blank", notices)
     numbers = {word: number for number, word in enumerate(of_training.words)}
     sentences = Sentences.of(of_training, numbers)
     pairs, adjacent = training_pairs(sentences, seed)
     features = features_of(sentences.words, pairs, len(numbers))
-    validation = Sentences.of(EvaluationText.read(valid, "blank", notices), numbers)
+    validation = Sentences.of(evaluation_text(valid, "blank", notices), numbers)
     classifiers = {}
     for penalty in PENALTIES:
         classifier = Classifier.trained(features, adjacent, penalty)
         score = accuracy(classifier, validation, 2, seed).accuracy
         click.echo(f"penalty {penalty:g}: validation {score:.1%}", err=True)
         classifiers[score] = classifier
-    test = Sentences.of(EvaluationText.read(text, "blank", notices), numbers)
+    test = Sentences.of(evaluation_text(text, "blank", notices), numbers)
     found = accuracy(classifiers[max(classifiers)], test, permutations, seed)
     click.echo("| model | accuracy | 1,000 sets: mean (SD) |\n|---|---|---|")
     click.echo(

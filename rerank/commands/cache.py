@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from rerank.files.cache import abandoned, cache_folder, cache_limit, groups_of, shards_of
 from rerank.files.paths import display
 from rerank.files.terminal import show
 from rerank.options import Command, option, part, record
@@ -66,13 +67,11 @@ def info(options: InfoOptions) -> None:
     Example:
       rerank cache info --format json
     """
-    from rerank.files.cache import cache_folder, cache_limit, shards_of
-
     folder = cache_folder(options.folder.cache)
     sizes: dict[str, list[int]] = {}
     for shard in shards_of(folder):
         sizes.setdefault(shard.path.parent.name, []).append(shard.size)
-    groups = tuple((group, len(found), sum(found)) for group, found in sorted(sizes.items()))
+    groups = tuple((group, len(known), sum(known)) for group, known in sorted(sizes.items()))
     shards, size = sum(n for _, n, _ in groups), sum(size for _, _, size in groups)
     print_result(CacheContent(folder, shards, size, cache_limit(), groups), options.form)
 
@@ -83,8 +82,6 @@ def clear(options: ClearOptions) -> None:
     Example:
       rerank cache clear --cache scores
     """
-    from rerank.files.cache import abandoned, cache_folder, groups_of, shards_of
-
     folder, removed = cache_folder(options.cache), 0
     for file in [*shards_of(folder), *abandoned(folder)]:
         file.path.unlink(missing_ok=True)

@@ -10,8 +10,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rerank.commands.evaluate import COMMAND as EVALUATE
+from rerank.commands.evaluate import evaluation
 from rerank.example import EMBEDDED, Example, Set
+from rerank.files.lines import read_lines
+from rerank.files.outputs import atomic, check_new_folder, scratch_folder, to_json
+from rerank.formats.document_files import documents_of_file
+from rerank.formats.run_records import read_trace
+from rerank.notices import Notices
 from rerank.options import Command, filled, option, part, record
+from rerank.report.explanation import marked_changes, with_previous
 from rerank.runs.options import Messages, form_option, print_result
 from rerank.values import FOLDER, Whole
 
@@ -66,8 +74,8 @@ class Demo:
         """The report for JSON."""
         models = [asdict(model) for model in self.models]
         examples = [asdict(choice) for _, choice in self.examples]
-        own = {"schema": 1, "seed": self.seed, "models": models, "examples": examples}
-        return own | {"page": self.page} | self.evaluation.to_dict()
+        report = {"schema": 1, "seed": self.seed, "models": models, "examples": examples}
+        return report | {"page": self.page} | self.evaluation.to_dict()
 
     def to_text(self) -> str:
         """The table, and an explanation of its rows."""
@@ -92,8 +100,6 @@ class Demo:
 def _example(before: Choice, choice: Choice) -> str:
     """A changed sentence in its context."""
     first, chosen = choice.texts["first"] or "", choice.texts["chosen"] or ""
-    from rerank.report.explanation import marked_changes
-
     shown = {
         "before": before.texts["chosen"],
         "first": first,
@@ -126,8 +132,6 @@ def demo(options: DemoOptions) -> None:
     Example:
       rerank demo --out demo
     """
-    from rerank.files.outputs import scratch_folder
-
     folder, announce = options.out, options.messages.announce
     if folder is not None:
         result = demonstrate(folder, seed=options.seed, announce=announce)
@@ -155,11 +159,6 @@ def demonstrate(
     announce: gets each command line as text. The language model of documents decodes the test set
     once more, under the same weights, with the sentences of each document shuffled.
     """
-    from rerank.commands.evaluate import COMMAND as EVALUATE
-    from rerank.commands.evaluate import evaluation
-    from rerank.files.outputs import atomic, check_new_folder, to_json
-    from rerank.notices import Notices
-
     check_new_folder(folder, "expected a new or empty folder to work in; name another")
     ignored = shutil.ignore_patterns("*.py", "__pycache__")
     example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
@@ -180,7 +179,10 @@ def demonstrate(
         outputs[f"+ {name}"] = commands.decode(test, name, weights, name, reports=reports)
     shuffled, order = shuffle(test, folder / "shuffled", seed=seed)
     out = commands.decode(shuffled, f"shuffled.{name}", weights, name)
-    outputs[f"+ {name}, shuffled"] = _in_order(out, order)
+    lines = [*read_lines(out, Notices())]
+    outputs[f"+ {name}, shuffled"] = out.with_suffix(f".in-order{out.suffix}")
+    with atomic(outputs[f"+ {name}, shuffled"]) as file:
+        file.writelines(lines[p] + b"\n" for p in order.argsort())
     sets = ("--docs", test.docs, "--ref", test.references, "--kbest", test.kbest)
     words = commands.show("evaluate", *sets, "--seed", seed, "--baseline", *outputs.values())
     page = folder / "report.html"
@@ -203,10 +205,6 @@ def demonstrate(
 
 def _examples(trace: Path) -> tuple[tuple[Choice, Choice], ...]:
     """Changed sentences of different documents, first those whose choice the context decided."""
-    from rerank.formats.run_records import read_trace
-    from rerank.notices import Notices
-    from rerank.report.explanation import with_previous
-
     pairs = with_previous(read_trace(trace, str(trace), Notices()))
     changed = [(a, b) for a, b in pairs if a is not None and b.changed]
     first: dict[str, tuple[Choice, Choice]] = {}
@@ -257,41 +255,19 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     """
     import numpy as np
 
-    from rerank.files.lines import read_lines
-    from rerank.files.outputs import atomic
-    from rerank.formats.document_files import documents_of_file
-    from rerank.notices import Notices
-    from rerank.runs.lists import KBestFile, Lists
-
-    notices = Notices()
-    documents = documents_of_file(original.docs, notices)
     rng = np.random.default_rng(seed)
-    spans = pairwise(documents.starts)
+    spans = pairwise(documents_of_file(original.docs, Notices()).starts)
     order = np.concatenate([start + rng.permutation(stop - start) for start, stop in spans])
     folder.mkdir(parents=True)
     names = original.kbest.name, original.references.name
     new = Set(folder / names[0], original.docs, folder / names[1])
-    lines = list(read_lines(original.references, notices))
+    lines, lists = list(read_lines(original.references, Notices())), dict[int, list[bytes]]()
+    for line in read_lines(original.kbest, Notices()):
+        number, bars, columns = line.partition(b" |||")
+        lists.setdefault(int(number), []).append(bars + columns)
     with atomic(new.references) as file:
         file.writelines(lines[t] + b"\n" for t in order)
     with atomic(new.kbest) as file:
-        lists = KBestFile(original.kbest, Lists(original.kbest))
-        for _, kbest in lists.read(documents, notices):
-            for p in range(kbest.first, kbest.first + len(kbest)):
-                for row in kbest.rows(int(order[p]) - kbest.first):
-                    _, bars, columns = kbest.line(row).partition(b" |||")
-                    file.write(b"%d%b%b\n" % (p, bars, columns))  # with a new id
+        for p, t in enumerate(order.tolist()):
+            file.writelines(b"%d%b\n" % (p, columns) for columns in lists.get(t, ()))
     return new, order
-
-
-def _in_order(shuffled: Path, order: NDArray[np.int64]) -> Path:
-    """A text of which line p belongs to sentence `order[p]`, in the order of the sentences."""
-    from rerank.files.lines import read_lines
-    from rerank.files.outputs import atomic
-    from rerank.notices import Notices
-
-    lines = list(read_lines(shuffled, Notices()))
-    path = shuffled.with_suffix(f".in-order{shuffled.suffix}")
-    with atomic(path) as file:
-        file.writelines(lines[p] + b"\n" for p in order.argsort())
-    return path
