@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from rerank.files.cache import abandoned, cache_folder, cache_limit, groups_of, shards_of
 from rerank.files.paths import display
 from rerank.files.terminal import show
 from rerank.options import Command, option, part, record
@@ -67,6 +66,8 @@ def info(options: InfoOptions) -> None:
     Example:
       rerank cache info --format json
     """
+    from rerank.files.cache import cache_folder, cache_limit, shards_of
+
     folder = cache_folder(options.folder.cache)
     sizes: dict[str, list[int]] = {}
     for shard in shards_of(folder):
@@ -82,6 +83,8 @@ def clear(options: ClearOptions) -> None:
     Example:
       rerank cache clear --cache scores
     """
+    from rerank.files.cache import abandoned, cache_folder, groups_of, shards_of
+
     folder, removed = cache_folder(options.cache), 0
     for file in [*shards_of(folder), *abandoned(folder)]:
         file.path.unlink(missing_ok=True)

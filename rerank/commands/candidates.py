@@ -222,10 +222,7 @@ def _model(options: CandidatesOptions) -> LanguageModelOption:
 
 
 def _kept(path: Path, header: bytes, options: CandidatesOptions) -> int:
-    """Number of sentences that an interrupted run has kept, in whole batches.
-
-    UsageError if it is not to be resumed, or if it was another run.
-    """
+    """Number of sentences that an interrupted run has kept; UsageError if it cannot go on."""
     content = path.read_bytes() if path.exists() else b""
     first, mark, rest = content.partition(b"\n")
     if not rest:

@@ -300,10 +300,7 @@ def _with_sources(lists: Lists, opened: ExitStack) -> Lists:
 
 
 def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
-    """Add to the summary what tuning the weights of the list's features gains.
-
-    As `rerank tune-mert` without models: cross-validation over documents, from the given weights.
-    """
+    """Add to the summary what tuning the list's weights gains, as `rerank tune-mert` finds it."""
     from rerank.check.survey import TunedBleu
     from rerank.formats.weight_files import read_weights
     from rerank.runs.list_run import ListRun
@@ -353,10 +350,7 @@ def _clean(
     references: Sequence[str | Path],
     targets: Mapping[FilePath, str | Path],
 ) -> CleanCopies:
-    """Write clean copies to the targets, unless one of them would have faults.
-
-    read: the lists as they can be read twice.
-    """
+    """Write clean copies of lists that can be read twice, unless a copy would have faults."""
     from rerank.check.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
     from rerank.check.survey import documents_of_run, examine
     from rerank.corpus.documents import DocumentFile

@@ -194,10 +194,7 @@ def _with_documents(lists: Lists, to: str) -> Lists:
 def _list_lines(
     kbest: KBest, to: str, source: ListRun, known: dict[str, Sequence[bytes]], notices: Notices
 ) -> Iterator[tuple[int, bytes]]:
-    """(sentence, line) of the lists in the format `to`; InputError where it has no form for one.
-
-    known: document and source of each source line, where there are any.
-    """
+    """(sentence, line) of lists in the format `to`; InputError for what it cannot hold."""
     import numpy as np
 
     from rerank.formats.table import lines_of
@@ -223,10 +220,7 @@ def _list_lines(
 def _kept_lines(
     kbest: KBest, formats: tuple[str, str], places: Sequence[int], first_id: int, notices: Notices
 ) -> TextColumn | None:
-    """Lines as the second format keeps them, with what the first one has beside the features.
-
-    places: lines of the source file. None for candidates whose lines are made anew.
-    """
+    """Lines as the second format keeps them, beside the features; None to make them anew."""
     from rerank.corpus.columns import TextColumn
     from rerank.formats import moses
     from rerank.formats.json_lists import kept_keys, lines_with_keys

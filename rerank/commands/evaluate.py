@@ -238,11 +238,7 @@ COMMAND = Command("evaluate", EvaluateOptions, evaluate)
 
 
 def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
-    """Scores of translations, the baseline first, against references, all of them files.
-
-    Files of references and systems may hold several texts (`rerank.formats.translations`). With a
-    k-best list its oracle is reported.
-    """
+    """Scores of translations in files against references, the baseline first."""
     from rerank.corpus.spelling import nfc, truecaser
     from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.metrics.bleu import list_extremes
@@ -349,10 +345,7 @@ def _rivals(
     model: str,
     references: Sequence[Sequence[bytes]],
 ) -> list[SystemText]:
-    """The texts of `--systems`; those without a name are all systems of a file.
-
-    references: [segment][reference], with which texts of whole documents are aligned.
-    """
+    """The texts of `--systems`; those without a name are all systems of a file."""
     from rerank.formats.translations import read_systems, read_translation
     from rerank.report.comparison import SystemText
 

@@ -354,10 +354,7 @@ def _blocks(text: EvaluationText, settings: Blocks) -> tuple[list[Block], int]:
 def _wrong(
     text: EvaluationText, lm: str, numbered: tuple[int, Block], matrices: Mapping[str, Array]
 ) -> Iterator[bytes]:
-    """A line of JSON for each passage of a block and each score by which it is wrong.
-
-    document, sentence (in its document), block: from 0; lead: of the choice over the right one.
-    """
+    """JSON lines of the choices that a score gets wrong; document, sentence, block: from 0."""
     b, block = numbered
     for score, matrix in matrices.items():
         for passage, scores, right in zip(block, matrix, matrix.diagonal().tolist(), strict=True):

@@ -424,10 +424,7 @@ def _of_causal(options: PerplexityOptions, notices: Notices) -> CausalPerplexity
 
 @contextmanager
 def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
-    """The documents that this process reads, among those of `torchrun`.
-
-    RerankError if another process ends before its documents are read.
-    """
+    """The documents that this process reads, among those of `torchrun`."""
     from lm.evaluation import ALL, Share
 
     if number_of_processes() == 1:
@@ -446,11 +443,7 @@ def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
 def _read_tags(
     path: str, beside: Corpus, options: PerplexityOptions, notices: Notices
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Ids (W,) of the tags of words, and the names of the tags; beside: the text, in words.
-
-    InputError with file and line unless each sentence has a tag for each word, and for the tag
-    `</s>`, which is that of ends of sentences.
-    """
+    """Ids (W,) of the tags of a text's words, and their names; InputError if they do not fit."""
     import numpy as np
 
     from lm.corpus import Corpus

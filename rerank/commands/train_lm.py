@@ -142,10 +142,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
 
 
 def _text_files(files: TrainingFiles, model: str) -> tuple[TextFiles, TextFiles]:
-    """Training and validation text, each with the files beside it, exchanged for a channel.
-
-    UsageError for a file too many or too few.
-    """
+    """Training and validation text with the files beside them, exchanged for a channel."""
     from lm.composition import load
     from lm.side_information import information_of
     from rerank.formats.translations import check_files
@@ -285,10 +282,7 @@ def _fitting(options: TrainLmOptions) -> Iterator[None]:
 
 
 def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: torch.device) -> None:
-    """UsageError for a model that cannot be trained so on this device, whatever its vocabulary is.
-
-    values: the completed options. No text has been read yet.
-    """
+    """UsageError for a model that cannot be trained so, before any text is read."""
     import torch
 
     from lm.composition import load
@@ -348,10 +342,7 @@ def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: Documen
 def _check_use(
     options: TrainLmOptions, values: Mapping[str, Any], model: DocumentLM, noise_words: int
 ) -> None:
-    """UsageError for an option that was given, but that this model cannot use.
-
-    values: the completed options. noise_words: those of the objective, 0 if it needs none.
-    """
+    """UsageError for an option that was given, but that this model cannot use."""
     from lm.side_information import NUMBERS, information_of
 
     explicit, name = {**options.given, "passages": options.texts.passages}, options.choice.model
@@ -414,12 +405,7 @@ def _trainer(
     *,
     fresh: bool,
 ) -> Trainer:
-    """A new model of these texts and its trainer.
-
-    values: the completed options. begin: models with whose weights it begins. fresh: whether the
-    model learns from the training text what no gradient trains; a resumed run reads it from its
-    state.
-    """
+    """A model of these texts and its trainer; fresh: whether the model learns from the text."""
     from lm.backend import fast_bfloat16
     from lm.config import Config
     from lm.model import DocumentLM, n_parameters
@@ -466,10 +452,7 @@ def _validations(
     rows: LearningCurve | None,
     began: float,
 ) -> Iterator[Validation]:
-    """Reports of a run, whose best model, learning curve and state the first process saves.
-
-    began: when it began, as `perf_counter` has it.
-    """
+    """Reports of a run, whose best model, learning curve and state the first process saves."""
     from lm.checkpoint import save_model
     from lm.side_information import TARGET
     from lm.training.state import save_subwords, save_training

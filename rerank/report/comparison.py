@@ -253,10 +253,7 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
-    """Results of a system; rows: (D, 2, 9) of the baseline and of itself, by document.
-
-    scores: of the fields of `System` that hold scores by name.
-    """
+    """Results of a system; rows: (D, 2, 9) of the baseline and of itself; scores: by field."""
     bleu, summed = scores["metrics"]["bleu"], rows.sum(axis=0)
     share, counts = None, DocumentCounts()
     if bleu.difference is not None:
@@ -283,10 +280,7 @@ def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[s
 def _verdict(
     scores: Mapping[str, MetricScore], named: Mapping[str, CorpusScore], longer: float
 ) -> str:
-    """The comparison of a system in words, which the metrics decide that were optimised, or BLEU.
-
-    named: metrics by name; longer: as of `verdict`.
-    """
+    """The comparison of a system in words, decided by the optimised metrics, or else BLEU."""
 
     def gain(name: str) -> Gain:
         """The gain of a score that is published as the metric does."""
@@ -318,10 +312,7 @@ def _score(rows: Statistics) -> Score:
 
 
 def _rows(metric: TextMetric | ProgramMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
-    """Statistics (D, systems, width) of documents, the sums of those of their sentences.
-
-    A `DocumentMetric` counts those of a document as one text.
-    """
+    """Statistics (D, systems, width) of documents; a `DocumentMetric` counts each as one text."""
     if isinstance(metric, ProgramMetric):
         return metric.of_texts(documents, texts.hypotheses, texts.references, texts.sources)
     if isinstance(metric, DocumentMetric):

@@ -185,10 +185,7 @@ class Evaluation:
         return [f"verdict: {line}" for line in (*lines, self.idle) if line]
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as JSON values, unrounded.
-
-        The increase ratio and the p-value are given twice: for the system and for its documents.
-        """
+        """The evaluation as JSON values, unrounded, the figures of documents beside each system."""
         report = {"schema": 1, **asdict(self)}
         changed = report.pop("changed")
         for name in ("tuning_length_ratio", "idle"):
@@ -270,10 +267,7 @@ class Evaluation:
         ]
 
     def documents_table(self, *, distinct: bool = False) -> Table:
-        """BLEU of every document, and what the other systems gain in it over the baseline.
-
-        distinct: whether each heading of a gain names its system.
-        """
+        """BLEU of each document, and the gains of other systems; distinct: headings name them."""
         columns = [Column("document"), Column("lines", ","), Column(self.systems[0].name, ".2f")]
         for system in self.systems[1:]:
             gain = f"{system.name} gain" if distinct else "gain"

@@ -13,7 +13,6 @@ import click
 
 from rerank.corpus.reading import DocumentOptions, tokenize_option
 from rerank.errors import InputError, UsageError
-from rerank.files.cache import Cache, cache_folder, cache_limit
 from rerank.files.paths import FilePath, display, file_of
 from rerank.formats.document_files import PREFIX, read_texts
 from rerank.notices import Notices, Printer
@@ -184,10 +183,7 @@ class MeasureOptions:
     def loaded_metrics(
         self, notices: Notices
     ) -> tuple[Bleu, dict[str, TextMetric | ProgramMetric]]:
-        """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones.
-
-        Programs are started, and their answers kept in the score cache.
-        """
+        """BLEU and the other metrics by name, programs started; UsageError for unknown ones."""
         from rerank.metrics import bleu, metric
 
         metrics: dict[str, TextMetric | ProgramMetric] = {}
@@ -336,6 +332,7 @@ class ReportOptions:
 
 def _program_metric(name: str, program: str, notices: Notices) -> ProgramMetric:
     """The metric of a program, whose answers go to the score cache."""
+    from rerank.files.cache import Cache, cache_folder, cache_limit
     from rerank.scorers.programs import ProgramMetric
 
     metric = ProgramMetric(name, program)

@@ -275,10 +275,7 @@ def _decoding(
     *,
     scored: bool,
 ) -> tuple[Decoding, str, dict[str, float]]:
-    """The decoding beside its baseline, the name of that, and BLEU of those it is the best of.
-
-    scored: whether there are files of the baseline's scores.
-    """
+    """The decoding beside its baseline, the name of that, and BLEU of those it is the best of."""
 
     def output(path: str) -> Sequence[bytes]:
         """The lines of a text, or those that a trace has chosen."""
@@ -471,10 +468,7 @@ def reported_documents(
     sources: Sequence[bytes] | None,
     chosen: set[str],
 ) -> list[ReportedDocument]:
-    """All documents, with the first changed sentences of those that are shown.
-
-    targets: references of each sentence, empty without any.
-    """
+    """All documents, with the first changed sentences of those that are shown."""
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
     most = max(1, SENTENCES // max(1, len(chosen)))
     changed, by_context, contexts = Counter[str](), Counter[str](), False
