@@ -24,8 +24,6 @@ from rerank.runs.options import Messages, form_option, print_result
 from rerank.values import FOLDER, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -41,7 +39,24 @@ DOCUMENT_LM = f"--model codclm --hidden 64 {_TRAINING}"
 # Of the same size: wider by what the other spends on its context.
 SENTENCE_LM = f"--model rnnlm --hidden 70 {_TRAINING}"
 MODELS = {"rnnlm": SENTENCE_LM, "codclm": DOCUMENT_LM}  # options of train-lm by name
-
+_LISTS = "--kbest {lists.kbest} --docs {lists.docs}"
+_SCORED = f"{_LISTS} --lm {{lm}}={{out}}/{{lm}} --device cpu --cache {{out}}/cache"
+_TRACED = "--trace {out}/test.{lm}.trace --summary {out}/test.{lm}.summary"
+_WEIGHTS = "{out}/weights.{lm}.json"
+_SET = "--docs {lists.docs} --ref {lists.references}"
+# command lines, whose names stand for files: `lists` of a set, `data` of the example, `out`
+FIRST = f"decode {_LISTS} --weights {{data.weights}} --out {{out}}/test.1-best.txt"
+TRAIN = "--seed {seed} --train {data.train} --valid {data.valid} --out {out}/{lm}"
+TUNE = (
+    f"tune-mert {_SCORED} --ref {{lists.references}} --start {{data.weights}} --features {{lm}} "
+    f"--seed {{seed}} --out {_WEIGHTS}"
+)
+DECODE = f"decode {_SCORED} --weights {_WEIGHTS}"
+JUDGE = f"evaluate {_SET} --kbest {{lists.kbest}} --seed {{seed}} --baseline"
+REPORT = (
+    f"report {_TRACED} --weights {_WEIGHTS} --beside sentences={{sentences}} "
+    f"--beside shuffled={{shuffled}} {_SET} --seed {{seed}} --out {{out}}/report.html"
+)
 EXAMPLES = 3  # changed sentences that are shown
 
 
@@ -159,45 +174,48 @@ def demonstrate(
     announce: gets each command line as text. The language model of documents decodes the test set
     once more, under the same weights, with the sentences of each document shuffled.
     """
+    from rerank.commands import execute
+
+    def shown(line: str, *more: object, **names: object) -> list[str]:
+        """The words of a command line, which is announced."""
+        words = [word.format(out=folder, data=example, seed=seed, **names) for word in line.split()]
+        words += map(str, more)
+        announce(shlex.join(["rerank", *words]))
+        return words
+
+    def run(line: str, **names: object) -> Any:
+        """The result of a command; faults that the example has on purpose give no warnings."""
+        return execute([*shown(line, **names), "--quiet"])
+
     check_new_folder(folder, "expected a new or empty folder to work in; name another")
     ignored = shutil.ignore_patterns("*.py", "__pycache__")
     example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
-    test, commands = example.test, _Commands(folder, announce)
-    outputs = {"1-best of the lists": commands.decode(test, "1-best", example.weights)}
-    trained = []
+    test, trained = example.test, []
+    run(FIRST, lists=test)
+    outputs = {"1-best of the lists": folder / "test.1-best.txt"}
     for name, options in MODELS.items():
-        data = ("--train", example.train, "--valid", example.valid)
-        run = (*options.split(), "--seed", seed, *data, "--out", folder / name)
-        report = commands.run("train-lm", *run)
+        report = run(f"train-lm {options} {TRAIN}", lm=name)
         trained.append(TrainedModel(name, report.valid_perplexity, report.seconds))
-        weights = folder / f"weights.{name}.json"
-        start = ("--ref", example.tune.references, "--start", example.weights)
-        tuned = ("--features", name, "--seed", seed, "--out", weights)
-        commands.run("tune-mert", *commands.lists(example.tune, name), *start, *tuned)
-        trace, summary = (folder / f"test.{name}.{kind}" for kind in ("trace", "summary"))
-        reports = ("--trace", trace, "--summary", summary) if options == DOCUMENT_LM else ()
-        outputs[f"+ {name}"] = commands.decode(test, name, weights, name, reports=reports)
+        run(TUNE, lists=example.tune, lm=name)
+        traced = f" {_TRACED}" if options == DOCUMENT_LM else ""
+        run(f"{DECODE}{traced} --out {{out}}/test.{name}.txt", lists=test, lm=name)
+        outputs[f"+ {name}"] = folder / f"test.{name}.txt"
     shuffled, order = shuffle(test, folder / "shuffled", seed=seed)
-    out = commands.decode(shuffled, f"shuffled.{name}", weights, name)
-    lines = [*read_lines(out, Notices())]
-    outputs[f"+ {name}, shuffled"] = out.with_suffix(f".in-order{out.suffix}")
-    with atomic(outputs[f"+ {name}, shuffled"]) as file:
+    run(f"{DECODE} --out {{out}}/test.shuffled.{name}.txt", lists=shuffled, lm=name)
+    lines = [*read_lines(folder / f"test.shuffled.{name}.txt", Notices())]
+    in_order = folder / f"test.shuffled.{name}.in-order.txt"
+    outputs[f"+ {name}, shuffled"] = in_order
+    with atomic(in_order) as file:
         file.writelines(lines[p] + b"\n" for p in order.argsort())
-    sets = ("--docs", test.docs, "--ref", test.references, "--kbest", test.kbest)
-    words = commands.show("evaluate", *sets, "--seed", seed, "--baseline", *outputs.values())
-    page = folder / "report.html"
-    described = ("--trace", trace, "--summary", summary, "--weights", weights)
-    beside = {
-        "sentences": outputs[f"+ {next(iter(MODELS))}"],
-        "shuffled": outputs[f"+ {name}, shuffled"],
-    }
-    others = [x for key, text in beside.items() for x in ("--beside", f"{key}={text}")]
-    commands.run("report", *described, *others, *sets[:4], "--seed", seed, "--out", page)
+    words = shown(JUDGE, *outputs.values(), lists=test)
+    beside = {"sentences": outputs[f"+ {next(iter(MODELS))}"], "shuffled": in_order}
+    run(REPORT, lists=test, lm=name, **beside)
     with EVALUATE.make_context(words[0], words[1:]) as context:
         result = evaluation(filled(EVALUATE.options, context.params), Notices())
     rows = zip(outputs, result.systems, strict=True)
     result = replace(result, systems=tuple(replace(system, name=row) for row, system in rows))
-    demo = Demo(tuple(trained), result, seed, _examples(trace), str(page))
+    examples = _examples(folder / f"test.{name}.trace")
+    demo = Demo(tuple(trained), result, seed, examples, str(folder / "report.html"))
     with atomic(folder / "report.json") as file:
         file.write(to_json(demo.to_dict()))
     return demo
@@ -211,41 +229,6 @@ def _examples(trace: Path) -> tuple[tuple[Choice, Choice], ...]:
     for before, choice in sorted(changed, key=lambda pair: not pair[1].by_context):
         first.setdefault(choice.document, (before, choice))
     return tuple(first.values())[:EXAMPLES]
-
-
-@dataclass(frozen=True, slots=True)
-class _Commands:
-    """The commands of a demo in a folder, each announced, then executed in silence."""
-
-    folder: Path
-    announce: Printer
-
-    def show(self, *words: object) -> list[str]:
-        """Announce a command line; its words."""
-        command = list(map(str, words))
-        self.announce(shlex.join(["rerank", *command]))
-        return command
-
-    def run(self, *words: object) -> Any:
-        """The result of a command; the faults that the example has on purpose give no warnings."""
-        from rerank.commands import execute
-
-        return execute([*self.show(*words), "--quiet"])
-
-    def lists(self, chosen: Set, *models: str) -> list[object]:
-        """Options that name lists and models."""
-        named = [word for name in models for word in ("--lm", f"{name}={self.folder / name}")]
-        machine = ["--device", "cpu", "--cache", self.folder / "cache"] if models else []
-        return ["--kbest", chosen.kbest, "--docs", chosen.docs, *named, *machine]
-
-    def decode(
-        self, chosen: Set, name: str, weights: Path, *models: str, reports: Sequence[object] = ()
-    ) -> Path:
-        """The translations of a set under these weights, in a file with this name."""
-        out = self.folder / f"test.{name}.txt"
-        lists = self.lists(chosen, *models)
-        self.run("decode", *lists, "--weights", weights, *reports, "--out", out)
-        return out
 
 
 def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.int64]]:
