@@ -24,7 +24,7 @@ from rerank.scorers.model_options import LanguageModelOption
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:
-    from lm.generation import GenerationSettings
+    from lm.seq2seq import GenerationSettings
 
 CONVERTED = "ct2:"  # before a folder of CTranslate2
 _KEYS = ("src", "tgt", "prefix", "long", "detokenize_source", "adapter")  # of --model
@@ -89,7 +89,7 @@ class CandidateSearch:
     @property
     def settings(self) -> GenerationSettings:
         """How candidates are found."""
-        from lm.generation import GenerationSettings
+        from lm.seq2seq import GenerationSettings
 
         return GenerationSettings(
             self.n_best,
@@ -178,15 +178,11 @@ def candidates(options: CandidatesOptions, notices: Notices) -> str:
         next(part_file)  # the header
         out.writelines(part_file)
     kept.unlink()
-    for kind, count in (
-        (f"candidate cut at --longest {search.longest}", translator.cut),
-        (
-            "candidate whose text has more tokens than the model has positions, left out",
-            translator.too_long,
-        ),
-    ):
-        if count:
-            notices.add(kind, source=display(options.out), count=count)
+    place = display(options.out)
+    if translator.cut:
+        notices.add("cut-candidate", source=place, count=translator.cut, longest=search.longest)
+    if translator.too_long:
+        notices.add("long-candidate", source=place, count=translator.too_long)
     return f"{len(sources):,} lists written to {display(options.out)}"
 
 

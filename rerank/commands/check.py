@@ -10,14 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
+from rerank.diagnostics import diagnostic
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles, scratch_file, spool
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_and_name
-from rerank.files.terminal import progress_shown
-from rerank.notices import Notices, is_allowed
-from rerank.options import Command, option, part, record, settings_of
+from rerank.files.terminal import progress_shown, show
+from rerank.notices import Notices
+from rerank.options import Command, eager, option, part, record, settings_of
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import (
     ListFiles,
@@ -163,7 +166,8 @@ class CheckResult:
 
     def _fails(self, warning: Finding) -> bool:
         """Whether a warning is an error under --strict."""
-        return self.strict and not (warning.asked or is_allowed(warning.kind, self.allowed))
+        name = warning.kind.name if warning.kind else ""
+        return self.strict and not (warning.asked or name in self.allowed)
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values, numbers unrounded."""
@@ -210,7 +214,6 @@ def check(options: CheckOptions) -> int:
     """
     from rerank.check.findings import CleanCopies, Findings
     from rerank.check.survey import KnownWords, examine
-    from rerank.formats.translations import UNREFERENCED
     from rerank.runs.lists import own_documents, read_targets
     from rerank.runs.systems import made_lists
     from rerank.scorers.models import open_model
@@ -241,7 +244,9 @@ def check(options: CheckOptions) -> int:
                 documents, _ = read_targets(lists, references, Findings(), lambda line: None)
                 if count := documents.n_left_out:
                     source = display(references[0])
-                    findings.add(UNREFERENCED, source=source, count=count, asked=True)
+                    findings.add(
+                        "sentence-without-reference", source=source, count=count, asked=True
+                    )
             elif lists.made:
                 documents = own_documents(lists)
             made, _, _, counted = made_lists(
@@ -277,11 +282,21 @@ def check(options: CheckOptions) -> int:
     messages = options.messages
     result = CheckResult(findings, summary, messages.strict, messages.allow, copies)
     print_result(result, options.form)
-    messages.announce_vain([finding.kind for finding in findings.of_level(False)])
     return result.exit_code
 
 
-COMMAND = Command("check", CheckOptions, check)
+def _explain(_ctx: click.Context, word: str) -> None:
+    """Print a row of the table of diagnostics, in place of the work."""
+    show(f"{diagnostic(word).explained()}\n", for_people=True)
+    _ctx.exit()
+
+
+COMMAND = Command(
+    "check",
+    CheckOptions,
+    check,
+    eager("--explain", _explain, metavar="CODE", help="Explain a kind of warning, and exit."),
+)
 
 
 def _with_sources(lists: Lists, opened: ExitStack) -> Lists:

@@ -387,9 +387,8 @@ def _aligned(
 def _note_names(references: Sequence[str], systems: Sequence[str], notices: Notices) -> None:
     """A warning of systems that are named as further references, as --ref ref.? names them."""
     stems = {name.rstrip("0123456789") for name in references} - {*references}
-    kind = "translation named as a further reference; if it is one, give it as --ref FILE"
     if names := [x for x in systems if x.rstrip("0123456789") in stems and x not in references]:
-        notices.add(kind, names=names)
+        notices.add("named-as-reference", names=names)
 
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:

@@ -408,11 +408,7 @@ def contrastive(options: ContrastiveOptions, notices: Notices) -> ContrastiveRep
     contexts = [(item.context, item.source[:-1]) for item in items]
     others = contexts_of_others(contexts, np.random.default_rng(options.seed))
     if others is None:
-        notices.add(
-            "condition left out: no other context for each item, because more than half of the "
-            "items have the same one",
-            source=place,
-        )
+        notices.add("condition-left-out", source=place)
     of_others = [[]] * len(items) if others is None else [[items[k]] for k in others]
     texts = [
         [item.context, (), *(other.context for other in another)]

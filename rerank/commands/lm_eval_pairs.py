@@ -20,7 +20,7 @@ from rerank.runs.options import ListFiles, Messages, ReferenceFiles, form_option
 from rerank.values import FILE, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
-    from rerank.corpus.contrasts import WordTest
+    from rerank.formats.contrastive import WordTest
 
 VARIANTS = ("replaced", "omitted")
 REPEATED = "repeated"  # the class of content words that the document has had
@@ -101,8 +101,8 @@ def pairs(options: PairsOptions, notices: Notices) -> ContrastivePairs:
     Example:
       rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
     """
-    from rerank.corpus.contrasts import CONTRASTS
     from rerank.corpus.spelling import nfc_lines
+    from rerank.formats.contrastive import CONTRASTS
     from rerank.formats.translations import read_references, read_translation
     from rerank.runs.list_run import ListRun
 
@@ -187,7 +187,7 @@ def _context(
 
 def _words_of(options: Items, notices: Notices) -> Callable[[Sequence[Sequence[bytes]]], WordTest]:
     """The words in which variants differ, by the earlier references of a document."""
-    from rerank.corpus.contrasts import WordTest
+    from rerank.formats.contrastive import WordTest
     from rerank.formats.tokens import similar
     from rerank.metrics.word_classes import closed_classes, read_words
 

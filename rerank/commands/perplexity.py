@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
-from rerank.files.terminal import progress
-from rerank.files.torchrun import number_of_processes, others_alive, sharing_documents
+from rerank.files.terminal import number_of_processes, progress
 from rerank.formats.running_text import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
@@ -426,6 +425,7 @@ def _of_causal(options: PerplexityOptions, notices: Notices) -> CausalPerplexity
 def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
     """The documents that this process reads, among those of `torchrun`."""
     from lm.evaluation import ALL, Share
+    from rerank.runs.distribution import others_alive, sharing_documents
 
     if number_of_processes() == 1:
         yield ALL

@@ -77,10 +77,9 @@ def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
     from rerank.formats.moses_ini import merged
     from rerank.formats.weights import by_name, write_weights
     from rerank.tuning.moses import read_extracted, tune_extracted
-    from rerank.tuning.objective import length_of
-    from rerank.tuning.provenance import feature_entries, plan_entries
+    from rerank.tuning.objective import length_of, sentence_bleu
     from rerank.tuning.run import gain_text
-    from rerank.tuning.scale import bleu_quality, fit_scale
+    from rerank.tuning.scale import fit_scale
 
     read, weights, plan = options.files, options.weights, options.plan
     announce = options.messages.announce
@@ -99,26 +98,25 @@ def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
     features.check(space, announce)
     sparse = features.other_sparse(space)
     if lacking := set(data.sparse.names) - sparse.keys():
-        kind = "sparse feature without weight, counted as 0"
         source = display(weights.start or read.features[0])
-        notices.add(kind, source=source, count=len(lacking))
+        notices.add("sparse-feature-without-weight", source=source, count=len(lacking))
     if frame is not None:  # a fault is reported before the work
         begin = by_name(features.start(space), space.labels)
         merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
     result = tune_extracted(data, features, plan, notices, announce)
     inputs.check()
-    pool, best, search = result.pool, result.found.best, result.search
-    quality = bleu_quality(pool.statistics)
+    pool, best, search = result.pool, result.result.best, result.search
+    quality = sentence_bleu(pool.statistics)
     scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
-    optima = [optimum.bleu for optimum in result.found.optima]
+    optima = [optimum.bleu for optimum in result.result.optima]
     spread = np.quantile(optima, [0, 0.5, 1]).tolist() if optima else []
     made: dict[str, object] = {
-        **plan_entries(plan, search.goal, [*files, *weights.inputs]),
+        **plan.entries(search.goal.name, [*files, *weights.inputs]),
         "statistics": "Moses' extractor",
         "bleu": best.bleu,
         "length_ratio": length_of(best.statistics),
         "optima": {"found": len(optima), "bleu": spread},
-        **feature_entries(search.names, features.ranges),
+        **features.entries(search.names),
         "verdict": result.verdict(),
     }
     if result.selection:
@@ -130,7 +128,7 @@ def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
         plot_surface(weights.plot, pool, best.weights, search)
     written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
     write_weights(weights.out, written, base=frame, notices=notices)
-    before = "start", result.found.start.statistics
+    before = "start", result.result.start.statistics
     gain = gain_text(best.statistics, before, search.goal, result.selection)
     return f"verdict: {made['verdict']}\n{gain}"
 

@@ -33,13 +33,14 @@ from rerank.metrics.bleu import (
 from rerank.metrics.discourse import EnglishF1, Terms
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
+    Gain,
     bootstrap,
     bootstrap_p_value,
     percentile_interval,
     sign_flip_p_value,
-    sign_test_p_value,
+    sign_test,
+    verdict,
 )
-from rerank.metrics.verdict import Gain, verdict
 from rerank.metrics.word_classes import (
     WordClass,
     WordF1,
@@ -182,7 +183,7 @@ def evaluate(
         if isinstance(metric, EnglishF1):
             metric.check_language()
         if isinstance(metric, WordF1 | Terms) and not rows[name][..., -1].any():
-            notices.add(f"metric {name} left out: the references have nothing that it counts")
+            notices.add("metric-left-out", name=name)
             del named[name]
     scores = {name: compare(metric.name, metric, rows[name]) for name, metric in named.items()}
     means = {
@@ -192,7 +193,7 @@ def evaluate(
     readable = {}
     if plain is not None:
         for name, metric in named.items():
-            metric = metric.of_tokens("13a") if isinstance(metric, Bleu) else metric
+            metric = type(metric)("13a") if isinstance(metric, Bleu) else metric
             readable[name] = compare(metric.name, metric, _rows(metric, documents, plain))
     for name, files in line_scores.items():
         sums = _sums_of_lines([values for values, _ in files], documents)
@@ -244,12 +245,11 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
     """Notice of systems whose length ratio is far from that of outputs in tuning."""
     for system in systems:
         if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            kind = (
-                f"length ratio {system.length_ratio:.3f}, in tuning {tuned:.3f}: the weights were "
-                "tuned on documents of another kind; give the output of the start weights as "
-                "--baseline to see whether they gain"
-            )
-            notices.add(kind, source=system.name)
+            ratios: dict[str, Any] = {
+                "ratio": f"{system.length_ratio:.3f}",
+                "tuned": f"{tuned:.3f}",
+            }
+            notices.add("length-ratio", source=system.name, **ratios)
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
@@ -387,7 +387,7 @@ def compared(
             if len(rows) >= FEWEST_DOCUMENTS:
                 resampling = bootstrap_p_value(score.score, baseline, drawn, draws[0])
             gains = metric.scores(system) - metric.scores(first)
-            signs = sign_test_p_value(int((gains > 0).sum()), int((gains < 0).sum()))
+            signs = sign_test(int((gains > 0).sum()), int((gains < 0).sum()))
             score = replace(
                 score,
                 difference=score.score - baseline,

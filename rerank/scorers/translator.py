@@ -14,8 +14,7 @@ import numpy as np
 
 from lm.causal_folder import CausalFolderError
 from lm.ctranslate2 import ConvertedEngine, open_converted_model
-from lm.generation import Generated, GenerationSettings
-from lm.seq2seq import SourceAndTarget, TranslationEngine
+from lm.seq2seq import Generated, GenerationSettings, SourceAndTarget, TranslationEngine
 from rerank.corpus.documents import Documents
 from rerank.corpus.spelling import detokenised
 from rerank.errors import InputError
@@ -79,8 +78,8 @@ class Translator:
             )
         letters = Counter(chain.from_iterable(line.decode() for line in lines))
         if blank := [t for t, source in enumerate(sources) if not source.strip()]:
-            kind = "blank source line, whose candidates are invented; write its sentence"
-            notices.add(kind, source=place, line=documents.line(blank[0]) + 1, count=len(blank))
+            at = documents.line(blank[0]) + 1
+            notices.add("blank-source-line", source=place, line=at, count=len(blank))
         unknown_letters(model, letters, target=False).warn_of_language(
             "the model",
             notices,
@@ -89,9 +88,16 @@ class Translator:
             cure="give the model of this pair of languages",
         )
         if long:
-            kind = f"text longer than the {model.positions:,} positions of the model, cut"
-            line = documents.line(long[0]) + 1
-            notices.add(kind, source=place, line=line, count=len(long), asked=True)
+            notices.add(
+                "long-text",
+                source=place,
+                line=documents.line(long[0]) + 1,
+                count=len(long),
+                asked=True,
+                positions=f"{model.positions:,}",
+                name="the model",
+                shortened="cut",
+            )
         return [model.source.around([ids[:most]]) for ids in tokens]
 
     def header(self, sources: Sequence[bytes]) -> bytes:
