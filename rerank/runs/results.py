@@ -348,7 +348,7 @@ class Trace:
 
         systems: name of each system by the label of its indicator feature; lists: names of those
         among them that are merged lists, which have many texts; terms: of a glossary, by sentence;
-        stated: of the scorers, beside it (`ListRun.scorer_entries`).
+        stated: of the scorers, beside it (`rerank.runs.run.Scorers.entries`).
         """
         kbest, document, result = self.kbest, self.document, self.result
         names = column_names(document.space.labels)
