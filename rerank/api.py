@@ -305,7 +305,7 @@ def read(
         source = KBestFile(copies.enter_context(spool(lists.kbest)), lists)
     source.find_sources()
     source.side = {kind: RereadFile(path) for kind, path in source.lists.side.items()}
-    if not lists.made:
+    if isinstance(source, KBestFile):
         source.documents = source.find_documents(notices)
     reader = DocumentReader(source, notices)
     finalize(reader, copies.close)

@@ -36,7 +36,7 @@ from rerank.formats.translations import (
 )
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
-from rerank.runs.lists import ListSource
+from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.systems import SystemLists
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import agreement_of
@@ -465,7 +465,7 @@ def documents_of_run(
 
     A list that cannot be read is reported where it is read, and likewise a reference.
     """
-    if isinstance(source, SystemLists):
+    if not isinstance(source, KBestFile):
         return source.documents, True
     lists, docs = source.lists, [] if source.lists.docs is None else [source.lists.docs]
     named = bool(docs)

@@ -198,10 +198,12 @@ class Source(ABC):
 class ListSource(Source):
     """Documents of candidates as the options name them.
 
-    documents: as they are read, once they are known; side: files of side information, by kind;
-    own_sources: whether the source lines that the list itself states are read beside it;
+    documents: as they are read, known before `read` is called; side: files of side information,
+    by kind; own_sources: whether the source lines that the list itself states are read beside it;
     unreported: notices of readings other than `read`.
     """
+
+    documents: Documents
 
     def __init__(
         self,
@@ -229,32 +231,6 @@ class ListSource(Source):
     @abstractmethod
     def rows(self, notices: Notices) -> tuple[KBestFormat, Iterator[KBestRows]]:
         """The format, and all candidates in chunks."""
-
-    @cached_property
-    def documents(self) -> Documents:
-        """The documents that the options name or, without them, that the list has."""
-        return self.find_documents(self._unreported)
-
-    def find_documents(self, notices: Notices) -> Documents:
-        """As `documents`, with notices."""
-        lists = self.lists
-        if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
-            return Documents.from_lines(self.annotations[0], source=self.name)
-        from_source = lists.missing == AS_SOURCE and SOURCE in self.side
-        documents = chosen_documents(
-            lists.docs,
-            lists.no_docs,
-            self._lines_of_source if from_source else self.lines_by_id,
-            notices,
-            most=lambda: SPARSEST * (self.most_candidates() + 1),  # more are not believed
-        )
-        if lists.docs is not None:
-            _check_documents(documents, lists, self.annotations[0], notices)
-        return documents
-
-    def most_candidates(self) -> int:
-        """A number that the candidates do not exceed."""
-        return self.survey.last_line
 
     @cached_property
     def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
@@ -384,24 +360,6 @@ class ListSource(Source):
         except InputError:  # reported where the list is read
             return documents
 
-    def lines_by_id(self) -> int:
-        """How many source lines there are, from the highest id of the list."""
-        survey = self.survey
-        n_lines = max(0, survey.last_id - self.lists.first_id + 1)
-        if n_lines > SPARSEST * (survey.candidates + 1):
-            raise InputError(
-                f"expected ids without large gaps, found id {survey.last_id} in a list of "
-                f"{survey.candidates} hypotheses; give --docs FILE, a line per source line",
-                source=self.name,
-            )
-        return n_lines
-
-    def _lines_of_source(self) -> int:
-        """How many lines the file of the sources has."""
-        path = self.side[SOURCE]
-        stated = documents_in(path, Notices())
-        return number_of_lines(path) if stated is None else stated.n_sentences
-
 
 class KBestFile(ListSource):
     """A k-best list on disk; its format is detected at the first use."""
@@ -438,9 +396,39 @@ class KBestFile(ListSource):
         rows = form.read(lines, notices, source=display(path), clip=lists.clip_inf)
         return form, map(nfc_rows, rows) if lists.in_nfc else rows
 
-    def most_candidates(self) -> int:
-        """The number of lines of the file, which are not read as candidates."""
-        return count_lines(self.path)
+    def find_documents(self, notices: Notices) -> Documents:
+        """The documents that the options name or, without them, that the list has."""
+        lists = self.lists
+        if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
+            return Documents.from_lines(self.annotations[0], source=self.name)
+
+        def lines_of_source() -> int:
+            stated = documents_in(self.side[SOURCE], Notices())
+            return number_of_lines(self.side[SOURCE]) if stated is None else stated.n_sentences
+
+        from_source = lists.missing == AS_SOURCE and SOURCE in self.side
+        documents = chosen_documents(
+            lists.docs,
+            lists.no_docs,
+            lines_of_source if from_source else self.lines_by_id,
+            notices,
+            most=lambda: SPARSEST * (count_lines(self.path) + 1),  # more are not believed
+        )
+        if lists.docs is not None:
+            _check_documents(documents, lists, self.annotations[0], notices)
+        return documents
+
+    def lines_by_id(self) -> int:
+        """How many source lines there are, from the highest id of the list."""
+        survey = self.survey
+        n_lines = max(0, survey.last_id - self.lists.first_id + 1)
+        if n_lines > SPARSEST * (survey.candidates + 1):
+            raise InputError(
+                f"expected ids without large gaps, found id {survey.last_id} in a list of "
+                f"{survey.candidates} hypotheses; give --docs FILE, a line per source line",
+                source=self.name,
+            )
+        return n_lines
 
     def last_sentence(self) -> int:
         """The highest id that the format states."""

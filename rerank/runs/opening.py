@@ -122,7 +122,7 @@ def open_run(
             source.find_sources()
         check_files(needed, source.kinds if check_side else needed.keys() & source.kinds)
         source.side = {kind: copies.copied(path) for kind, path in source.lists.side.items()}
-        if documents is None and not source.lists.made:
+        if documents is None and isinstance(source, KBestFile):
             source.documents = source.find_documents(notices)
         with watch.lap("scores"):
             numbers = _Numbers(source, copies, notices)

@@ -596,25 +596,24 @@ class LinearModel:
         return cls(read_weights(path, notices), display(path), default)
 
     def batches(self, run: Run[Any], search: Search | None = None) -> Iterator[Batch]:
-        """Batches of a run's documents, scored and, given a search, searched under the weights."""
+        """Batches of a run's documents, scored and, given a search, searched under the weights.
+
+        A notice names language models that are not those of the tuning, by their digests.
+        """
         if search is not None:
             search.check_weights(self.weights, self.source)
-        self._warn_of_other_models(run)
-        return run.batches(
-            lambda space: self.vector(space, run.notices if self.source else Notices()),
-            search,
-            total=TOTAL in self.weights.dense,
-            sparse=self.weights.sparse,
-        )
-
-    def _warn_of_other_models(self, run: Run[Any]) -> None:
-        """A notice about language models that are not those of the tuning, by their digests."""
         models = self.weights.provenance.get("models")
         for scorer in run.scorers:
             tuned = models.get(scorer.name) if isinstance(models, dict) else None
             if isinstance(tuned, dict) and tuned.get("digest", scorer.digest) != scorer.digest:
                 name, folder = scorer.name, tuned.get("folder")
                 run.notices.add("other-model", source=self.source, name=name, folder=folder)
+        return run.batches(
+            lambda space: self.vector(space, run.notices if self.source else Notices()),
+            search,
+            total=TOTAL in self.weights.dense,
+            sparse=self.weights.sparse,
+        )
 
     def vector(self, space: FeatureSpace, notices: Notices) -> Array:
         """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""
