@@ -68,7 +68,7 @@ def cloze(options: ClozeOptions) -> None:
     from lm.subwords import SubwordVocabulary
     from lm.vocabulary import SPECIAL
     from rerank.files.paths import display
-    from rerank.formats.document_files import text_lines
+    from rerank.formats.plain_texts import text_lines
     from rerank.scorers.models import open_forward_model, refuse
 
     lm, text, machine = options.lm, options.text, options.machine

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import InputError, UsageError
 from rerank.files.terminal import say, show, width
-from rerank.formats.unsegmented import UnsegmentedText
+from rerank.formats.document_files import UnsegmentedText
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
@@ -410,7 +410,7 @@ def _aligned(
     model: str,
 ) -> list[bytes]:
     """The segments of texts of whole documents, as of the references: [segment][reference]."""
-    from rerank.formats.unsegmented import segments_of
+    from rerank.formats.document_files import segments_of
 
     parts = segments_of(path, documents, documents.split(references), notices)
     return [*chain.from_iterable(parts)]

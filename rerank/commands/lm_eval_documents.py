@@ -269,7 +269,7 @@ class EvaluationText:
         InputError if it has no words.
         """
         from rerank.files.paths import display
-        from rerank.formats.running_text import RunningText
+        from rerank.formats.plain_texts import RunningText
         from rerank.runs.texts import read_text
 
         words, corpus = read_text(RunningText(path, "evaluation", documents), notices)

@@ -339,7 +339,7 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.corpus import renumber
     from lm.evaluation import perplexity_of_ngrams
     from lm.ngrams import NGramError
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
     from rerank.scorers.ngram_model import read_ngrams
 
     ngram, text = str(options.ngram), options.text
@@ -366,7 +366,7 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.evaluation import perplexity as measure
     from lm.side_information import information_of
     from lm.subwords import SubwordVocabulary
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
     from rerank.formats.translations import check_files
     from rerank.scorers.models import broken_models, open_model
 

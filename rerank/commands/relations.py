@@ -110,7 +110,7 @@ def label(options: RelationLabelOptions) -> None:
     from lm.discourse import RelationClassifier
     from lm.vocabulary import words_of
     from rerank.files.outputs import atomic, check_outputs
-    from rerank.formats.document_files import text_lines
+    from rerank.formats.plain_texts import text_lines
     from rerank.runs.texts import documents_beside
     from rerank.scorers.models import valid_files
 

@@ -79,7 +79,7 @@ def learn(options: TopicLearnOptions) -> None:
     from lm.topics import SavedTopics, TopicModel, strongest_words
     from rerank.files.lines import InputFiles, digest
     from rerank.files.outputs import check_new_folder
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
     from rerank.runs.texts import frequent_words, read_text
 
     text, out = options.text, options.out

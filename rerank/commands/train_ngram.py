@@ -93,7 +93,7 @@ def train_ngram(options: TrainNgramOptions) -> None:
     from lm.ngrams import NGramError
     from lm.ngrams.arpa import arpa
     from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
-    from rerank.formats.running_text import UNKNOWN_FORM, RunningText
+    from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
 
     with options.messages.warnings() as notices:
         train, announce = options.train, options.messages.announce

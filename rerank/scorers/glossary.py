@@ -37,7 +37,7 @@ from rerank.corpus.repeated_items import tokens_of
 from rerank.errors import InputError, UsageError, printable
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.document_files import text_lines
+from rerank.formats.plain_texts import text_lines
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.model_options import GLOSSARY, glossary_value
