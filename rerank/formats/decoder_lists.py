@@ -64,7 +64,7 @@ from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import Any, Self
 
-from rerank.corpus.kbest import KBestRows
+from rerank.corpus.columns import KBestRows
 from rerank.errors import InputError, shown
 from rerank.files.encoding import NUMBER
 from rerank.formats import moses_grammar as grammar
@@ -78,33 +78,20 @@ from rerank.formats.row_builder import (
 from rerank.formats.tokens import Place, chunks, first_object, read_object, read_objects, text_of
 from rerank.notices import Notices
 
-ABSENT = "hypothesis without some of the features, read as 0"
-MANY = (
-    "many features (more than 1,000); those that some hypotheses lack are read as sparse{}, and "
-    "tune-mert leaves their weights as they are"
-)
 _MANY = 1000  # names of features, beyond which only those of every hypothesis are dense
 _MOST = 1_000_000  # names of features
 _NAME = re.compile(rb"([^\s=]+)=")
-LOG_LINE = "line that is no output of fairseq (logging), skipped"
-NO_TOKENS = (
-    "hypothesis without P- lines; its feature is the score of H-, normalised by length, in nats"
-)
 _NO_SCORE = "expected H-ID, score and text with TABs, found {}; give the output of fairseq whole"
 _NOT_BEHIND = (
     "expected H-{} before its other lines, found {}; give the output in its own order or, if it is "
     "sorted, the H- lines alone"
 )
-AGAIN = "source that comes again, as of a second run; its hypotheses are put together"
 _TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
 _AFTER_BAR = re.compile(rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t")  # behind a progress bar or a log's head
 _KNOWN = frozenset(b"STHDPAIECWO")
 _LN2 = math.log(2)
 _OF_JOSHUA = re.compile(rb"(?:^|\s)(?:tm_[A-Za-z]+_[0-9]+|lm_[0-9]+)=")
 _SOCKEYE_SOURCE = ("source", "src", "source_text", "text")
-OUT_OF_ORDER = (
-    "sentence_id that does not rise by 1, not read: sentences are in the order of the file"
-)
 _HYPOTHESIS = re.compile("hyp_([0-9]{1,9})")
 _FIRST_HYPOTHESIS = re.compile(rb'"hyp_[0-9]+"\s*:\s*\{')
 _MOST_JSON = 1 << 30  # bytes of a file of mlm-scoring
@@ -177,11 +164,11 @@ class NamedFeatures(LineFormat):
             renamed = (
                 f" ({name} as {name}_; {weights})" for name in others if not grammar.is_sparse(name)
             )
-            builder.note(MANY.format(next(renamed, "")))
+            builder.note("many-features", renamed=next(renamed, ""))
         elif not self.sparse and len(features) < len(names):
-            builder.note(ABSENT)
+            builder.note("absent-features")
         if any(map(grammar.is_numeric, fields[4:])):
-            builder.note(grammar.FURTHER)
+            builder.note("numbers-not-read")
         values = [features.get(name, 0.0) for name in names]
         sparse = {name if grammar.is_sparse(name) else f"{name}_": others[name] for name in others}
         builder.add(sentence, fields[1], names, values, total=total, sparse=sparse)
@@ -324,7 +311,7 @@ class Fairseq(ReadOnlyFormat):
             tag = _TAG.match(line)
             if tag is None or tag[1][0] not in _KNOWN:
                 if line.strip():
-                    builder.note(LOG_LINE)
+                    builder.note("no-output-of-fairseq")
                 continue
             kind, rest = tag[1], line[tag.end() :]
             if kind == b"S" and tag[2]:
@@ -396,7 +383,7 @@ def _note_again(
 ) -> None:
     """Note a source whose id comes again; refuse another one with this id. Adds it to the known."""
     if sources.get(number) == text:
-        builder.note(AGAIN)
+        builder.note("source-again")
     elif sources.setdefault(number, text) != text:
         what = f"expected one source of S-{number.decode()}, found another one than above"
         builder.refuse(builder.fault(f"{what}; give each run of fairseq a file of its own"))
@@ -412,7 +399,7 @@ def _add(builder: RowBuilder, hypothesis: _Hypothesis) -> None:
         builder.refuse(builder.fault(f"{what}; is the output cut off?"))
         return
     if hypothesis.log_prob is None:
-        builder.note(NO_TOKENS)
+        builder.note("no-token-scores")
     values = (
         [hypothesis.score]
         if hypothesis.log_prob is None
@@ -448,7 +435,7 @@ class Sockeye(ReadOnlyFormat):
             if number.isdecimal():
                 first = int(number[:9]) if first is None else first
                 if int(number[:9]) != first + n:
-                    builder.note(OUT_OF_ORDER)
+                    builder.note("order-of-sockeye")
             try:
                 self._add(builder, n, sentence)
             except InputError as fault:

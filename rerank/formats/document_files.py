@@ -9,7 +9,7 @@ JSON lines with a text for each document, or another format whose segments have 
 with a file for each document, named by its id; or a plain text. A plain text has a document between
 blank lines, or between lines of `=`, or on each line, if there are so many, or those of its
 segments if it has a line for each segment; otherwise all of it is aligned with all documents in
-order. Its words are parted into segments by `rerank.corpus.segmentation`. Memory: the texts of a
+order. Its words are parted into segments by `rerank.corpus.edit_distance`. Memory: the texts of a
 file, and O(words) of the largest document.
 """
 
@@ -36,12 +36,6 @@ from rerank.registry import DOCUMENT_FORMATS
 MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
 PREFIX = "sacrebleu:"
 _NAME = re.compile(rf"{PREFIX}(.+)/([A-Za-z-]+)")
-
-
-_AS_ONE = (
-    "documents of a text not found, which is aligned as one; a folder of files named by document "
-    "ids, or JSON lines with doc_id and hypothesis, has them"
-)
 
 
 class DocumentFormat(Protocol):
@@ -145,13 +139,10 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
     except (OSError, ValueError):
         return None  # whoever reads the text says why
     texts, warnings = _texts(os.fspath(path), status.st_mtime_ns, status.st_size)
-    known, source = {(notice.kind, notice.first) for notice in notices}, display(path)
+    known = {(notice.sentence, notice.first) for notice in notices}
     for new in warnings:
-        if (new.kind, new.first) not in known:
-            line = new.first.removeprefix(f"{source}:")
-            place = int(line) if line.isdigit() else None
-            more: dict[str, Any] = {"count": new.count, "names": new.names, "asked": new.asked}
-            notices.add(new.kind, source=source, line=place, **more)
+        if (new.sentence, new.first) not in known:
+            notices.take(new)
     return texts
 
 
@@ -281,7 +272,7 @@ def segments_of(
     references: [segment][reference] of each document. Segments that stay empty, and sentences that
     come again, are named in notices. InputError for a document without a text.
     """
-    from rerank.corpus.segmentation import parted  # numba
+    from rerank.corpus.edit_distance import parted  # numba
 
     texts, source = _whole_texts(path, documents, notices), display(path)
     names = [f"{name}:{n}" for name, lines in documents.ranges() for n in range(1, len(lines) + 1)]
@@ -291,9 +282,9 @@ def segments_of(
     for text, lines in zip(texts, references, strict=True):
         parts = parted(text, [list(map(bytes.decode, segment)) for segment in lines])
         for kind, numbers in (
-            ("segment without text, which the document leaves out", parts.omitted),
-            ("merged segment, whose text is in the one beside it", parts.merged),
-            ("repeated sentence, more often than in the references, in a segment", parts.repeated),
+            ("omitted-segment", parts.omitted),
+            ("merged-segment", parts.merged),
+            ("repeated-sentence", parts.repeated),
         ):
             if numbers:
                 notices.add(kind, source=source, names=[names[first + k] for k in numbers])
@@ -350,7 +341,7 @@ def _plain(path: FilePath, documents: Documents, notices: Notices) -> list[str]:
         return [line.decode() for line in filled]
     if len(lines) == documents.n_file_lines:
         return [_joined(part) for part in documents.split(documents.in_order(lines))]
-    notices.add(_AS_ONE, source=display(path))
+    notices.add("aligned-as-one", source=display(path))
     return [_joined(lines)]
 
 

@@ -48,10 +48,6 @@ _KNOWN = re.compile("original_target|.*lang.*|context")  # and not read, as in W
 _READ_KEYS = "; ".join(
     f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
 )
-BAD_SOURCE = (
-    "segment whose source is marked as bad (is_bad_source), kept; the authors of WMT24++ leave it "
-    "out, of all files"
-)
 _PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
 _MARK = re.compile("</?p>|<br ?/?>")
 _JOIN = "join the paragraphs of each document in all files"
@@ -101,7 +97,7 @@ class DocumentJson:
             except InputError as fault:
                 raise place.fault(str(fault)) from None
             if sentence.get("is_bad_source") is True:
-                place.note(BAD_SOURCE)
+                place.note("bad-source")
             size += sum(map(len, texts.values()))
             check_size(size, _MOST_TEXTS, source)
             unread = [
@@ -111,8 +107,7 @@ class DocumentJson:
                 if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
             ]
             if unread:
-                kind = "unread key that looks like that of a text"
-                notices.add(kind, source=source, line=place.line, names=unread)
+                notices.add("unread-text-key", source=source, line=place.line, names=unread)
         rows = _of_systems(rows, place)
         all_texts = [text for row in rows for text in row.texts.values()]
         are_documents = len({row.document for row in rows}) == len(rows) and any(
@@ -135,8 +130,9 @@ class DocumentJson:
             documents = replace(documents, segments=tuple(row.segment or "" for row in ordered))
         elif len(documents) == documents.n_sentences and counts_on(documents.ids, restart=True):
             place.note(
-                "document of one sentence whose id ends in a number that counts on; if these are "
-                "sentences of documents, leave the numbers out",
+                "documents-of-one-sentence",
+                ids=" whose id ends in a number that counts on",
+                cure="leave the numbers out",
                 line=1,
                 count=len(documents),
             )
@@ -261,11 +257,7 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
     else:
         return rows
     if found_order != rows:
-        place.note(
-            "segments put in the order of their ids; line i of a plain text must be segment i in "
-            "this order",
-            line=rows[0].line,
-        )
+        place.note("ordered-segments", line=rows[0].line)
     return found_order
 
 

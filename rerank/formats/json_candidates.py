@@ -55,17 +55,13 @@ _SCORE_NAME = re.compile(
 _SETTING = re.compile(
     r"(?i)time|temperature|top_?[pk]|latency|duration|seed|penalty|features|sparse"
 )
-_KINDS = {  # of keys that are not read
-    "number": "number of candidates that is not read; to have it read, write it into the object "
-    "features of each candidate",
-    "numbers": "list of numbers beside the candidates that is not read; to have it read, write it "
-    "into the objects features of the candidates",
-    "texts": "further text of candidates that is not read",
-    "reference": "reference in a list, which is not read; give --ref a file of references",
-    "sample": "id with a part that seems to name a sample, as texts that differ in it alone are "
-    "alike; read as a sentence each; if it is a sample, leave the part out",
-    "id": "further id, not read, though it counts otherwise than what is read; to have it read, "
-    "write it at the key custom_id",
+_KINDS = {  # warnings of keys that are not read
+    "number": "unread-number",
+    "numbers": "unread-numbers",
+    "texts": "unread-texts",
+    "reference": "unread-reference",
+    "sample": "sample-in-id",
+    "id": "further-id",
 }
 
 

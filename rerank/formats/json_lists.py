@@ -25,7 +25,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import KBest, KBestRows
+from rerank.corpus.columns import KBestRows
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, RerankError
 from rerank.files.encoding import LARGEST
 from rerank.formats.json_candidates import (
@@ -61,22 +62,6 @@ _SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.si
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _COMPARED = 2000  # objects whose texts are compared
 _OF_BATCH = ("response", "result", "modelOutput")  # keys of a server's answer
-FAILED = "answer without candidates, as of a request that failed, read as an empty list"
-UNGROUPED = (
-    "object of one candidate without an id, read as a sentence; give the candidates of a sentence "
-    "its id"
-)
-JOINED = "list of words or subwords, joined to a text: at blanks, or as SentencePiece does at ▁"
-APART = (
-    "objects of one id that stand apart, put together; number them anew if they are of several runs"
-)
-MIXED = (
-    "objects of a document that stand apart, in the order in which the documents begin; references "
-    "and sources must be in this order, too"
-)
-UNSORTED = (
-    "answer of a batch without a number as id, in the order of the file, which servers may change"
-)
 
 Sentence: TypeAlias = tuple[int, bytes | None, bytes | None]
 """The id of a sentence, its document and its source; None where there is none."""
@@ -115,9 +100,9 @@ class JsonLines(CollectedFormat):
     ) -> Iterator[KBestRows]:
         """The hypotheses in the order of the file; by sentence, where its ids fall."""
         if self._ids.apart:
-            notices.add(APART, source=source, count=self._ids.apart)
+            notices.add("scattered-id", source=source, count=self._ids.apart)
         if self._ids.mixed:
-            notices.add(MIXED, source=source)
+            notices.add("scattered-document", source=source)
         chunks = super().read(lines, notices, source=source, clip=clip)
         return chunks if self._ids.rising else by_sentence(chunks, notices, source)
 
@@ -174,11 +159,11 @@ class JsonLines(CollectedFormat):
         unread.note_sentence(sentence, len(candidates), builder.line, builder.names or ())
         in_batch = not {*taken.within[:1]}.isdisjoint(_OF_BATCH)
         if taken.of == "nothing":
-            builder.note(FAILED)
+            builder.note("failed-answer")
         elif taken.of == "object" and self._ids.key is None:
-            builder.note(UNGROUPED)
+            builder.note("candidate-as-sentence")
         elif in_batch and (self._ids.key is None or self._ids.named):
-            builder.note(UNSORTED)
+            builder.note("unsorted-batch")
         return None if scores else _layout(keys, builder.names or ())
 
     def beside(
@@ -393,7 +378,7 @@ def _add_candidate(
     elif isinstance(candidate, str | list):
         text = plain_text(candidate)
         if isinstance(candidate, list):
-            builder.note(JOINED)
+            builder.note("joined-words")
     else:
         raise builder.fault(f"expected a candidate with a text, found {candidate!r:.60}")
     for name, value in (("features", features), ("sparse", sparse)):

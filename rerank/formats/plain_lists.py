@@ -25,11 +25,13 @@ named; JSON, CSV, XML and lists with ids are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
 from statistics import fmean
+from typing import TypeAlias
 
+from rerank.diagnostics import diagnostics
 from rerank.errors import InputError, UsageError, shown
 from rerank.files.encoding import NUMBER
 from rerank.formats.moses_grammar import SEPARATOR, is_numeric
@@ -37,23 +39,9 @@ from rerank.formats.plain_texts import structure
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
 
-PADDING = "blank line that fills up a list, skipped"
-BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"
-SCORES = "scores beside the hypotheses, read as features F0, F1, …"
-NUMBER_ALONE = "number between TABs, read as a hypothesis"
-UNLIKE = (
-    "candidates of a sentence that are no more alike than those of two sentences: is {} the number "
-    "of lines of each sentence, and do these stand together?"
-)
-COLUMNS = (
-    "{} {}-separated columns on each line, as {} in one, read as parts of the hypothesis; give the "
-    "texts alone; columns are read as scores if all lines have decimals in them, as -0.41"
-)
-ID = "id on each line, as {} at its {}, read as a word of the hypothesis; remove it"
-NUMBER_WORD = (
-    "number on each line, as {} at its {}, read as a word of the hypothesis; if it is a score, "
-    "write a TAB between it and the text"
-)
+Oddity: TypeAlias = tuple[str, Mapping[str, str]]
+"""The name of a warning, and the values of its fields."""
+
 _COMPARED = 200  # lists whose texts are compared, and the fewest that tell
 _FEWEST_LISTS = 6
 _HEAD = 200  # lines that tell which columns are numbers
@@ -175,10 +163,11 @@ def looks_like(head: Sequence[bytes]) -> str:
         cells = [cell for line in head for cell in line.split(b"\t")]
         in_columns = columns_of(head, several=True).size == 1 and any(map(is_numeric, cells))
         return _TABLE if in_columns else _TABS
-    return "".join([_PLAIN, *(f"; {kind}" for kind in odd_words(head))])
+    odd = next(odd_words(head), None)
+    return _PLAIN if odd is None else f"{_PLAIN}; {diagnostics()[odd[0]].sentence_of(odd[1])}"
 
 
-def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
+def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[Oddity]:
     """Notices of texts that all begin, or end, with an id or a number.
 
     An id is another word in each line or, with k lines a sentence, in each sentence, or counts the
@@ -190,7 +179,7 @@ def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
     for place, end in ((0, "start"), (-1, "end")):
         column = [words[place] for words in lines]
         if all(map(_DECIMAL.fullmatch, column)):
-            yield NUMBER_WORD.format(shown(column[0]), end)
+            yield "number-as-word", {"example": shown(column[0]), "end": end}
         elif all(any(48 <= byte <= 57 for byte in word) for word in column):
             sentences = [set(column[a : a + k]) for a in range(0, len(column), k)] if k else []
             of_each = len(set(column)) == len(sentences) == sum(map(len, sentences))
@@ -198,7 +187,7 @@ def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
             counted = counted and column == column[:k] * (len(column) // (k or 1))
             differ = len(set(column)) == len(column)
             if differ or ((of_each or counted) and len(sentences) >= _FEWEST):
-                yield ID.format(shown(column[0]), end)
+                yield "id-as-word", {"example": shown(column[0]), "end": end}
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +238,7 @@ class Flat(ReadOnlyFormat):
                 builder.refuse(fault)
                 continue
             if not text.strip() and not values:
-                builder.note(PADDING)
+                builder.note("padding")
                 continue
             if len(names) != len(values):
                 names = _names(values)
@@ -314,10 +303,10 @@ class Tabs(ReadOnlyFormat):
             filled = [(text, numbers) for text, numbers in pairs if text.strip() or numbers]
             skipped = (line.count(b"\t") + 1) // columns.size - max(len(filled), 1)
             if skipped:
-                builder.note(BLANK_HYPOTHESIS, count=skipped)
+                builder.note("blank-hypothesis", count=skipped)
             numeric = sum(is_numeric(text) for text, _ in filled)
             if columns.size == 1 and 0 < numeric < len(filled):
-                builder.note(NUMBER_ALONE, count=numeric)
+                builder.note("number-as-hypothesis", count=numeric)
             for text, numbers in filled or [(b"", [])]:
                 values = [builder.number(token, "a score") for token in numbers]
                 builder.add(builder.line - 1, text, _names(values), values)
@@ -355,18 +344,18 @@ def _started(
     of_lines = [[*columns.hypotheses(line)] for line in texts]
     hypotheses = [pair for row in of_lines for pair in row]
     if any(numbers for _, numbers in hypotheses):
-        builder.note(SCORES)
+        builder.note("scores-beside-hypotheses")
     elif several and _has_column_of_numbers(texts):
         raise builder.fault(
             "expected texts between TABs, or as many numbers as texts, found a column of numbers; "
             "leave it out"
         )
     candidates = [text for text, _ in hypotheses]
-    for kind in () if several else odd_columns(candidates) or odd_words(candidates, k):
-        builder.note(kind)
+    for kind, values in () if several else odd_columns(candidates) or odd_words(candidates, k):
+        builder.note(kind, **values)
     in_places = [text for row in of_lines for text, _ in row or [(b"", [])]]
     if k is not None and k > 1 and _unlike(in_places, k):
-        builder.note(UNLIKE.format(k))
+        builder.note("unlike-candidates", k=k)
     return columns, chain(head, lines)
 
 
@@ -390,14 +379,19 @@ def _shared(first: bytes, second: bytes) -> float:
     return len(a & b) / min(len(a), len(b)) if a and b else -1.0
 
 
-def odd_columns(texts: Sequence[bytes]) -> list[str]:
+def odd_columns(texts: Sequence[bytes]) -> list[Oddity]:
     """The notice of texts that all have the same number of further columns."""
     for separator, name in ((b"\t", "TAB"), (SEPARATOR, "|||")):
         rows = [text.split(separator) for text in texts]
         if len(rows) >= _FEWEST and {len(row) for row in rows} == {n := len(rows[0])} != {1}:
             sizes = [sum(len(row[i]) for row in rows) for i in range(n)]
             other = rows[0][0 if sizes.index(max(sizes)) else 1]
-            return [COLUMNS.format(n, name, shown(other.strip()))]
+            return [
+                (
+                    "columns-as-text",
+                    {"columns": f"{n} {name}-separated", "example": shown(other.strip())},
+                )
+            ]
     return []
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rerank.corpus.documents import Role
 from rerank.corpus.text_profile import MOST_LINES, TextProfile
@@ -88,8 +88,7 @@ def text_lines(
             cure = "give the text alone"
             if role == "reference":
                 cure += " or, if they are several references, each with a --ref of its own"
-            kind = f"{max(fields)} fields parted by {name} on {where}, read as one text"
-            place.note(f"{kind}; {cure}")
+            place.note("fields-as-text", n=max(fields), mark=name, where=where, cure=cure)
     yield from head
     yield from lines
 
@@ -201,9 +200,9 @@ class _Lines:
         self.names |= dict.fromkeys(names)
 
     def named(self) -> str:
-        """The first names, in parentheses."""
+        """The first names."""
         shown = list(self.names)
-        return f"({', '.join(shown[:NAMED] + ['…'] * (len(shown) > NAMED))})"
+        return ", ".join(shown[:NAMED] + ["…"] * (len(shown) > NAMED))
 
 
 class RunningText:
@@ -241,18 +240,14 @@ class RunningText:
                 self.profile.add([line])
             before = line
             yield line
-        for kind, lines in self._reported():
-            notices.add(kind, source=self.source, line=lines.first, count=lines.count)
+        for kind, lines, values in self._reported():
+            place = {"line": lines.first, "count": lines.count}
+            notices.add(kind, source=self.source, **place, **values)
 
     def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""
         if self.documents == "blank" and _FEWEST <= n_documents < 2 * of_one_sentence:
-            notices.add(
-                "document of one sentence, as most here: do blank lines part sentences, paragraphs "
-                "or headings? leave them between documents only, or give --across-documents",
-                source=self.source,
-                count=of_one_sentence,
-            )
+            notices.add("paragraphs-as-documents", source=self.source, count=of_one_sentence)
 
     def _look(self, line: bytes, number: int) -> bool:
         """Whether something is unusual in a line; it is counted."""
@@ -293,26 +288,23 @@ class RunningText:
             return bool(marks or b"\t" in line)
         return True
 
-    def _reported(self) -> Iterator[tuple[str, _Lines]]:
-        """The kinds of lines that are reported, each with its cure."""
+    def _reported(self) -> Iterator[tuple[str, _Lines, dict[str, Any]]]:
+        """The name of each warning, where its lines are, and the values of its fields."""
         if (markup := self._seen["mark-up"]).count:
             cure = f"remove it{', with a blank line between documents' * self._parts}"
-            yield f"mark-up in a line {markup.named()}, read as words; {cure}", markup
+            yield "markup-in-text", markup, {"marks": markup.named(), "cure": cure}
         if (mark := self._seen["mark"]).count:
             cure = "write line ends" if self._inside else "remove it"
-            kind = f"mark in a line {mark.named()}, read as a word"
-            yield f"{kind}; if it is no word, {cure}", mark
+            yield "mark-in-text", mark, {"marks": mark.named(), "cure": cure}
         if (headings := self._seen["markdown"]).count:
-            kind = "heading or rule of Markdown, read as a sentence"
-            yield f"{kind}; write blank lines, which part documents", headings
+            yield "markdown-in-text", headings, {}
         unknown = self._seen["unknown"]
-        kind = f"unknown word in the text {unknown.named()}"
+        marks = unknown.named()
         if self._use == "n-grams" and {"<unk>", UNKNOWN_FORM.decode()} & unknown.names.keys():
-            yield f"{kind}, counted as any word outside the vocabulary", unknown
+            yield "unknown-word-counted", unknown, {"marks": marks}
         others = [name for name in unknown.names if name != "<unk>"]
         if self._use == "training" and others:
-            cure = f"if it stands for unknown words, give --unknown '{others[0]}'"
-            yield f"{kind}, read as a word like others; {cure}", unknown
+            yield "unknown-word-in-text", unknown, {"marks": marks, "word": others[0]}
         tab = self._seen["tab"]
         if tab.count and not (tab.count == self._filled > 1 == len(tab.names)):  # no columns
-            yield "TAB in a line, read as part of a word; write spaces", tab
+            yield "tab-in-line", tab, {}

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import Label, SparseColumns, TextColumn
-from rerank.corpus.kbest import KBest, KBestRows, concatenate
+from rerank.corpus.columns import KBestRows, Label, SparseColumns, TextColumn, concatenate
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, shown
 from rerank.files.encoding import LARGEST
 from rerank.formats.moses import Moses
@@ -25,9 +25,6 @@ from rerank.formats.moses_grammar import differing_widths
 from rerank.formats.tokens import Number, Place, list_number, plain_name
 from rerank.notices import Notices
 
-RENAMED = "feature renamed to letters and digits"
-TAB_INSIDE = "TAB inside a text, read as a space"
-CLIPPED = "infinite number, clipped"
 _CHUNK = 1 << 20  # bytes of texts, and numbers, of a chunk
 _SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
 
@@ -44,7 +41,7 @@ class RowBuilder(Place):
         self.names: tuple[str, ...] | None = None  # of the values of the first hypothesis
         self._labels: tuple[Label, ...] = ()
         self._count = 0
-        self.number: Number = list_number(clip, partial(self.note, CLIPPED))
+        self.number: Number = list_number(clip, partial(self.note, "infinite-number"))
         self._clear()
 
     def _clear(self) -> None:
@@ -90,7 +87,7 @@ class RowBuilder(Place):
         values = self.in_order(names, values)
         text = text.strip(b" \t")
         if b"\t" in text:
-            self.note(TAB_INSIDE)
+            self.note("tab-in-text")
             text = text.replace(b"\t", b" ")
         self._entries.append(text + kept)
         self._sizes.append(len(text))
@@ -184,7 +181,7 @@ class RowBuilder(Place):
             originals[plain] = name
         renamed = [f"{name} → {plain}" for plain, name in originals.items() if name != plain]
         if renamed:
-            self.notices.add(RENAMED, source=self.source, line=self.line, names=renamed)
+            self.notices.add("renamed-feature", source=self.source, line=self.line, names=renamed)
         self.names, self._first_line = names, self.line
         self._labels = tuple(
             Label(plain, widths[name], "" if plain == name else name)
@@ -217,7 +214,7 @@ class RowBuilder(Place):
             fault = f"expected a finite number for {name}, found {number}{cure}"
             self.notices.refuse(self.fault(fault))
             return 0.0
-        self.note(CLIPPED, asked=True)
+        self.note("infinite-number", asked=True)
         return -abs(self._clip) if number < 0 else abs(self._clip)
 
 
@@ -304,5 +301,5 @@ def by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> I
         return
     rows = concatenate(pieces)
     line = int(rows.file_lines[falls[0] + 1])
-    notices.add("sentences in the order of batches, sorted by id", source=source, line=line)
+    notices.add("order-of-batches", source=source, line=line)
     yield rows.take(np.argsort(ids, kind="stable"))

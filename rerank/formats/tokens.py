@@ -25,7 +25,6 @@ from rerank.errors import InputError, RerankError, shown
 from rerank.files.encoding import LARGEST, NUMBER
 from rerank.notices import Notices
 
-BLANK = "blank line, skipped"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _UNPACKED = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
@@ -43,7 +42,6 @@ DIGITS = 400  # of a whole number: more than any that is finite as a float has
 _LARGE = 10**DIGITS
 _KEY_END = re.compile(rb'"(?<![^\\]\\")\s*:')  # or now and then of a part of a string
 _LINE_ENDS = re.compile("[ \t\r]*\n[ \t\r\n]*")
-LINE_END = "line end inside a text, read as a space"
 
 Number: TypeAlias = Callable[[bytes, str], float]
 """Parser of a number; the second argument is its name in error messages."""
@@ -83,19 +81,15 @@ class Place:
             if line.strip():
                 yield line
             else:
-                self.note(BLANK)
+                self.note("blank-line")
 
     def fault(self, message: str, line: int | None = None) -> InputError:
         """The error about a line, by default the current one."""
         return InputError(self.named(message), source=self.source, line=line or self.line or None)
 
-    def note(
-        self, kind: str, *, line: int | None = None, count: int = 1, asked: bool = False
-    ) -> None:
-        """Count a warning of a line, by default the current one."""
-        self.notices.add(
-            self.named(kind), source=self.source, line=line or self.line, count=count, asked=asked
-        )
+    def note(self, name: str, /, *, line: int | None = None, **more: Any) -> None:
+        """Count a warning of a line, by default the current one; more: as of `Notices.add`."""
+        self.notices.add(name, source=self.source, line=line or self.line, **more)
 
     def refuse(self, fault: InputError) -> None:
         """Refuse an entry, on the current line if the error has no place."""
@@ -327,7 +321,7 @@ def text_of(value: object, what: str, place: Place) -> bytes:
     if not isinstance(value, str):
         raise place.fault(f"expected a text for {what}, found {value!r:.60}")
     if "\n" in value:
-        place.note(LINE_END)
+        place.note("line-end-in-text")
         value = _LINE_ENDS.sub(" ", value.strip(" \t\r\n"))
     try:
         text = value.encode()

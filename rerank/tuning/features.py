@@ -8,7 +8,7 @@ So agreement is the start unless cross-validation shows that another one is sure
 system is chosen on other documents than it is judged on. Beside the others it has a weight of 1:
 its output is preferred to one with which mean ln BLEU of the document is higher by less than 1 /
 its number of words, or agreement by less than 1. That costs nothing where systems are close, and
-little where they are not (recipes/new-documents).
+little where they are not (recipes/studies/new-documents).
 
 The totals of a decoder's list are weights · features: least squares finds these weights from the
 differences to the best candidate of each list, where a penalty of unknown words mostly cancels out.

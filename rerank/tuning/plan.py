@@ -43,7 +43,9 @@ CV, NONE = SELECTIONS = ("cv", "none")
 BLEU = "bleu"
 FIGURES = (".svg", ".png", ".pdf")  # suffixes of --plot
 SHRINKAGE = 1.0  # generalised best from few documents, and cost nothing with many
-LENGTH_PRICE = 5.0  # BLEU that a length ratio off by 1 costs, by recipes/new-documents/lengths.py
+LENGTH_PRICE = (
+    5.0  # BLEU that a length ratio off by 1 costs, by recipes/studies/new-documents/lengths.py
+)
 _MOST_THREADS = 512  # that a process should start
 Length: TypeAlias = Literal["auto", "keep", "free"] | float
 

@@ -9,7 +9,7 @@ documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
 
 Values are of the objective alone. What decides has a price of length in it where the plan holds the
 length: how long their references are is what all documents of a tuning set have in common, so that
-cross-validation cannot see it (`SearchGoal.held`; recipes/new-documents).
+cross-validation cannot see it (`SearchGoal.held`; recipes/studies/new-documents).
 """
 
 from __future__ import annotations

@@ -385,14 +385,14 @@ def test_a_list_of_each_format_has_these_hypotheses(name: str, world: World) -> 
 
 
 NOT_READ = {  # lists with keys that are not read, or whose ids are not those of sentences
-    '{"texts": ["a", "b"], "scores": [-1, -2], "x": [0.5, 0]}': "list of numbers beside .*: x,",
-    '{"hyps": [{"text": "a", "score": 1, "x": "2.5", "y": 3}]}': "number of candidates .*: x,",
-    '{"hyps": [{"text": "a", "m": {"x": 0.5, "y": 2}}]}': "number of candidates that is .*: m,",
+    '{"texts": ["a", "b"], "scores": [-1, -2], "x": [0.5, 0]}': "list of numbers .*: x; to have it",
+    '{"hyps": [{"text": "a", "score": 1, "x": "2.5", "y": 3}]}': "number of cand.*: x; to have it",
+    '{"hyps": [{"text": "a", "m": {"x": 0.5, "y": 2}}]}': "number of candidates .*: m; to have it",
     '{"response": "a"}\n{"response": "b"}': "2 x object of one candidate without an id",
     "".join(
         f'{{"hyp": "{text}", "id": {n}, "sentence_id": {t}}}\n'
         for n, text, t in ((0, "a", 0), (1, "b", 0), (2, "c", 1))
-    ): "further id, not read, .* at the key custom_id: sentence_id,",
+    ): "further id, not read, .*: sentence_id; .* at the key custom_id",
     "".join(f'{{"id": 0, "src": "{x}", "hyps": ["{x}"]}}\n' for x in "ab"): (
         "one source for each id"
     ),
@@ -418,7 +418,7 @@ NOT_READ = {  # lists with keys that are not read, or whose ids are not those of
         ): "id with a part that seems to name a sample"
         for form in ("%d_%d", "req-%d-sample-%d", "doc1/seg%d/sample%d", "%d-t0.%d")
     },
-    '{"id": 0, "ref": "x", "hyps": ["a"]}': "reference in a list, which is not read; give --ref",
+    '{"id": 0, "ref": "x", "hyps": ["a"]}': "reference in a list.*: ref; give --ref",
 }
 
 
