@@ -245,7 +245,7 @@ R225 warning nearer-to-another-source: candidate that is nearer to another sourc
   > does the list number its sentences as the lines of --source?
 R226 warning fields-as-text: {n=3} fields parted by {mark=TABs} on {where=each line}, read as one
   text
-  > {cure=give the text alone, as <(cut -f 1 FILE)}
+  > {cure=give the text alone}
 R227 warning named-as-reference: translation named as a further reference
   > if it is one, give it as --ref FILE
 R228 warning length-ratio: length ratio {ratio=1.204}, in tuning {tuned=1.012}: the weights were

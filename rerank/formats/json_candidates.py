@@ -55,14 +55,6 @@ _SCORE_NAME = re.compile(
 _SETTING = re.compile(
     r"(?i)time|temperature|top_?[pk]|latency|duration|seed|penalty|features|sparse"
 )
-_KINDS = {  # warnings of keys that are not read
-    "number": "unread-number",
-    "numbers": "unread-numbers",
-    "texts": "unread-texts",
-    "reference": "unread-reference",
-    "sample": "sample-in-id",
-    "id": "further-id",
-}
 
 
 class Taken(NamedTuple):
@@ -204,14 +196,14 @@ def _is_number(value: Any) -> bool:
 class Unread:
     """Keys of a list that are not read, but look like scores, texts or references.
 
-    keys: by kind, with the line where each is first.
+    keys: by the name of their warning, with the line where each is first.
     """
 
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def note(self, kind: str, key: str, line: int) -> None:
-        """Note a key."""
-        self.keys.setdefault(kind, {}).setdefault(key, line)
+    def note(self, name: str, key: str, line: int) -> None:
+        """Note a key for a warning of this name."""
+        self.keys.setdefault(name, {}).setdefault(key, line)
 
     def note_sentence(
         self, sentence: Mapping[str, Any], n: int, line: int, features: Collection[str]
@@ -221,12 +213,12 @@ class Unread:
             if key in features:
                 continue
             if key in REFERENCE and isinstance(value, str | list):
-                self.note("reference", key, line)
+                self.note("unread-reference", key, line)
             elif isinstance(value, list) and len(value) == n > 1:
                 if all(_is_number(plain_number(v)) for v in value):
-                    self.note("numbers", key, line)
+                    self.note("unread-numbers", key, line)
                 elif all(isinstance(v, str) for v in value):
-                    self.note("texts", key, line)
+                    self.note("unread-texts", key, line)
 
     def note_candidate(
         self, candidate: Mapping[str, Any], line: int, features: Collection[str]
@@ -236,7 +228,7 @@ class Unread:
             if key in features or (isinstance(value, dict) and all(n in features for n in value)):
                 continue
             if key in TEXT and isinstance(value, str):
-                self.note("texts", key, line)
+                self.note("unread-texts", key, line)
                 continue
             values: Sequence[Any] = [value]
             if isinstance(value, dict):
@@ -247,10 +239,10 @@ class Unread:
             if numbers and all(map(_is_number, numbers)) and not _SETTING.search(key):
                 fraction = any(number < 0 or number % 1 != 0 for number in numbers)
                 if fraction or _SCORE_NAME.search(key):
-                    self.note("number", key, line)
+                    self.note("unread-number", key, line)
 
     def warn(self, place: Place) -> None:
         """Add a warning of each kind."""
-        for kind, lines in self.keys.items():
+        for name, lines in self.keys.items():
             first = min(lines.values())
-            place.notices.add(_KINDS[kind], source=place.source, line=first, names=[*lines])
+            place.notices.add(name, source=place.source, line=first, names=[*lines])

@@ -123,9 +123,9 @@ class JsonLines(CollectedFormat):
                 texts.append(builder.latest if len(builder) > before else None)
             yield
         for key in ids.unread:
-            unread.note("id", key, 1)
+            unread.note("further-id", key, 1)
         if ids.key and are_samples(ids.texts[: len(texts)], texts):
-            unread.note("sample", ids.key, 1)
+            unread.note("sample-in-id", ids.key, 1)
         unread.warn(builder)
 
     def _add(
