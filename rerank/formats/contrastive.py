@@ -192,7 +192,7 @@ class WordTest:
     @classmethod
     def repeated(cls, earlier: Sequence[Sequence[bytes]], function: frozenset[str]) -> WordTest:
         """Content words, the right one in an earlier reference; function: all other words."""
-        had = {_plain(word) for own in earlier for line in own for word in line.split()}
+        had = {_plain(word) for reference in earlier for line in reference for word in line.split()}
         return cls(lambda word: word.isalpha() and word not in function, had.__contains__)
 
 
@@ -224,10 +224,10 @@ def replacement_of(
                 frames.setdefault((j, words[:j] + words[j + 1 :]), []).append((words, word))
     for alike in frames.values():
         wrong = tuple(
-            b" ".join(words) for words, word in alike if not any(own[word] for own in counts)
+            b" ".join(words) for words, word in alike if not any(count[word] for count in counts)
         )
         for right, word in alike if wrong else ():
-            if kind.right(word) and any(own[word] >= _times(word, right) for own in counts):
+            if kind.right(word) and any(count[word] >= _times(word, right) for count in counts):
                 return Contrast(b" ".join(right), wrong, word)
     return None
 
@@ -249,7 +249,7 @@ def omission_of(
             if not (shorter and shorter in distinct and kind.any(word) and kind.right(word)):
                 continue
             texts, times = (b" ".join(words), b" ".join(shorter)), _times(word, words)
-            most = max(own[word] for own in counts)
+            most = max(count[word] for count in counts)
             if most >= times:
                 return Contrast(texts[0], texts[1:], word)
             if most == times - 1:

@@ -136,10 +136,8 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     plain = [NUMBER.fullmatch(line.strip()) is not None for line in lines]
     if not lines or (plain[0] and all(plain)):
         return ""
-    if head.lstrip()[:1] in (b"{", b"["):
-        keys = Counter(key.decode(errors="replace") for key in _NUMBER_KEY.findall(head))
-        if not keys:
-            return ""
+    keys = Counter(key.decode(errors="replace") for key in _NUMBER_KEY.findall(head))
+    if keys and head.lstrip()[:1] in (b"{", b"["):
         ranked = [key for key, _ in keys.most_common()]
         key = json.dumps(next(filter(_SCORE_KEY.search, ranked), ranked[0]), ensure_ascii=False)
         program = f".. | objects | .[{key}] | .. | numbers"
