@@ -240,7 +240,7 @@ FAULTS = [
     looks_like("heading", "id\thyp\tscore\n0\ta\t-1\n1\tb\t-2\n", "it looks like a heading above a table of ids, .*, without the heading", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
     looks_like("columns", "a\t1\t2\tb\n", "!tabs --to"),
     looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "flat:K.*id on each line, as 'u1-1' at its start"),
-    *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*: is {form[5:]} the number", {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
+    *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*; is {form[5:]} the number", {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
       for n, (text, form) in enumerate((("".join(f"{x}\n" for x in ALIKE[::2] + ALIKE[1::2]), "flat:2"), ("".join(f"{x}\n" for x in ALIKE), "flat:3")))),
     *(Fault(f"--alike-{n}", f"{CONVERT} --kbest-format flat:{n}", "!no more alike", {"list": "".join("\n".join(pair) + "\n" * (n - 1) for pair in zip(ALIKE[::2], ALIKE[1::2], strict=True))}, 0) for n in (2, 3)),
     Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "1 x number between TABs", {"list": "a\tb\t3\nc\td\n"}, 0),
