@@ -60,13 +60,14 @@ _SCORED = (
     f"line each, use {_CONVERT.format('flat:K')}"
 )
 _TABLE = "a table with columns of numbers: write its rows as 'id ||| text ||| numbers'"
-_TABS = "plain text with TABs: if a line has the hypotheses of a sentence, use " + _CONVERT.format(
-    "tabs"
+_TABS = (
+    "plain text with TABs: if a line has the hypotheses of a sentence, use "
+    f"{_CONVERT.format('tabs')}"
 )
 _PLAIN = (
     "plain text: if it has K hypotheses of each sentence, a line each, use, with portage:K in "
     "place of flat:K and ffvals as SCORES for a list of Portage, "
-    + _CONVERT.format("flat:K --kbest-scores SCORES")
+    f"{_CONVERT.format('flat:K --kbest-scores SCORES')}"
 )
 
 
@@ -385,13 +386,8 @@ def odd_columns(texts: Sequence[bytes]) -> list[Oddity]:
         rows = [text.split(separator) for text in texts]
         if len(rows) >= _FEWEST and {len(row) for row in rows} == {n := len(rows[0])} != {1}:
             sizes = [sum(len(row[i]) for row in rows) for i in range(n)]
-            other = rows[0][0 if sizes.index(max(sizes)) else 1]
-            return [
-                (
-                    "columns-as-text",
-                    {"columns": f"{n} {name}-separated", "example": shown(other.strip())},
-                )
-            ]
+            other = shown(rows[0][0 if sizes.index(max(sizes)) else 1].strip())
+            return [("columns-as-text", {"columns": f"{n} {name}-separated", "example": other})]
     return []
 
 
