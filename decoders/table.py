@@ -316,7 +316,7 @@ def choose(
     n_best: int = 1,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> Decoder:
-    """The decoder of a name, of `auto` beam where Viterbi costs too much; see `check_order`."""
+    """The decoder of this name (`auto`: beam where Viterbi costs too much); see `check_order`."""
     from decoders.viterbi import affordable
 
     if requested == "auto":

@@ -98,7 +98,8 @@ def page() -> str:
     parts.append(described({key: one.text for key, one in SEARCH.keys.items()}))
     parts += ["## Language models", described({key: one.text for key, one in KEYS.items()})]
     parts += ["## Warnings", paragraph(" ".join(WARNINGS.split()))]
-    parts += [f"```text\n{one.explained()}\n```" for one in diagnostics().values()]
+    rows = [one.explained().splitlines() for one in diagnostics().values()]
+    parts.append(described({row[0]: f"{row[1]}; {row[2]}" for row in rows}))
     return "\n\n".join(filter(None, parts))
 
 

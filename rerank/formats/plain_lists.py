@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
 from statistics import fmean
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rerank.diagnostics import diagnostics
 from rerank.errors import InputError, UsageError, shown
@@ -39,7 +39,7 @@ from rerank.formats.plain_texts import structure
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
 
-Oddity: TypeAlias = tuple[str, Mapping[str, str]]
+Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a warning, and the values of its fields."""
 
 _COMPARED = 200  # lists whose texts are compared, and the fewest that tell

@@ -88,7 +88,7 @@ class FileScorer(FeatureSource):
 
     def number(self, token: bytes, line: int) -> float:
         """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
-        clipped = partial(self.place.note, "infinite number, clipped", line=line, asked=True)
+        clipped = partial(self.place.note, "infinite-number", line=line, asked=True)
         try:
             return list_number(self.info.clip_inf, clipped)(token.strip(b" \t\r"), self.name)
         except InputError as fault:

@@ -234,9 +234,8 @@ class SystemScores:
         for row in rows:
             m, t = self._rows.get(row.system), places.get((row.document, row.segment))
             if m is None:
-                systems = ", ".join(self._rows)
-                where = {"source": source, "line": row.line}
-                notices.add("row-of-another-system", **where, systems=systems)
+                kind, systems = "row-of-another-system", ", ".join(self._rows)
+                notices.add(kind, source=source, line=row.line, systems=systems)
             elif t is not None:
                 again += [(row, t)] if self._put(m, t, row.value, row.line) else []
             elif row.document in documents and not row.segment.isdecimal():

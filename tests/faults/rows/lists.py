@@ -270,7 +270,7 @@ FAULTS = [
           "list: expected no '...' in a text .* sentence 0 .*give --escape moses", {"list": "a ||| b\tc\n"},
           cure="convert --kbest list --kbest-format tabs --to moses --escape moses"),
     # What the order of candidates says of their numbers
-    *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*negative weights: {names}, first at list",
+    *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*: {names}; give negative weights, first at list",
             {"list": "".join(f"{k // 2} ||| a{k} ||| {one.format(k + 1)}\n" for k in range(4)), "w.json": json.dumps(weights)}, 0)
       for n, (one, names, weights) in enumerate((
         ("A= {0} ||| {0}", "A, total", {"A": 1}), ("A= {0} B= -1", "A", {"A": 1, "B": 0}), ("A= -1 ||| {0}.5", "total", {"A": 1}), ("A= {0}e1", "A", {"A": 1})))),
