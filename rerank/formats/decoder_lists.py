@@ -5,15 +5,14 @@
     0 ||| the text ||| -12.6 ||| egfp=-4.2 lm=-38.1 word=2                   Travatar
     0 ||| the text ||| 1.5 1.75                                              Nematus
 
-The first three leave out features that are 0, so that the names of all features are known only at
-the end of a file: it is read twice, first for the names (`prepared`). Where these are very many,
-those that not every hypothesis has are sparse features. Joshua's names have
-underscores, with which Moses marks sparse features: they are dense here, and read as `tmpt0` and
-`lm0`; there may be a blank after `=`.
+The first three leave out features that are 0, so that a file is read twice, first for the names of
+all features (`prepared`). Where these are very many, those that not every hypothesis has are sparse
+features. Joshua's names have underscores, with which Moses marks sparse features: they are dense
+here, and read as `tmpt0` and `lm0`; there may be a blank after `=`.
 
 Nematus writes a cost of each model, a negative log-probability in nats, divided by the length as
-Nematus was told to: it is read with its sign changed, as feature F0, F1, …, without a total. A
-Moses list without labels looks the same, so that this format must be named.
+Nematus was told to: it is read with its sign changed, as F0, F1, …, without a total. A Moses list
+without labels looks the same, so that this format must be named.
 
 fairseq-generate and fairseq-interactive write several lines of a hypothesis:
 
@@ -22,28 +21,23 @@ fairseq-generate and fairseq-interactive write several lines of a hypothesis:
     D-3     -0.3127      the hypothesis, detokenised
     P-3     -0.1 -0.4 …  log2 probability of each token and of </s>
 
-Features: `logprob`, the log-probability in nats, which is ln 2 times the sum of `P-`; and `score`,
-that of `H-` in nats, normalised by length as fairseq was told to. The text is that of `D-` where
-there is one. Lines of other tags, and of logging, are skipped.
+Features: `logprob`, in nats, ln 2 times the sum of `P-`; `score`, that of `H-` in nats, normalised
+by length as fairseq was told to. The text is that of `D-` if there is one.
 
 Sockeye (sockeye/output_handler.py of https://github.com/awslabs/sockeye) writes an object a line:
 
     {"sentence_id": 1, "translation": "the text", "score": 1.5,
      "translations": ["the text", "a text"], "scores": [[1.5], [1.75]]}
 
-A score is a negative log-probability in nats, normalised by length as Sockeye was told to: it is
-read with its sign changed, as feature `logprob`. Further numbers of `scores` are those of target
-factors, features `factor1`, `factor2`, …, likewise; of a single translation, without `scores`,
-they are at `factor1_score`, `factor2_score`, …. Objects are sentences in the order of the
-file; `sentence_id`, which counts from 1 or is a text, is not read. An empty translation with an
-infinite score, as of a blank source line, is no hypothesis: its sentence has an empty list.
+A score is a cost, too: feature `logprob`. Further numbers of `scores` are those of target factors,
+features `factor1`, `factor2`, …; of a single translation they are at `factor1_score`, …. Objects
+are sentences in the order of the file; `sentence_id`, which counts from 1 or is a text, is not read.
+An empty translation with an infinite score, as of a blank source line, is no hypothesis.
 
-mlm-scoring (src/mlm/loaders.py of https://github.com/awslabs/mlm-scoring) has one object of
-utterances, each with its hypotheses, and the whole file in memory:
+mlm-scoring (src/mlm/loaders.py of https://github.com/awslabs/mlm-scoring) has an object of
+utterances, which are sentences in the order of the file:
 
     {"utt-1": {"ref": "the text", "hyp_1": {"score": -1.5, "text": "a text"}, "hyp_2": …}}
-
-Utterances are sentences in the order of the file; hypotheses are in that of their numbers.
 
 Sources: decoder/decoder.cc (`DumpKBest`) of https://github.com/redpony/cdec; DerivationVisitor,
 KBestExtractor.java and decoder.properties (`output-format %i ||| %s ||| %f ||| %c`) of

@@ -4,19 +4,17 @@
     talk-1      talk-1_2      talk-2 112      talk-2 87 199
     talk-2      talk-2_1                                         she left .
 
-`docids`: a document id per source line, alone on it or in one of its fields. A line of several
-fields is one id unless a field is chosen, since ids may have spaces. Fields are parted by TABs if a
-line has any, otherwise by white space. Lines `DOMAIN<TAB>DOCID` of mt-metrics-eval, and those of
-OPUS, two files and two lists of sentence numbers, have their id in the second and first field.
-`numbered-docids`: the id of its document, `_` and a number
-for each sentence, as Z-MERT takes them (`-docInfo`; Zaidan 2009,
-https://cs.jhu.edu/~ozaidan/zmert/); such lines could be ids of documents of one sentence.
+`docids`: a document id per source line, alone on it or in a field that is chosen, since ids may
+have spaces. Fields are parted by TABs if a line has any, otherwise by white space. Lines
+`DOMAIN<TAB>DOCID` of mt-metrics-eval, and those of OPUS, two files and two lists of sentence
+numbers, have their id in the second and first field. `numbered-docids`: the id of its document, `_`
+and a number for each sentence, as Z-MERT takes them (`-docInfo`; Zaidan 2009,
+https://cs.jhu.edu/~ozaidan/zmert/).
 
-`sizes`: the number of sentences of each document, alone or behind its id; numbers alone may be
-document ids, too. `spans`: ranges of consecutive sentences. If the first start is 0, sentences
-count from 0; from 1 if it is 1. A field of a domain may stand between id and start, and a head
-above. The end belongs to the document unless the next one starts with
-it. Of a single document it does if sentences count from 1.
+`sizes`: the number of sentences of each document, alone or behind its id. `spans`: ranges of
+consecutive sentences, which count from the first start, 0 or 1. A field of a domain may stand
+between id and start, and a head above. The end belongs to the document unless the next document
+starts with it; of a single document it does if sentences count from 1.
 
 `blank-lines` and `equals-lines`: text whose documents are parted by blank lines, as
 `wmt-unwrap -d` and many language-model corpora have it, or by lines of `=`; a sentence on each

@@ -18,10 +18,9 @@ NIST SGML has source, reference and system sets of mteval, read with patterns as
     <doc docid="news-1" sysid="ref"><seg id="1"> AT&T rose . </seg></doc>
     </refset>
 
-It is no XML, even where it begins as XML does, with a document type that is not fetched: `&` stands
-unescaped, names of tags and attributes are in any case, attributes in any order, and a segment may
-span lines. Several documents with one docid and different sysid are several references.
-`&amp; &lt; &gt; &quot; &apos;` are decoded, once; other text stays as it is. Source:
+It is no XML, even where it begins as XML does: `&` stands unescaped, names of tags and attributes
+are in any case, and a segment may span lines. Documents of one docid with different sysid are
+several references. `&amp; &lt; &gt; &quot; &apos;` are decoded, once. Source:
 scripts/ems/support/reference-from-sgm.perl of https://github.com/moses-smt/mosesdecoder.
 """
 

@@ -5,12 +5,10 @@
     LM0= 0.5            # any comment
     TM0= 0.2 0.2
 
-Older files have a section for the weights of each function, `[weight-l]` for language models; their
-names here are those of the old k-best lists, `lm`. A section `[weight-file]` names a file of sparse
-weights.
-
-Functions that are never tuned are in no k-best list, so their weights are left out: those that the
-section `[feature]` calls `tuneable=false`, and lines `Name UNTUNEABLE` of `moses -show-weights`.
+Older files have a section for the weights of each function, `[weight-l]` for language models, whose
+names here are those of old k-best lists, `lm`. `[weight-file]` names a file of sparse weights.
+Weights of functions that are never tuned, and so in no k-best list, are left out: `tuneable=false`
+in `[feature]`, and lines `Name UNTUNEABLE` of `moses -show-weights`.
 
 Alpha is in a comment before `[weight]`, because Moses refuses unknown sections and its rescore.py
 refuses other lines inside `[weight]`; both ignore such a comment.

@@ -1,17 +1,14 @@
 """Lists of plain text: K lines a sentence, hypotheses with TABs between, or counted lines.
 
-`flat:K`: K lines of each sentence, and their numbers in another file, a line of numbers with blanks
-or TABs between them for each hypothesis: features F0, F1, …. A hypothesis whose two lines are blank
-fills up a shorter list, and is left out. `portage:K` is the same, as the tools of Portage have it
-(https://github.com/nrc-cnrc/PortageTextProcessing): `nbest`, whose shorter lists end with blank
-lines, and `ffvals`.
+`flat:K`: K lines of each sentence, and their numbers in another file, a line for each hypothesis:
+features F0, F1, …. A hypothesis whose two lines are blank fills up a shorter list, and is left out.
+`portage:K`: the same as the tools of Portage have it, `nbest` and `ffvals`
+(https://github.com/nrc-cnrc/PortageTextProcessing).
 
-`tabs`: all hypotheses of a sentence on a line with TABs between them, without scores, as the lists
-of DoRe (https://github.com/kanekomasahiro/Re-ranking). Nothing in these files says that they are
-lists: their format must be named.
-
-`mbr-nmt`: `NC=n`, then the n candidates of a sentence, without scores, as
-https://github.com/Roxot/mbr-nmt has them.
+`tabs`: all hypotheses of a sentence on a line with TABs between them, as DoRe's
+(https://github.com/kanekomasahiro/Re-ranking). Nothing in these files says that they are lists:
+their format must be named. `mbr-nmt`: `NC=n`, then the n candidates of a sentence
+(https://github.com/Roxot/mbr-nmt).
 
 A number beside each hypothesis is a score, which becomes a feature, too: OpenNMT, CTranslate2,
 Sockeye and tensor2tensor write lines as

@@ -8,12 +8,10 @@ Our own are JSON, of which strangers write only the names and numbers:
 or the object at `weights` alone, where one number needs no list. `mbr_spread` and `decoder_names`
 may be missing.
 
-Every format but JSON, ini and dense keeps one number for each name: a feature of several values is
-written as Name_0, Name_1, …, as Moses' mert calls them, or by the place of its values, as kbmira
-does. Those of cdec and travatar have the names of the decoder, where they are known
-(`Weights.decoder_names`). A new format is a `WeightFormat` and a line in
-`rerank.registry.WEIGHT_FORMATS`; other packages add theirs by entry points. `read_weights` reads
-all of them.
+Every format but JSON, ini and dense has a number a name: the values of a feature are Name_0,
+Name_1, …, as Moses' mert calls them, or named by their places, as kbmira does. cdec and travatar
+have the names of the decoder, where they are known (`Weights.decoder_names`). A new format is a
+`WeightFormat` and a line in `rerank.registry.WEIGHT_FORMATS`, or an entry point.
 """
 
 from __future__ import annotations
