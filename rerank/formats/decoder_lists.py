@@ -31,8 +31,8 @@ Sockeye (sockeye/output_handler.py of https://github.com/awslabs/sockeye) writes
 
 A score is a cost, too: feature `logprob`. Further numbers of `scores` are those of target factors,
 features `factor1`, `factor2`, …; of a single translation they are at `factor1_score`, …. Objects
-are sentences in the order of the file; `sentence_id`, which counts from 1 or is a text, is not read.
-An empty translation with an infinite score, as of a blank source line, is no hypothesis.
+are sentences in the order of the file; `sentence_id`, a number from 1 or a text, is not read. An
+empty translation with an infinite score, as of a blank source line, is no hypothesis.
 
 mlm-scoring (src/mlm/loaders.py of https://github.com/awslabs/mlm-scoring) has an object of
 utterances, which are sentences in the order of the file:
