@@ -240,9 +240,9 @@ class RunningText:
                 self.profile.add([line])
             before = line
             yield line
-        for kind, lines, values in self._reported():
-            line, count = lines.first, lines.count
-            notices.add(kind, source=self.source, line=line, count=count, **values)
+        for kind, seen, values in self._reported():
+            n, first = seen.count, seen.first
+            notices.add(kind, source=self.source, line=first, count=n, **values)
 
     def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""
