@@ -87,8 +87,8 @@ class _Reader(tokens.Place):
             sparse = moses_kernel.read_common(rows, layout, done)
             with_sparse = np.flatnonzero(done & (np.diff(sparse.indptr) > 0))
             if len(with_sparse):
-                line = first + int(with_sparse[0])
-                self.note("sparse-features", line=line, count=len(with_sparse))
+                number = first + int(with_sparse[0])
+                self.note("sparse-features", line=number, count=len(with_sparse))
         for row in np.flatnonzero(~done).tolist():
             self.line = first + row
             if not lines[row].strip():
