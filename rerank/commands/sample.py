@@ -9,7 +9,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.files.terminal import progress
-from rerank.formats.running_text import RunningText
+from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, option, part, record
 from rerank.runs.options import LM_HELP, Machine, Messages, printed

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lm.subwords import SubwordVocabulary
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
     from rerank.formats.translations import Files
     from rerank.scorers.text_models import EvaluationText
 
@@ -216,7 +216,7 @@ def training_texts(
     from lm.corpus import in_reading_order, renumber
     from lm.side_information import NUMBERS, TARGET
     from rerank.corpus.preparation import note_preparation
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
 
     documents, passages = options.documents, options.passages
     across = options.across_documents
@@ -416,7 +416,7 @@ def read_text(
 
 def evaluation_text(path: FilePath, documents: str, notices: Notices) -> EvaluationText:
     """A text that models are evaluated on, whose documents are parted as `documents` says."""
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
     from rerank.scorers.text_models import EvaluationText
 
     words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
@@ -452,7 +452,7 @@ def interned(
 
     from lm.corpus import intern
     from lm.side_information import LABELS, NUMBERS, SideText
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
 
     if kind in NUMBERS:
         return [], _numbered(path, beside, name, documents, notices)
