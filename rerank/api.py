@@ -58,8 +58,8 @@ from rerank.scorers.agreement import (
     AGREEMENT,
     starts,
 )
-from rerank.scorers.features import FeatureSource
-from rerank.scorers.glossary import WEIGHT, GlossaryScores, TermRecord
+from rerank.scorers.features import FeatureSource, counted
+from rerank.scorers.glossary import WEIGHT, GlossaryScores
 from rerank.scorers.model_options import (
     GLOSSARY,
     LM,
@@ -132,7 +132,7 @@ class Reranker:
         source, results = self._opened(documents), DocumentResults()
         for name, kbest, result, trace in self._decoded(source):
             own = result if trace is None else trace.result
-            self._terms(kbest, own)
+            counted(self.scorers, kbest, own.choices)
             texts = tuple(text.decode() for text in kbest.chosen(own.choices))
             results.append(DocumentResult.of(name, kbest, own, texts, source.systems))
         source.warn()
@@ -146,13 +146,8 @@ class Reranker:
             for _, kbest, result, trace in self._decoded(source):
                 if trace is not None:
                     trace = trace.with_totals_alone(source.scorers)
-                    terms = self._terms(kbest, result)
-                    yield from trace.records(source.systems, terms=terms)
-
-    def _terms(self, kbest: KBest, result: SearchResult) -> list[list[TermRecord]] | None:
-        """Terms of each sentence with candidates, which are counted; None without a glossary."""
-        found = [one for one in self.scorers if isinstance(one, GlossaryScores)]
-        return found[0].count(kbest, result.choices) if found else None
+                    counts = counted(self.scorers, kbest, result.choices)
+                    yield from trace.records(source.systems, counted=counts)
 
     def _decoded(
         self, source: MemoryRun

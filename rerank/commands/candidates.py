@@ -18,8 +18,7 @@ from rerank.files.paths import display
 from rerank.files.terminal import progress
 from rerank.options import Command, option, part, record
 from rerank.runs.options import Machine, Messages
-from rerank.scorers.hugging_face import SEQ2SEQ, TranslationSettings
-from rerank.scorers.model_options import LanguageModelOption
+from rerank.scorers.model_options import SEQ2SEQ, LanguageModelOption, TranslationSettings
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:
@@ -361,7 +360,7 @@ def _of_transformers(
     )
     if not isinstance(scorer, TranslationScorer):
         raise TypeError(type(scorer))
-    return scorer.engine, scorer.given
+    return scorer.engine, scorer.window
 
 
 def _converted(

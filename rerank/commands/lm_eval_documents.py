@@ -29,7 +29,7 @@ from rerank.runs.options import (
     parting_option,
     print_result,
 )
-from rerank.scorers.hugging_face import HUGGING_FACE
+from rerank.scorers.model_options import HUGGING_FACE
 from rerank.values import FILE, FOLDER, Pair, Whole
 
 if TYPE_CHECKING:

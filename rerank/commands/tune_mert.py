@@ -276,9 +276,8 @@ def _provenance(
         },
         **run.scorer_entries(),
     }
-    if run.glossary is not None:
-        terms = Path(run.glossary.source).name
-        made["glossary"] = {"file": terms, "digest": run.glossary.digest}
+    for scorer in run.scorers:
+        made |= scorer.provenance()
     return made | start_entries(result, run.systems)
 
 

@@ -20,7 +20,6 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.spelling import detokenised, detruecased
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
-from rerank.formats.line_scores import read_line_scores
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
@@ -62,6 +61,7 @@ from rerank.report.evaluation import (
     WordClassScore,
 )
 from rerank.report.measures import MeasureOptions
+from rerank.scorers.numbers import read_line_scores
 from rerank.scorers.programs import ProgramMetric
 from rerank.tuning.objective import metrics_of
 

@@ -45,9 +45,9 @@ from rerank.scorers.features import DocumentFeatures, FeatureSource
 from rerank.scorers.glossary import GlossaryScores
 from rerank.scorers.model_options import GLOSSARY, check_names, glossary_value
 from rerank.scorers.models import open_models, open_scorer
+from rerank.scorers.numbers import ScoreSource, SystemScores
 from rerank.scorers.programs import Estimator
 from rerank.scorers.score_files import FileScorer, ListInfo
-from rerank.scorers.system_scores import ScoreSource, SystemScores
 
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there
 
@@ -395,9 +395,9 @@ class ListRun(Run):
         lists = self.read_unreported() if self.n_candidates else ()
         return any(has_scores(kbest, made) for _, kbest in lists)
 
-    def terms(self) -> dict[str, object]:
-        """What was kept of the terms of a glossary, under its name; empty without one."""
-        return {} if self.glossary is None else {GLOSSARY: self.glossary.to_dict()}
+    def summary(self) -> dict[str, object]:
+        """What scorers add to a summary of the run, by key."""
+        return {key: own for scorer in self.scorers for key, own in scorer.summary().items()}
 
     def scorer_entries(self) -> dict[str, dict[str, dict[str, object]]]:
         """What weights files and traces state of models and of scorers of `--scorer`, by name.

@@ -16,8 +16,7 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath, base_name
-from rerank.files.signature import LENGTH, signature
-from rerank.formats import tokens
+from rerank.files.signature import short_digest, signature
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, Printer, log
@@ -25,7 +24,7 @@ from rerank.runs.document_run import Run
 from rerank.runs.results import ModelUse
 from rerank.runs.search import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
-from rerank.scorers.score_files import HypothesisScores, ListInfo
+from rerank.scorers.score_files import ListInfo
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
@@ -163,20 +162,6 @@ def tuning_search(search: Search, plan: Plan) -> Search:
     return search.seeded(plan.settings.seed)
 
 
-class _Finite(HypothesisScores):
-    """The lines of the file; infinite numbers are refused, also where --clip-inf allows them."""
-
-    def number(self, token: bytes, line: int) -> float:
-        """A finite number, not above `LARGEST` in size; InputError with file and line."""
-        stripped = token.strip(b" \t\r")
-        try:
-            return tokens.number(stripped, self.name)
-        except InputError as fault:
-            raise self.place.fault(
-                f"{fault}; write one for each line of {self.info.kbest}, in their order", line
-            ) from None
-
-
 def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str, object]:
     """Entries of a weights file about where tuning began, and the systems' values.
 
@@ -224,18 +209,18 @@ class PerHypothesis(MeanScore, Metric):
     width = 2
 
     def __init__(self, name: str, path: FilePath, given: ListInfo, notices: Notices) -> None:
-        self.name = name
-        self._lines = _Finite(name, path, given, notices)
+        self.name, self._path = name, path
+        self._numbers = given.numbers(name, path, notices)
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
         """Statistics of a document's candidates; references are not used.
 
         Those of a gap are 0, and of the source line that takes its place.
         """
-        values, listed = self._lines.values(kbest), np.asarray(kbest.line_numbers) > 0
+        values, listed = self._numbers.of_candidates(kbest), np.asarray(kbest.line_numbers) > 0
         return Counted(np.stack([values, listed], axis=1), np.zeros(self.width))
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
-        digest = self._lines.digest[:LENGTH]
-        return signature({"metric": self.name, "file": f"{base_name(self._lines.path)}={digest}"})
+        digest = short_digest(self._path)
+        return signature({"metric": self.name, "file": f"{base_name(self._path)}={digest}"})

@@ -1,14 +1,12 @@
-"""Scores of another tool for the outputs of systems, joined by system and segment.
+"""Numbers that another tool has written: one a line, or in a table of systems and segments.
 
-`NAME=SYSTEM:FILE`: a number for each source line; `NAME=TABLE`: a table of all systems, TSV or CSV
-with a heading, or JSON lines, with the columns `segment`, `system` and `value` (or NAME, or
+A file of lines has a number for each line of a list or a text, in its order; FILE#NAME are
+annotations of people, in a result file of Pearmut (`rerank.formats.pearmut`).
+
+Of systems, `NAME=SYSTEM:FILE` is such a file for each source line, `NAME=TABLE` a table of all: TSV
+or CSV with a heading, or JSON lines, with the columns `segment`, `system` and `value` (or NAME, or
 `score`), and `document` where segments count within their document, otherwise through the source;
 or what `comet-score` prints of them. A system may be called as its file is.
-A segment is the id that the documents' file gives it, if all of the table are; otherwise its
-number, from 0 if any of the table is 0, else from 1. `TABLE,reference=ID,direction=ID` keeps the
-rows that have these in the columns `reference` and `direction`. What several systems have said has
-the mean of their values. Every candidate needs a value of one of its systems at least; those of a
-list that is merged with the systems have what the list's own feature NAME says.
 """
 
 from __future__ import annotations
@@ -17,9 +15,10 @@ import csv
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import partial
+from itertools import islice, starmap
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,15 +28,18 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import column_names
 from rerank.corpus.documents import Documents, shown_id
 from rerank.corpus.kbest import KBest
-from rerank.errors import InputError
-from rerank.files.encoding import NUMBER
+from rerank.errors import InputError, shown
+from rerank.files.encoding import LARGEST, NUMBER
 from rerank.files.lines import SURPLUS, is_pipe, read_lines
-from rerank.files.paths import FilePath, display
+from rerank.files.paths import FilePath, display, file_and_name
+from rerank.files.signature import short_digest, signature
 from rerank.formats.json_objects import read_object
-from rerank.formats.tokens import HEAD, Place, number, numbers_cure, plain_name
+from rerank.formats.pearmut import read_annotations
+from rerank.formats.tokens import HEAD, Number, Place, number, numbers_cure, plain_name
 from rerank.notices import Notices
 
 Floats = NDArray[np.float64]
+_LINE_BYTES = 1 << 12  # kept of a line that is no number, or tells a table
 _COLUMNS = {  # of tables, and what people call them
     "system": ("system", "sys", "engine"),
     "segment": ("segment", "seg", "segment_id", "seg_id", "sentence"),
@@ -50,8 +52,123 @@ _NEEDED = ("segment", "system", "value")
 _KEYS = ("direction", "reference")  # of a table's option, which keep some of its rows
 _OPTION = re.compile(rf"(.*?)((?:,(?:{'|'.join(_KEYS)})=[^,]*)*)", re.DOTALL)
 _COMET = re.compile(r"(?P<system>.*)\tSegment (?P<segment>[0-9]+)\tscore: (?P<value>.*)")
-_HEAD = 1 << 12  # bytes that tell a table
 _SHOWN = 20  # references or directions in a message
+
+
+class NumberLines:
+    """A number for each line of a list or a text, 8 bytes a line; nothing is rounded.
+
+    name: what they are, and lines_of: whose lines these are, in messages; parser: makes the parser
+    of numbers that may be infinite, of what counts those that are clipped; missing: whether `NA` is
+    NaN, and no fault. Blank lines at the end are ignored, the first `SURPLUS` beyond those expected
+    are read. InputError if the lengths differ, and, once a number is used, for one that is none.
+    """
+
+    def __init__(
+        self,
+        path: FilePath,
+        name: str,
+        expected: int,
+        notices: Notices,
+        *,
+        lines_of: str,
+        parser: Callable[[Callable[[], None]], Number] | None = None,
+        missing: bool = False,
+    ) -> None:
+        self.name, self._lines_of, self._parser, self._missing = name, lines_of, parser, missing
+        self._place = Place(display(path), notices, 0)
+        self._sentence = -1  # first sentence of the document that was read last
+        self._others: dict[int, bytes] = {}  # lines without a finite number, by number from 1
+        read = enumerate(islice(read_lines(path, notices), expected + SURPLUS), 1)
+        self._values = np.fromiter(starmap(self._plain, read), np.float64)
+        head = [line for _, line in zip(range(HEAD), self._others.values(), strict=False)]
+        if [*self._others] == [1] and len(self._values) > expected:
+            head.append(b"0")  # below a heading all are numbers
+        if cure := numbers_cure(head, self._place.source):
+            first = f"a number for each line of {lines_of}, found {shown(head[0])}"
+            raise self._place.fault(f"expected {first}{cure}", next(iter(self._others)))
+        n_lines = len(self._values)
+        more = " or more" if n_lines == expected + SURPLUS else ""
+        while n_lines and not self._others.get(n_lines, b"0").strip():
+            n_lines -= 1
+        if n_lines != expected:
+            raise self._place.fault(
+                f"expected {expected:,} lines as {lines_of} has, found {n_lines:,}{more}; "
+                "write one number for each of its lines, in their order",
+                min(n_lines, expected) + 1,
+            )
+
+    def _plain(self, n: int, line: bytes) -> float:
+        """The number of line n; NaN, and the line kept, if it is not finite and in range."""
+        token = line.strip(b" \t\r")
+        value = float(token) if NUMBER.fullmatch(token) else np.nan
+        if abs(value) <= LARGEST:
+            return value
+        if not (self._missing and token == b"NA"):
+            self._others[n] = line[:_LINE_BYTES]
+        return np.nan
+
+    def _number(self, n: int) -> float:
+        """The number of a line that has no finite one, clipped; InputError for other lines."""
+        clipped = partial(self._place.note, "infinite number, clipped", line=n, asked=True)
+        parse = number if self._parser is None else self._parser(clipped)
+        try:
+            return parse(self._others[n].strip(b" \t\r"), self.name)
+        except InputError as fault:
+            na = ", or NA" * self._missing
+            cure = f"; write one for each line of {self._lines_of}, in their order{na}"
+            raise self._place.fault(f"{fault}{cure * (self._parser is None)}", n) from None
+
+    def at(self, lines: NDArray[np.int64]) -> Floats:
+        """The numbers (n,) of lines, by their numbers from 1."""
+        values: Floats = self._values[lines - 1]
+        if self._others:
+            for i in np.flatnonzero(np.isnan(values)).tolist():
+                if lines[i] in self._others:
+                    values[i] = self._number(int(lines[i]))
+        return values
+
+    def of_candidates(self, kbest: KBest) -> Floats:
+        """The numbers (n,) of a document's candidates; 0 of those that are not in the list.
+
+        Warnings are given for the first reading of a document only.
+        """
+        if kbest.line_numbers is None:
+            raise self._place.fault(
+                "expected candidates of a file, found candidates made in memory"
+            )
+        if kbest.first <= self._sentence:
+            self._place.notices = Notices()
+        self._sentence = kbest.first
+        values, listed = np.zeros(kbest.n), np.flatnonzero(kbest.line_numbers > 0)
+        values[listed] = self.at(kbest.line_numbers[listed])
+        return values
+
+
+def read_line_scores(
+    path: str, name: str, documents: Documents, notices: Notices, *, text: str
+) -> tuple[Floats, str]:
+    """Values (T,) of a metric in a file, and the signature, which names both.
+
+    text: whose lines they are of, in messages. NaN for NA, and for a sentence that nobody has
+    judged. InputError with file and line as of `NumberLines`, and for a file of NA alone.
+    """
+    file, model = file_and_name(path)
+    if model is not None:
+        values = read_annotations(file, model, documents, notices)
+    else:
+        n, file = documents.n_file_lines, path
+        numbers = NumberLines(path, name, n, notices, lines_of=text, missing=True)
+        values = numbers.at(np.arange(1, n + 1))
+    known = int((~np.isnan(values)).sum())
+    if not known:
+        raise InputError(f"expected values of {name}, found none but NA", source=display(path))
+    digest = short_digest(file)
+    origin = {"metric": name, "file": f"{Path(file).name}{f'={digest}' if digest else ''}"}
+    partly = {"sentences": known} if model is not None or known < len(values) else {}
+    if model is None:
+        values = np.array(documents.in_order(values.tolist()))
+    return values, signature({**origin, **partly})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +217,7 @@ class ScoreSource:
 
     @property
     def _head(self) -> str:
-        lines = (line[:_HEAD].strip() for line in islice(read_lines(self.path, Notices()), 1))
+        lines = (line[:_LINE_BYTES].strip() for line in islice(read_lines(self.path, Notices()), 1))
         return next(lines, b"").decode(errors="replace")
 
     def check_numbers(self, systems: Iterable[str]) -> None:
@@ -127,14 +244,20 @@ def file_of_scores(value: str) -> str:
 
 def _file_and_keys(value: str) -> tuple[str, dict[str, str]]:
     """The file of `TABLE,direction=ID,reference=ID`, and the keys; none of a file of that name."""
-    found = _OPTION.fullmatch(value)
-    if found is None or Path(value).exists():
+    option = _OPTION.fullmatch(value)
+    if option is None or Path(value).exists():
         return value, {}
-    return found[1], dict(key.split("=", 1) for key in found[2].split(",") if key)
+    return option[1], dict(key.split("=", 1) for key in option[2].split(",") if key)
 
 
 class SystemScores:
     """Values of M systems in T sentences, from files that are read one after the other.
+
+    A segment of a table is the id that the documents' file gives it, if all of the table are;
+    otherwise its number, from 0 if any of the table is 0, else from 1. Every candidate needs a
+    value of one of its systems at least; what several systems have said has the mean of their
+    values, and those of a list that is merged with the systems have what the list's own feature
+    NAME says.
 
     systems: by the label of their indicator feature; files: their names by what else tables call
     them; lists: those of them that are k-best lists, each with what gives it a feature of its own;
@@ -163,71 +286,48 @@ class SystemScores:
         names = column_names(kbest.labels)
         indicators = kbest.dense[:, [names.index(label) for label in self._labels]] > 0
         sentences = kbest.first + np.repeat(np.arange(len(kbest)), kbest.counts)
-        own = self._values.T[sentences]
+        values = self._values.T[sentences]
         for system in self._lists:
             if (column := f"{plain_name(system)}{self.name}") in names:
-                own[:, self._rows[system]] = kbest.dense[:, names.index(column)]
-        known = indicators & ~np.isnan(own)
+                values[:, self._rows[system]] = kbest.dense[:, names.index(column)]
+        known = indicators & ~np.isnan(values)
         n_known = known.sum(axis=1)
         lacking = np.flatnonzero(indicators.any(axis=1) & (n_known == 0))
         if len(lacking):
             system = [*self._rows][indicators[lacking[0]].argmax()]
             raise self._missing(document, int(sentences[lacking[0]]), system)
-        means: Floats = np.where(known, own, 0.0).sum(axis=1) / np.maximum(n_known, 1)
+        means: Floats = np.where(known, values, 0.0).sum(axis=1) / np.maximum(n_known, 1)
         return means
 
-    def read(self, given: ScoreSource, notices: Notices) -> None:
+    def read(self, source: ScoreSource, notices: Notices) -> None:
         """Read a file of a system, or a table; InputError for a cell that has a value already."""
-        self._files.append(display(given.path))
-        if given.system is None:
-            self._read_table(given, notices)
-        else:
-            self._read_lines(given.path, self._rows[given.system], notices)
-
-    def _read_lines(self, path: FilePath, m: int, notices: Notices) -> None:
-        """The numbers of a file with one for each source line, of system m."""
-        expected, source = self.documents.n_file_lines, display(path)
-        lines = list(islice(read_lines(path, notices), expected + SURPLUS))
-        odd = [(n, line) for n, line in enumerate(lines, 1) if not NUMBER.fullmatch(line.strip())]
-        if odd and (cure := numbers_cure([line for _, line in odd[:HEAD]], source)):
-            raise InputError(
-                f"expected a number for each source line, found {odd[0][1].decode()!r:.60}{cure}",
-                source=source,
-                line=odd[0][0],
-            )
-        while len(lines) > expected and not lines[-1].strip():
-            lines.pop()
-        if len(lines) != expected:
-            raise InputError(
-                f"expected {expected:,} lines, a number for each source line, found "
-                f"{len(lines):,}; write one for each segment of the system",
-                source=source,
-                line=min(len(lines), expected) + 1,
-            )
-        values = [_number(line.strip(), self.name, source, n) for n, line in enumerate(lines, 1)]
-        for t in range(self.documents.n_sentences):
-            n = self.documents.line(t)
-            if self._put(m, t, values[n], n + 1):
-                raise self._second(m, t, n + 1, "give one file for each system")
+        self._files.append(display(source.path))
+        if source.system is None:
+            self._read_table(source, notices)
+            return
+        m, expected = self._rows[source.system], self.documents.n_file_lines
+        lines = NumberLines(source.path, self.name, expected, notices, lines_of="the source")
+        values = lines.at(np.arange(1, expected + 1)).tolist()
+        for t, value in enumerate(self.documents.in_order(values)):
+            n = self.documents.line(t) + 1
+            if self._put(m, t, value, n):
+                raise self._second(m, t, n, "give one file for each system")
 
     def _read_table(self, given: ScoreSource, notices: Notices) -> None:
         """The values of a table."""
         self._tables.append(len(self._files) - 1)
-        source, kept = display(given.path), given.kept
+        place, kept = Place(display(given.path), notices, 0), given.kept
         rows = [
             row
             if row.system in self._rows
             else replace(row, system=self._called.get(row.system, row.system))
-            for row in _rows(self.name, given.path, notices)
+            for row in _rows(self.name, given.path, place)
         ]
         for column, value in kept.items():
             there = [*dict.fromkeys(getattr(row, column) for row in rows)]
             if value not in there:
-                raise InputError(
-                    f"expected rows of the {column} {value}, found {_listed(there)}; give one of "
-                    "these",
-                    source=source,
-                )
+                message = f"expected rows of the {column} {value}, found {_listed(there)}"
+                raise InputError(f"{message}; give one of these", source=place.source)
         rows = [row for row in rows if all(getattr(row, key) == kept[key] for key in kept)]
         rows_of_systems = [row for row in rows if row.system in self._rows]
         places, documents = self._segments(rows_of_systems), {"", *self.documents.ids}
@@ -236,19 +336,17 @@ class SystemScores:
             m, t = self._rows.get(row.system), places.get((row.document, row.segment))
             if m is None:
                 kind = "row of a system that is no candidate, ignored; there are "
-                notices.add(kind + ", ".join(self._rows), source=source, line=row.line)
+                place.note(kind + ", ".join(self._rows), line=row.line)
             elif t is not None:
                 again += [(row, t)] if self._put(m, t, row.value, row.line) else []
             elif row.document in documents and not row.segment.isdecimal():
-                raise InputError(
+                raise place.fault(
                     f"expected the number of a segment, found {row.segment!r}; number segments "
                     "from 0 or 1",
-                    source=source,
-                    line=row.line,
+                    row.line,
                 )
             else:
-                kind = "row of a segment that the lists do not have, ignored"
-                notices.add(kind, source=source, line=row.line)
+                place.note("row of a segment that the lists do not have, ignored", line=row.line)
         if again:
             self._refuse_second(given, again, rows_of_systems)
 
@@ -256,20 +354,23 @@ class SystemScores:
         """Sentences by document, or "" without one, and segment, as all of these rows name it."""
         documents = self.documents
         if documents.segments is not None:
-            names = [name for name, own in documents.ranges() for _ in own]
+            names = [name for name, span in documents.ranges() for _ in span]
             counts = Counter(documents.segments)
-            found = {("", segment): t for t, segment in enumerate(documents.segments)}
-            found = {key: t for key, t in found.items() if counts[key[1]] == 1}
+            by_id = {
+                ("", segment): t
+                for t, segment in enumerate(documents.segments)
+                if counts[segment] == 1
+            }
             pairs = zip(names, documents.segments, strict=True)
-            found |= {pair: t for t, pair in enumerate(pairs)}
+            by_id |= {pair: t for t, pair in enumerate(pairs)}
             known = {"", *documents.ids}
-            if all((row.document, row.segment) in found for row in rows if row.document in known):
-                return found
+            if all((row.document, row.segment) in by_id for row in rows if row.document in known):
+                return by_id
         first = 0 if any(row.segment == "0" for row in rows) else 1
-        found = {("", str(first + documents.line(t))): t for t in range(documents.n_sentences)}
-        for name, own in documents.ranges():
-            found |= {(name, str(n)): t for n, t in enumerate(own, first)}
-        return found
+        numbered = {("", str(first + documents.line(t))): t for t in range(documents.n_sentences)}
+        for name, span in documents.ranges():
+            numbered |= {(name, str(n)): t for n, t in enumerate(span, first)}
+        return numbered
 
     def _put(self, m: int, t: int, value: float, line: int) -> bool:
         """Fill a cell from a line of the last file; whether it had a value, which it keeps."""
@@ -297,13 +398,13 @@ class SystemScores:
     ) -> NoReturn:
         """InputError for cells that rows of a table fill again, and the option that keeps one."""
         file, by_line = len(self._files) - 1, {row.line: row for row in rows}
-        pairs = [(row, self._places[self._rows[row.system], t].tolist()) for row, t in again]
-        own = [(row, by_line[line]) for row, (other, line) in pairs if other == file]
-        keys = [k for k in _KEYS if any(getattr(a, k) != getattr(b, k) for a, b in own)]
+        places = [(row, self._places[self._rows[row.system], t].tolist()) for row, t in again]
+        pairs = [(row, by_line[line]) for row, (other, line) in places if other == file]
+        keys = [k for k in _KEYS if any(getattr(a, k) != getattr(b, k) for a, b in pairs)]
         cure = "keep one of them"
         if keys:
-            found = Counter(tuple(getattr(row, key) for key in keys) for row in rows)
-            chosen = zip(keys, found.most_common(1)[0][0], strict=True)
+            counts = Counter(tuple(getattr(row, key) for key in keys) for row in rows)
+            chosen = zip(keys, counts.most_common(1)[0][0], strict=True)
             kept = [f"{key}={value}" for key, value in {**given.kept, **dict(chosen)}.items()]
             value = f"{self.name}={','.join([display(given.path), *kept])}"
             there = (f"the {key}s {_listed({getattr(row, key) for row in rows})}" for key in keys)
@@ -347,59 +448,51 @@ class _Row:
     value: float
 
 
-def _rows(name: str, path: FilePath, notices: Notices) -> Iterator[_Row]:
+def _rows(name: str, path: FilePath, place: Place) -> Iterator[_Row]:
     """The rows of a table."""
-    source, header = display(path), list[str]()
-    names = {**_COLUMNS, "value": (name.lower(), *_COLUMNS["value"])}
-    for n, line in enumerate(read_lines(path, notices), 1):
+    header = list[str]()
+    called = {**_COLUMNS, "value": (name.lower(), *_COLUMNS["value"])}
+    for line in place.numbered(read_lines(path, place.notices)):
         if not line.strip():
             continue
+        cells: Mapping[str, object]
         if line.lstrip().startswith(b"{"):
-            values = read_object(line, Place(source, notices, n)).items()
-            found = {key.lower(): value for key, value in values}
+            cells = {key.lower(): value for key, value in read_object(line, place).items()}
         elif comet := _COMET.fullmatch(text := line.decode(errors="replace").strip()):
-            found = comet.groupdict()
+            cells = comet.groupdict()
         elif not header and "\tscore: " in text:  # COMET's mean of a system
             continue
+        elif not header:
+            header = [title.lower() for title in _split(text)]
+            continue
         else:
-            fields = _split(text)
-            if not header:
-                header = [one.lower() for one in fields]
-                continue
-            found = dict(zip(header, fields, strict=False))
-        given = {
-            column: next((found[one] for one in known if found.get(one) is not None), "")
-            for column, known in names.items()
+            cells = dict(zip(header, _split(text), strict=False))
+        values = {
+            column: str(next((cells[x] for x in names if cells.get(x) is not None), "")).strip()
+            for column, names in called.items()
         }
-        own = {column: str(value).strip() for column, value in given.items()}
-        if lacking := next((column for column in _NEEDED if not own[column]), None):
-            raise InputError(
+        if lacking := next((column for column in _NEEDED if not values[column]), None):
+            raise place.fault(
                 f"expected the columns segment, system and value of {name}, found no {lacking} "
-                f"of segment {own['segment'] or None} and system {own['system'] or None}; name the "
-                "columns in the heading, and fill them",
-                source=source,
-                line=n,
+                f"of segment {values['segment'] or None} and system {values['system'] or None}; "
+                "name the columns in the heading, and fill them"
             )
-        value = _number(own.pop("value").encode(), name, source, n)
-        segment = own.pop("segment")
+        try:
+            value = number(values.pop("value").encode(), name)
+        except InputError as fault:
+            raise place.fault(str(fault)) from None
+        segment = values.pop("segment")
         segment = str(int(segment)) if segment.isdecimal() else segment
-        yield _Row(line=n, value=value, segment=segment, **own)
-
-
-def _number(token: bytes, name: str, source: str, line: int) -> float:
-    try:
-        return number(token, name)
-    except InputError as fault:
-        raise InputError(str(fault), source=source, line=line) from None
+        yield _Row(line=place.line, value=value, segment=segment, **values)
 
 
 def _split(line: str) -> list[str]:
     """The fields of a line of TSV or, where it has no TAB, of CSV."""
     fields = line.split("\t") if "\t" in line else next(csv.reader([line]), [])
-    return [field.strip() for field in fields]
+    return [cell.strip() for cell in fields]
 
 
 def _listed(names: Iterable[str]) -> str:
     """Names in a message."""
-    found = sorted(name or "(none)" for name in names)
-    return ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+    shown = sorted(name or "(none)" for name in names)
+    return ", ".join(shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")
