@@ -14,6 +14,7 @@ import click
 
 from decoders.table import Decoder
 from rerank.commands import cli
+from rerank.diagnostics import diagnostics
 from rerank.registry import DECODERS
 from rerank.runs.search import SEARCH
 from rerank.scorers.model_options import KEYS
@@ -26,6 +27,11 @@ file of options (`--config FILE`) keys are the long names without the dashes in 
 `seed = 7`; what has options of its own is a table, as
 `search = {kind = "smc", particles = 256}`. What the command line gives has precedence over the
 file. This page is printed by `python recipes/reference.py`."""
+
+WARNINGS = """\
+Each ends in its code and its name, of which `--strict --allow` takes either, and `rerank check
+--explain CODE` prints what stands here. Runs print the cure of a warning; of a note, whose input is
+read as most people expect, `rerank check` alone does."""
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -91,6 +97,8 @@ def page() -> str:
     parts.append(described({row.name: keys_of(row) for row in DECODERS.builtin.values()}))
     parts.append(described({key: one.text for key, one in SEARCH.keys.items()}))
     parts += ["## Language models", described({key: one.text for key, one in KEYS.items()})]
+    parts += ["## Warnings", paragraph(" ".join(WARNINGS.split()))]
+    parts += [f"```text\n{one.explained()}\n```" for one in diagnostics().values()]
     return "\n\n".join(filter(None, parts))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from sacrebleu import corpus_bleu, corpus_chrf
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.segmentation import parted
+from rerank.corpus.edit_distance import parted
 
 SETS = ("llm4-guofeng", "llm4-ted17-fr-en", "wmt23-zh-en-llm")
 

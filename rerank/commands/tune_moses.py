@@ -103,9 +103,8 @@ def tune_moses(options: TuneMosesOptions) -> None:
         features.check(space, announce)
         sparse = features.other_sparse(space)
         if lacking := set(data.sparse.names) - sparse.keys():
-            kind = "sparse feature without weight, counted as 0"
             source = display(weights.start or given.features[0])
-            notices.add(kind, source=source, count=len(lacking))
+            notices.add("sparse-feature-without-weight", source=source, count=len(lacking))
         if frame is not None:  # a fault is reported before the work
             begin = by_name(features.start(space), space.labels)
             merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))

@@ -23,7 +23,6 @@ from rerank.notices import Notices
 Vectors = NDArray[np.float32]
 NEIGHBOURS = 10  # sentences before and after one whose translation a candidate may be
 MARGIN = 0.05  # of similarity to another line over that to the own one
-ELSEWHERE = "candidate that is nearer to another source line than to its own"
 
 
 @cache
@@ -75,4 +74,4 @@ def note_elsewhere(kbest: KBest, notices: Notices, *, first: bool) -> None:
         for row, own in zip(rows, similar, strict=True):
             if own.max() - own[t - begin] > MARGIN:
                 place = kbest.line_number(row) or kbest.first + t + 1
-                notices.add(ELSEWHERE, source=kbest.source, line=place)
+                notices.add("nearer-to-another-source", source=kbest.source, line=place)

@@ -186,7 +186,7 @@ def evaluate(
         if isinstance(metric, EnglishF1):
             metric.check_language()
     for name in [name for name, own in named.items() if _is_absent(own, rows[name])]:
-        notices.add(f"metric {name} left out: the references have nothing that it counts")
+        notices.add("metric-left-out", name=name)
         del named[name]
     scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
     means = {
@@ -250,12 +250,8 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
     """Notice of systems whose length ratio is far from that of outputs in tuning."""
     for system in systems:
         if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            kind = (
-                f"length ratio {system.length_ratio:.3f}, in tuning {tuned:.3f}: the weights were "
-                "tuned on documents of another kind; give the output of the start weights as "
-                "--baseline to see whether they gain"
-            )
-            notices.add(kind, source=system.name)
+            ratios = {"ratio": f"{system.length_ratio:.3f}", "tuned": f"{tuned:.3f}"}
+            notices.add("length-ratio", source=system.name, **ratios)
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:

@@ -249,12 +249,8 @@ def _check_documents(
                     line=line + 1,
                 )
     if joined:
-        kind = (
-            f"document of --docs that joins documents which {lists.name} itself has; leave out "
-            "--docs, or give that of these lists"
-        )
-        line, count = joined[0], len(joined)
-        notices.add(kind, source=display(lists.docs or ""), line=line, count=count)
+        where = {"source": display(lists.docs or ""), "line": joined[0]}
+        notices.add("joined-documents", **where, count=len(joined), list=lists.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -448,7 +448,7 @@ class UnknownWords:
 
     def _most_frequent(self) -> str:
         words = (word.decode(errors="replace") for word, _ in self.named.most_common(_LISTED))
-        return f"most frequent: {', '.join(map(repr, words))}"
+        return ", ".join(map(repr, words))
 
     def warn_of_language(
         self,
@@ -466,11 +466,14 @@ class UnknownWords:
         """
         if self.share > max(FOREIGN, 2 * trained + 0.01):
             notices.add(
-                f"{unit} unknown to {name} ({self.share:.1%} of them; {self._most_frequent()}): "
-                "expected the language and the segmentation that it was trained with; "
-                f"{cure or 'give the model of this language'}",
+                "foreign-text",
                 source=source,
                 count=self.oov,
+                unit=unit,
+                name=name,
+                share=f"{self.share:.1%}",
+                words=self._most_frequent(),
+                cure=cure or "give the model of this language",
             )
 
     def warn(
@@ -492,10 +495,13 @@ class UnknownWords:
         trained = float(known) if isinstance(known, float | int) else 0.0
         if self.share > 2 * trained + 0.01:
             notices.add(
-                f"word unknown to {name} ({self.share:.1%} of the {text}'s words, {trained:.1%} "
-                f"of its training text's; {self._most_frequent()}): check case, escaping (&apos;), "
-                f"tokenisation and subwords; the {text}s must look like the training text"
-                f"{'; ' * bool(cure)}{cure}",
+                "unknown-words",
                 source=source,
                 count=self.oov,
+                name=name,
+                share=f"{self.share:.1%}",
+                text=text,
+                trained=f"{trained:.1%}",
+                words=self._most_frequent(),
+                cure=f"{'; ' * bool(cure)}{cure}",
             )

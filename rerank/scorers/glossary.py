@@ -4,7 +4,7 @@ A file has a line for each term: the source term, a TAB, and its translations, w
 them. The score of a candidate is −(number of terms of the source sentence none of whose
 translations it has), of order 0; a term that a sentence has several times counts once there.
 
-Texts are compared as tokens (`tokens_of`), after NFKC and, unless `case=yes`,
+Texts are compared as tokens (`script_tokens`), after NFKC and, unless `case=yes`,
 without regard to case: terms match parts of texts in Chinese and other scripts without spaces, and
 whole words elsewhere. With `inflection=yes` a word of four letters or more matches, in source and
 target, whatever begins as it does up to the last two letters, at least the first four, and goes on
@@ -31,12 +31,12 @@ import numpy as np
 from decoders.arrays import Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.kbest import KBest
-from rerank.corpus.repeated_items import tokens_of
 from rerank.errors import InputError, UsageError, printable
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.document_files import text_lines
 from rerank.formats.tokens import Place
+from rerank.metrics.discourse import script_tokens
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.model_options import GLOSSARY, glossary_value
@@ -123,7 +123,7 @@ class Glossary:
 
     def tokens(self, text: str) -> list[str]:
         """Tokens of a text, as they are compared."""
-        return tokens_of(text, case=self._case)
+        return script_tokens(text, case=self._case)
 
     def found_in(self, source: str) -> list[int]:
         """Terms of a source sentence, by number, in rising order."""
@@ -301,12 +301,7 @@ def warn_of_unused(
     """A warning of the terms, but those seen, that no source sentence has."""
     unused = [_shown(term.source) for i, term in enumerate(glossary.terms) if i not in seen]
     if unused:
-        notices.add(
-            "term of the glossary that no source sentence has; is --source the text as it was, and "
-            "should inflection=yes stand behind the file?",
-            source=source,
-            names=unused,
-        )
+        notices.add("unused-term", source=source, names=unused)
 
 
 def check_terms(value: str, source: FilePath, notices: Notices) -> None:

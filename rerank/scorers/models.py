@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.files.torchrun import local_number, local_processes
+from rerank.files.terminal import local_number, local_processes
 from rerank.registry import MODELS, PROGRAM, SCORERS, SIDE_INFORMATION
 from rerank.scorers.model_options import (
     HUGGING_FACE,

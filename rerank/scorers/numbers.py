@@ -110,7 +110,7 @@ class NumberLines:
 
     def _number(self, n: int) -> float:
         """The number of a line that has no finite one, clipped; InputError for other lines."""
-        clipped = partial(self._place.note, "infinite number, clipped", line=n, asked=True)
+        clipped = partial(self._place.note, "infinite-number", line=n, asked=True)
         parse = number if self._parser is None else self._parser(clipped)
         try:
             return parse(self._others[n].strip(b" \t\r"), self.name)
@@ -335,8 +335,8 @@ class SystemScores:
         for row in rows:
             m, t = self._rows.get(row.system), places.get((row.document, row.segment))
             if m is None:
-                kind = "row of a system that is no candidate, ignored; there are "
-                place.note(kind + ", ".join(self._rows), line=row.line)
+                systems = ", ".join(self._rows)
+                place.note("row-of-another-system", line=row.line, systems=systems)
             elif t is not None:
                 again += [(row, t)] if self._put(m, t, row.value, row.line) else []
             elif row.document in documents and not row.segment.isdecimal():
@@ -346,7 +346,7 @@ class SystemScores:
                     row.line,
                 )
             else:
-                place.note("row of a segment that the lists do not have, ignored", line=row.line)
+                place.note("row-of-another-segment", line=row.line)
         if again:
             self._refuse_second(given, again, rows_of_systems)
 

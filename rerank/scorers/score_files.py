@@ -31,7 +31,7 @@ from rerank.errors import InputError, shown
 from rerank.files.encoding import LARGEST
 from rerank.files.lines import digest, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.tokens import BLANK, Place, list_number
+from rerank.formats.tokens import Place, list_number
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource, ScoredDocument
 from rerank.scorers.numbers import NumberLines
@@ -297,7 +297,7 @@ class PairScores(FileScorer):
         """Whether a line belongs to the current document; its value is entered."""
         fields = self._fields(line)
         if not fields:
-            self.place.note(BLANK)
+            self.place.note("blank-line")
             return True
         if self._document(fields[0]) > self._rank:
             return False
@@ -307,7 +307,7 @@ class PairScores(FileScorer):
                 raise self.place.fault(
                     "expected each pair once, found this one again; delete either"
                 )
-            clipped = partial(self.place.note, "infinite number, clipped", asked=True)
+            clipped = partial(self.place.note, "infinite-number", asked=True)
             try:
                 values[place] = list_number(self.info.clip_inf, clipped)(fields[4], self.name)
             except InputError as fault:

@@ -333,21 +333,20 @@ class WindowSource(ModelSource):
         """Warnings: of memory, and of contexts and texts longer than the model's positions."""
         super().finish(source, notices)
         counts, self.lengths = self.lengths, LengthCounts()
+        if not (counts.contexts or counts.texts):
+            return
+        positions = f"{self.engine.model.positions:,}"
+        model: dict[str, Any] = {"positions": positions, "name": self.label}
         if counts.contexts:
-            notices.add(
-                f"context longer than the {self.engine.model.positions:,} positions of "
-                f"{self.label}: its earliest sentences were left out; give a window "
-                "(,sentences=N) to choose it",
-                source=source,
-                count=counts.contexts,
-            )
+            notices.add("long-context", source=source, count=counts.contexts, **model)
         if counts.texts:
             notices.add(
-                f"text longer than the {self.engine.model.positions:,} positions of {self.label}, "
-                f"{self.shortened}",
+                "long-text",
                 source=source,
                 count=len(counts.texts),
                 asked=True,
+                shortened=self.shortened,
+                **model,
             )
 
     def details(self) -> str:

@@ -207,7 +207,7 @@ def cross_validate(
     units = lists.pool
     n_units = units.n_documents
     if n_units < FEWEST:
-        notices.add("too few lists for cross-validation: tuned weights are taken as they are")
+        notices.add("too-few-lists")
         return None
     rng, n_folds = np.random.default_rng(settings.seed), min(FOLDS, n_units)
     # with as few units as folds, others would hold out the same units again

@@ -214,10 +214,7 @@ def tune_extracted(
     selection = cross_validate(TuningLists(pool), start, search, notices, announce)
     search.report(pool, notices)
     if selection and not start.any() and selection.beside_first.difference < 0:
-        notices.add(
-            "tuned weights are worse on held-out lists than their first hypotheses; give the "
-            "weights that made the lists with --init"
-        )
+        notices.add("worse-than-first")
     if selection:
         chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
         found = PoolResult(chosen, Optimum.at(pool, start, goal))
@@ -265,9 +262,5 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> N
         )
     start, lowest, highest = found
     if lowest.any() or (highest != 1).any():  # 0 to 1 is the default of mert-moses.pl
-        notices.add(
-            "ranges other than 0 to 1, which weights may leave, as they may in Moses' mert; "
-            "--range keeps weights within a range",
-            source=place.source,
-        )
+        notices.add("other-ranges", source=place.source)
     return start

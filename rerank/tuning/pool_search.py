@@ -36,7 +36,6 @@ from rerank.tuning.tuners.mert import PoolResult, optimise, silence, unit_norm
 if TYPE_CHECKING:
     from rerank.files.cache import Cache
 
-CONSTANT = "constant feature, whose weight stays as given"
 _BLEU = 9  # statistics that every objective begins with
 _ROWS = 1 << 16  # of an array that are copied at a time
 _PACKAGES = ("tuning", "metrics")  # of rerank, the code that a result depends on
@@ -199,7 +198,7 @@ class PoolSearch:
         """Notices of features that cannot be tuned, or not apart from others, and of silence."""
         axes, names = Axes.of(pool), self.names
         if constant := sorted(set(range(len(names))) - set(axes.features.tolist())):
-            notices.add(CONSTANT, names=[names[feature] for feature in constant])
+            notices.add("constant-feature", names=[names[feature] for feature in constant])
         spreads, equal = axes.spreads, list[str]()
         for g in range(len(axes.features)):
             for h in np.flatnonzero(spreads[:g] == spreads[g]):
@@ -207,10 +206,9 @@ class PoolSearch:
                     equal.append(f"{names[axes.features[g]]} = {names[axes.features[h]]}")
                     break
         if equal:
-            kind = "feature that equals another, so that only the sum of their weights counts"
-            notices.add(kind, names=equal)
+            notices.add("equal-features", names=equal)
         if silent := silence(axes):
-            notices.add(f"tuning {silent}: the weights stay as given")
+            notices.add("nothing-to-tune", why=silent)
 
     def result(
         self,

@@ -28,7 +28,6 @@ from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.objective import Sums
 
-_CURE = "where one is needed, give --alpha"
 RANGE = 1e4  # α is sought within this factor of 1 ÷ spread of the scores, up and down
 _BLOCK = 1 << 16  # candidates whose probabilities are held at once
 _HALVINGS = 60  # of the range, on a logarithmic scale
@@ -69,19 +68,17 @@ def fit_scale(
     """
     lists = _Lists.of(scores, quality, offsets, store)
     if lists is None:
-        notices.add(f"no alpha is fitted: in no list do both BLEU and the score differ; {_CURE}")
+        notices.add("no-alpha", why="in no list do both BLEU and the score differ")
         return None
     unit = math.ldexp(1.0, math.frexp(float(lists.scores.min()))[1] - 1)  # squares need the room
     lists.scores[:] /= unit
     spread = math.sqrt(lists.variance(0.0) / lists.n)
     low, high = 1 / (RANGE * spread), RANGE / spread
     if lists.slope(low) <= 0:
-        notices.add(
-            f"no alpha is fitted: the best candidates do not score above the others; {_CURE}"
-        )
+        notices.add("no-alpha", why="the best candidates do not score above the others")
         return None
     if lists.slope(high) >= 0:
-        notices.add(f"no alpha is fitted: the best candidates score highest, at any scale; {_CURE}")
+        notices.add("no-alpha", why="the best candidates score highest, at any scale")
         return None
     for _ in range(_HALVINGS):
         middle = math.sqrt(low) * math.sqrt(high)

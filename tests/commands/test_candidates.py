@@ -178,7 +178,7 @@ def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World)
     told = translator.ok(f"{RUN} {MODEL},long=cut").err
     assert "2 x text longer than the 64 positions of the model, cut, first at src:3 [" in told
     assert "2 x blank source line, whose candidates are invented; write its sentence, " in told
-    assert "first at src:2 [blank-source-line]" in told
+    assert "first at src:2 [R520 blank-source-line]" in told
     strict = f"{RUN} {MODEL},long=cut --strict"
     assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
     allowed = "--allow blank-source-line --allow candidate-cut-at"

@@ -10,8 +10,8 @@ from support.problems import CHI2_999, chi2, probabilities, rng, unbounded
 
 from decoders.arrays import HistoryTable, Pairwise, Unary, WeightedSum
 from decoders.batching import path_score
+from decoders.beam import survivors
 from decoders.problem import Array, DocumentProblem, Indices, Path, UnsuitedDecoder
-from decoders.survivors import survivors
 
 RNG = rng(0)  # where nothing is drawn
 every_merge = pytest.mark.parametrize("merge", ["max", "sample", "mean"])
