@@ -118,7 +118,7 @@ def posterior_of(
     particles: int = PARTICLES,
     lag: int = LAG,
 ) -> Steps[Posterior]:
-    """p(path) ∝ exp(α · score), exact on order 0 and 1, else of `smc`. Errors as of `mbr`."""
+    """The posterior p(path) ∝ exp(α · score): exact on order 0 and 1, else that of `smc`."""
     if is_chain(problem):
         probabilities, log_z = marginals(problem, alpha)
         none = np.zeros((0, len(problem.lengths)), dtype=np.intp)

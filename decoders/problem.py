@@ -92,7 +92,7 @@ class DocumentProblem(ABC):
         return False
 
     def mirror(self) -> DocumentProblem | None:
-        """These scores in reverse order; None for those of `reversal.reversed_problem`."""
+        """These scores in reverse order; None if `reversal.reversed_problem` is to make them."""
         return None
 
     def causal_part(self) -> DocumentProblem | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from decoders.problem import DocumentProblem
 
 AUTO_WIDTH = 8
-PARTICLES = 64  # each may be a history that a model scores, see recipes/search.md
+PARTICLES = 64  # each may be a history that a model scores, see recipes/docs/search.md
 ANY = float("inf")
 FINITE = 1e9
 NONE = -1
@@ -27,7 +27,7 @@ Finder: TypeAlias = Callable[..., Any]  # returns paths, a `SearchResult`, or st
 
 EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not use them, too
 SEED = 1
-SPREAD = 1.4  # of mbr: the best on Moses' lists of subtitles and lectures, see recipes/mbr
+SPREAD = 1.4  # of mbr: the best on Moses' lists of subtitles and lectures, see recipes/studies/mbr
 
 _COUNT, _SHARE, _SCALE = (1, 10**6), (0.0, 1.0), (0.0, 1e100)
 # of fields that say what is looked for, whatever the decoder, and are no options of its own
@@ -316,7 +316,7 @@ def choose(
     n_best: int = 1,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> Decoder:
-    """The decoder of a name, of `auto` beam where Viterbi costs too much; see `check_order`."""
+    """The decoder of this name (`auto`: beam where Viterbi costs too much); see `check_order`."""
     from decoders.viterbi import affordable
 
     if requested == "auto":

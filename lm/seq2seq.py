@@ -376,8 +376,14 @@ class TranslationEngine:
         """Scores (n,) of translations of the sources `roots`; a token is read a distinct prefix."""
         from transformers import DynamicCache, EncoderDecoderCache
 
-        lists, rows, signs = _with_contexts(pairs, len(self.model.target.before))
-        forest = build(lists, np.arange(len(rows)), roots[rows], len(sources))
+        first, terms = len(self.model.target.before), list[tuple[Ids, int, float]]()
+        for n, (_, target, context) in enumerate(pairs):
+            terms.append((target, n, 1.0))
+            if context:  # all labels, less those up to its end, and those before it
+                terms += [(target[: first + context], n, -1.0), (target[:first], n, 1.0)]
+        texts, numbers, signs = zip(*terms, strict=True)
+        rows = np.array(numbers)
+        forest = build(Candidates.of([texts]), np.arange(len(rows)), roots[rows], len(sources))
         device, model = self.backend.device, self.model.model
         states, mask = self._encoded(sources)
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
@@ -385,7 +391,7 @@ class TranslationEngine:
         read[forest.parent[len(sources) :]] = True
         nodes = np.arange(len(sources))
         tokens = np.full(len(nodes), self.model.start)
-        terms = []
+        log_probs = []
         for begin, end in pairwise(forest.levels[1:]):
             owners = torch.from_numpy(forest.root[nodes]).to(device)
             ids = torch.from_numpy(tokens)[:, None].to(device)
@@ -394,14 +400,14 @@ class TranslationEngine:
             places = np.searchsorted(nodes, forest.parent[begin:end])
             at = torch.from_numpy(places).to(device)
             words = torch.from_numpy(forest.token[begin:end]).to(device)
-            terms.append(logits[at, words] - logits.logsumexp(dim=1)[at])
+            log_probs.append(logits[at, words] - logits.logsumexp(dim=1)[at])
             kept = np.flatnonzero(read[begin:end])
             nodes, tokens = begin + kept, forest.token[begin + kept]
             if len(nodes):
                 cache.reorder_cache(at[torch.from_numpy(kept).to(device)])
-        into = torch.cat(terms).cpu()[:, None]
-        sums = forest.sums(into, torch.zeros(len(forest), 1))[:, 0]
-        return np.bincount(rows, weights=signs * sums, minlength=len(pairs)).astype(np.float64)
+        into = torch.cat(log_probs).cpu()[:, None]
+        sums = np.array(signs) * forest.sums(into, torch.zeros(len(forest), 1))[:, 0]
+        return np.bincount(rows, weights=sums, minlength=len(pairs)).astype(np.float64)
 
     def _at_once(
         self, sources: Sequence[Ids], pairs: Sequence[SourceAndTarget], roots: Indices
@@ -489,17 +495,3 @@ def _padded(rows: Sequence[Ids], pad: int, device: torch.device) -> tuple[Tensor
     longest = int(lengths.max())
     ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
     return ids.to(device), (torch.arange(longest) < lengths[:, None]).long().to(device)
-
-
-def _with_contexts(
-    pairs: Sequence[SourceAndTarget], first: int
-) -> tuple[Candidates, Indices, NDArray[np.float64]]:
-    """Labels, the pair of each, and its sign in the sum that is the score of the pair."""
-    terms: list[tuple[Ids, int, float]] = []
-    for n, (_, target, context) in enumerate(pairs):
-        terms.append((target, n, 1.0))
-        if context:
-            terms.append((target[: first + context], n, -1.0))
-            terms.append((target[:first], n, 1.0))
-    texts, rows, signs = zip(*terms, strict=True)
-    return Candidates.of([texts]), np.array(rows), np.array(signs)

@@ -139,7 +139,7 @@ R140 note no-output-of-fairseq: line that is no output of fairseq (logging), ski
 R141 note no-token-scores: hypothesis without P- lines; its feature is the score of H-, normalised
   by length, in nats
   > give fairseq-generate no --quiet, and keep its P- lines
-R142 warning source-again: source that comes again, as of a second run; its hypotheses are put
+R142 note source-again: source that comes again, as of a second run; its hypotheses are put
   together
   > give one run, if they are not of one
 R143 warning unread-number: number of candidates that is not read
@@ -234,7 +234,7 @@ R219 warning unlike-lines: {ours=hypotheses} are no more like the {theirs=refere
 R220 warning repeated-line: {ours=hypotheses} of many lines are the same, {text='...'},
   {theirs=references} differ
   > did what wrote them fail there? write these lines again, or leave them out
-R221 warning identical-to-reference: hypotheses identical to reference {number=1}
+R221 note identical-to-reference: hypotheses identical to reference {number=1}
   > is a reference given as a system's output?
 R222 warning equal-references: references identical to those of {first=ref.0}
   > give each once
@@ -277,7 +277,7 @@ R308 warning documents-of-one-sentence: document of one sentence{ids= whose id e
 R309 note empty-document: empty document
 R310 warning ordered-segments: segments put in the order of their ids
   > line i of a plain text must be segment i in this order
-R311 note bad-source: segment whose source is marked as bad (is_bad_source), kept
+R311 warning bad-source: segment whose source is marked as bad (is_bad_source), kept
   > as the authors of WMT24++ do, `jq -c 'select(.is_bad_source | not)' {file=FILE} > NEW` leaves it
     out, as all files must
 R312 note unread-text-key: unread key that looks like that of a text
@@ -378,9 +378,9 @@ R512 warning unknown-word-in-text: unknown word in the text ({marks=<UNK>}), rea
   > if it stands for unknown words, give --unknown '{word=<UNK>}'
 R513 warning tab-in-line: TAB in a line, read as part of a word
   > write spaces: {command=`tr '\t' ' ' < FILE > FILE.txt`}
-R514 warning paragraphs-as-documents: document of one sentence, as most here: do blank lines part
-  sentences or paragraphs?
-  > leave them between documents only{command=}, or give --across-documents
+R514 warning paragraphs-as-documents: document of one sentence, as most here
+  > do blank lines part sentences or paragraphs? leave them between documents only{command=}, or
+    give --across-documents
 R515 warning one-document: training text is one document
   > {cure=part documents with blank lines}
 R516 note blank-sentence: blank line read as a sentence without words, as --documents equals says
@@ -392,7 +392,7 @@ R519 note long-candidate: candidate whose text has more tokens than the model ha
   out
 R520 warning blank-source-line: blank source line, whose candidates are invented
   > write its sentence
-R521 warning condition-left-out: condition left out: no other context for each item, because more
+R521 note condition-left-out: condition left out: no other context for each item, because more
   than half of the items have the same one
   > nothing to do, if the items are meant so
 R601 note damaged-cache: damaged score cache shard, computed again

@@ -341,6 +341,7 @@ class KeywordErrors:
 def filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
     """The record and its parts, checked."""
     stated: dict[str, Any] = {}
+    declared: Any
     for entry in fields(kind):  # type: ignore[arg-type]
         if _PART in entry.metadata:
             part: _Part = entry.metadata[_PART]
@@ -415,12 +416,12 @@ class Command(click.Command):
     ) -> None:
         declared = list(_declared(options))
         names = [name for name, _ in declared]
-        if twice := [one for one in names if names.count(one) > 1]:
+        if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"{name}: two options are called {twice[0]!r}")
-        parameters = [_parameter(*one) for one in declared]
+        parameters = [_parameter(*option) for option in declared]
         self.options, self.work = options, work
-        self.headings = {name: one.heading for name, one in declared}
-        self.rare = {name for name, one in declared if one.rare}
+        self.headings = {name: option.heading for name, option in declared}
+        self.rare = {name for name, option in declared if option.rare}
         parameters += more
         parameters += [_config(), _stored("--dump-config", _DUMP, _DUMP_HELP)]
         if _RUN_PROGRAMS & {*names}:
@@ -430,7 +431,7 @@ class Command(click.Command):
         parameters.append(eager("--help-all", _show_all, is_flag=True, help=help))
         # paragraphs with indented lines, as examples, are not wrapped
         paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
-        text = "\n\n".join("\b\n" + one if "\n " in one else one for one in paragraphs)
+        text = "\n\n".join("\b\n" + text if "\n " in text else text for text in paragraphs)
         super().__init__(name, params=parameters, help=text)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
@@ -456,7 +457,8 @@ class Command(click.Command):
         UsageError for a program or a server that a file of options or the environment names, which
         may be anybody's, and for a variable of the environment that no option has.
         """
-        options = {flag_of(one): one for one in self.params if isinstance(one, ShellOption)}
+        shell = (option for option in self.params if isinstance(option, ShellOption))
+        options = {flag_of(option): option for option in shell}
         refuse_unknown(ctx, options)
         named = ctx.meta.get(PROGRAM_NAMED)
         if named and not ctx.meta.get(_TRUSTED) and _RUN_PROGRAMS & {*ctx.params}:
@@ -478,8 +480,8 @@ class Command(click.Command):
             heading = self.headings.get(parameter.name or "", "General") or "Options"
             usage = shown[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
             groups.setdefault(heading, []).append((usage, shown[1].replace("].  [", "; ")))
-        own = [heading for heading in groups if heading not in _LAST_HEADINGS]
-        for heading in (*own, *(one for one in _LAST_HEADINGS if one in groups)):
+        last = [heading for heading in _LAST_HEADINGS if heading in groups]
+        for heading in (*(heading for heading in groups if heading not in last), *last):
             with formatter.section(heading):
                 formatter.write_dl(groups[heading], col_max=26)
 

@@ -367,9 +367,13 @@ class WeightedTotals:
     def report(self) -> None:
         """Warn of totals that are not the weighted sums of the features."""
         if self._wrong:
-            where = {"source": self._name, "line": self._line or None}
-            largest = f"{self._largest:.6g}"
-            self._findings.add("wrong-totals", **where, count=self._wrong, largest=largest)
+            self._findings.add(
+                "wrong-totals",
+                source=self._name,
+                line=self._line or None,
+                count=self._wrong,
+                largest=f"{self._largest:.6g}",
+            )
 
     def _vector_of(self, kbest: KBest, weights: Weights) -> NDArray[np.float64] | None:
         """The weights, if the list itself has all features; InputError for other features."""

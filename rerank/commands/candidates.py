@@ -147,8 +147,8 @@ def candidates(options: CandidatesOptions) -> None:
             out.writelines(file)
         kept.unlink()
         if translator.cut:
-            longest, out = options.finding.longest, display(options.out)
-            notices.add("cut-candidate", source=out, count=translator.cut, longest=longest)
+            longest, place = options.finding.longest, display(options.out)
+            notices.add("cut-candidate", source=place, count=translator.cut, longest=longest)
         if translator.too_long:
             notices.add("long-candidate", source=display(options.out), count=translator.too_long)
     options.messages.announce(f"{len(sources):,} lists written to {display(options.out)}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import decimal, name, normalize
 
 from rerank.corpus.alignment import note_alignment
@@ -319,7 +319,12 @@ def _note(
     ours, theirs = names
     filter_ = f"filter the {ours} with: {command}{difference.filter}" if difference.filter else ""
     cures = ", or ".join(filter(None, [difference.cure.replace("{other}", theirs), filter_]))
-    called = {"ours": ours, "theirs": theirs, "what": difference.what, "cure": cures}
+    called: dict[str, Any] = {
+        "ours": ours,
+        "theirs": theirs,
+        "what": difference.what,
+        "cure": cures,
+    }
     notices.add(difference.kind, source=source, count=difference.lines, **called)
 
 
@@ -351,7 +356,7 @@ def _note_words(
     for text, profile, _, other in both if of_scripts else ():
         script = profile.unsegmented
         if script and other.counts["words", script] >= MANY * other.lines:
-            more = {"text": text, "script": script, "tokenize": tokenize}
+            more: dict[str, Any] = {"text": text, "script": script, "tokenize": tokenize}
             more["better"] = _TOKENIZERS[script]
             notices.add("unsegmented-script", source=source, count=profile.lines, **more)
             return
@@ -363,7 +368,7 @@ def _note_words(
             notices.add("detokenised-line", source=source, line=place, count=attached)
             return
         if profile.share("attached") >= MANY and other.share("apart") >= MANY:
-            called = {"text": text, "others": other_text}
+            called: dict[str, Any] = {"text": text, "others": other_text}
             notices.add("detokenised-text", source=source, count=attached, **called)
             return
 

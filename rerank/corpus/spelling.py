@@ -15,6 +15,7 @@ from html import unescape
 from itertools import repeat
 from pathlib import Path
 from shlex import quote
+from typing import Any
 from unicodedata import is_normalized, normalize
 
 import numpy as np
@@ -139,8 +140,8 @@ def note_spelling(
         if own.not_nfc and others.not_nfc is None and others.has_not_nfd:
             kinds.append(("mixed-normal-forms", own.not_nfc, {}))
         for kind, lines, more in kinds:
-            line, called = lines.first if side == "hypotheses" else None, {"ours": side}
-            called |= {"theirs": other, **more}
+            line = lines.first if side == "hypotheses" else None
+            called: dict[str, Any] = {"ours": side, "theirs": other, **more}
             notices.add(kind, source=source, line=line, count=lines.count, **called)
             differs = True
     return differs

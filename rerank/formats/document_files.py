@@ -219,7 +219,7 @@ def text_lines(
 
 def _fields(
     lines: Sequence[bytes], marks: tuple[bytes, str, str], file: str, role: Role | None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The values of the warning of texts of which most have several fields; empty for others.
 
     marks: separator of the fields, its name, and what it is for awk.

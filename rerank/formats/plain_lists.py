@@ -29,8 +29,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
 from statistics import fmean
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from rerank.diagnostics import diagnostics
 from rerank.errors import InputError, UsageError, shown
 from rerank.files.encoding import NUMBER
 from rerank.formats.document_files import structure
@@ -77,7 +78,7 @@ _ENDS = (  # place of a word on the line, and the commands that remove it or par
     (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +[[(]?([^] )]+)[])]?$/\t\1/'"),
 )
 
-Oddity: TypeAlias = tuple[str, Mapping[str, str]]
+Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a warning, and the values of its fields."""
 
 
@@ -185,7 +186,12 @@ def looks_like(head: Sequence[bytes]) -> str:
         several = columns_of(head, several=True)
         cells = [cell for line in head for cell in line.split(b"\t")]
         return _TABLE if several.size == 1 and any(map(is_numeric, cells)) else _TABS
-    return "".join(f"{kind}; " for kind in odd_words(head)) + _PLAIN
+    odd = [
+        f"{row.sentence_of(values)}; {row.cure_of({**values, 'into': ' FILE > NEW'})}; "
+        for kind, values in odd_words(head)
+        for row in [diagnostics()[kind]]
+    ]
+    return "".join(odd) + _PLAIN
 
 
 def _are_ids(cells: Sequence[bytes]) -> bool:

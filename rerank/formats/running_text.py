@@ -102,8 +102,8 @@ class RunningText:
             before = line
             yield line
         for kind, found, values in self._reported():
-            place = {"line": found.first, "count": found.count}
-            notices.add(kind, source=self.source, **place, **values)
+            line, count = found.first, found.count
+            notices.add(kind, source=self.source, line=line, count=count, **values)
 
     def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""

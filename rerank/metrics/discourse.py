@@ -3,15 +3,12 @@
 Each metric is F1 against the references, of items that are counted in each sentence and clipped
 (`rerank.metrics.word_classes`). An item is a class, not a word: `him` for `he` is right, `her` is
 not. These are the categories of BlonDe (Jiang et al. 2022, section 4,
-https://aclanthology.org/2022.naacl-main.111) as far as text alone has them: there, tenses are
-those of a tagger and entities those of a recogniser; here, tenses are those of forms that show
-them, and names are words with a capital inside a sentence. Pronouns are classed by what they refer
-to; connectives by the relations of the Penn Discourse Treebank. `cohesion` is of content words that
-an earlier sentence of the same document has, the device that Wong & Kit (2012,
+https://aclanthology.org/2022.naacl-main.111) as far as text alone has them: tenses are those of
+forms that show them, and names are words with a capital inside a sentence. Connectives are classed
+by the relations of the Penn Discourse Treebank. `cohesion` is the device that Wong & Kit (2012,
 https://aclanthology.org/D12-1097) call repetition. `terms` needs the source, and knows no language:
-names and terms are what the source repeats and the reference renders alike: which run of words
-translates an item is found in the document alone, by competitive linking (Melamed 2000,
-https://aclanthology.org/J00-2004).
+which run of words translates an item is sought in the document alone, by competitive linking
+(Melamed 2000, https://aclanthology.org/J00-2004).
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ import unicodedata
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -67,33 +64,13 @@ TENSES = {
     "future": "will shall 'll wo sha",
     "modal": "can could may might must should would ought ca",
 }
-JOINED = {
-    "cannot": "can not",
-    "gonna": "going to",
-    "gotta": "got to",
-    "wanna": "want to",
-    "hafta": "have to",
-    "hasta": "has to",
-    "oughta": "ought to",
-    "useta": "used to",
-    "coulda": "could have",
-    "shoulda": "should have",
-    "woulda": "would have",
-    "mighta": "might have",
-    "musta": "must have",
-    "dunno": "do not know",
-    "gimme": "give me",
-    "lemme": "let me",
-    "kinda": "kind of",
-    "sorta": "sort of",
-    "outta": "out of",
-    "lotta": "lot of",
-    "'tis": "it is",
-    "'twas": "it was",
-    "'em": "them",
-    "'cause": "because",
-    "cuz": "because",
-}
+JOINED = (
+    "cannot=can not|gonna=going to|gotta=got to|wanna=want to|hafta=have to|hasta=has to"
+    "|oughta=ought to|useta=used to|coulda=could have|shoulda=should have|woulda=would have"
+    "|mighta=might have|musta=must have|dunno=do not know|gimme=give me|lemme=let me"
+    "|kinda=kind of|sorta=sort of|outta=out of|lotta=lot of|'tis=it is|'twas=it was|'em=them"
+    "|'cause=because|cuz=because"
+)
 """Words that are written as one, in full; `TENSES` has the parts of others, as of `don't`."""
 _NO_PAST = {"hundred", "sacred", "naked", "wicked", "kindred", "embed", "sled", "rugged", "aged"}
 _TOKENS = re.compile(r"[^\W_]+(?:[.\-][^\W_]+)*|['’][^\W\d_]+|[^\w\s]")
@@ -102,8 +79,8 @@ _FEWEST_WORDS, _LEAST = 100, 0.25  # of words in texts that must be English, clo
 
 def tokens_of(line: bytes) -> list[str]:
     """Words, clitics such as 's, and marks of a line, tokenised or not; `JOINED` words in full."""
-    found = _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
-    return [word for one in found for word in (_JOINED.get(one.lower()) or [one])]
+    tokens = _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
+    return [word for token in tokens for word in (_JOINED.get(token.lower()) or [token])]
 
 
 @cache
@@ -123,7 +100,7 @@ def _labels(kinds: dict[str, str]) -> dict[str, str]:
     return {word: label for label, words in kinds.items() for word in words.split()}
 
 
-_JOINED = {word: full.split() for word, full in JOINED.items()}
+_JOINED = {word: full.split() for word, full in (p.split("=") for p in JOINED.split("|"))}
 _PRONOUNS = _labels(PRONOUNS)
 _TENSES = _labels(TENSES)
 _TENSES |= {word + end: tense for word, tense in _TENSES.items() for end in ("n", "nt")}  # isn 't
@@ -141,8 +118,7 @@ def _is_past(word: str) -> bool:
 class EnglishF1(WordF1, TextMetric):
     """F1, 0 to 100, of items that the sentences of English texts have.
 
-    InputError by `scores` if the references are not English, all that were read taken together: a
-    document among them may be in another language, as one of WMT23 Russian–English is.
+    InputError by `scores` if the references are not English, all that were read taken together.
     """
 
     width = 3
@@ -159,13 +135,10 @@ class EnglishF1(WordF1, TextMetric):
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> NDArray[np.int64]:
         """Statistics (n, 3), as `word_classes`."""
-        lines = [[*own] for own in references]
-        self.count_words([line for own in lines for line in own])
-        return class_statistics([self._class], map(list, hypotheses), lines, tokens_of)[:, 0]
-
-    @cached_property
-    def _class(self) -> WordClass:
-        return WordClass(self.name, self.items)
+        lines = [[*group] for group in references]
+        self.count_words([line for group in lines for line in group])
+        kind = WordClass(self.name, self.items)
+        return class_statistics([kind], map(list, hypotheses), lines, tokens_of)[:, 0]
 
     def count_words(self, texts: Sequence[bytes]) -> None:
         """Count the words of references, and the commonest English ones among them."""
@@ -221,13 +194,13 @@ class Tense(EnglishF1):
     def items(self, words: Sequence[str]) -> list[str]:
         """The tense of each verb form that shows it; of others, as of `'s`, nothing is known."""
         lower = [word.lower() for word in words]
-        found = []
+        tenses = []
         for word, following in zip_longest(lower, lower[1:]):
             if word in _TENSES and (word != "won" or following == "'t"):
-                found.append(_TENSES[word])
+                tenses.append(_TENSES[word])
             elif _is_past(word):
-                found.append("past")
-        return found
+                tenses.append("past")
+        return tenses
 
 
 class Names(EnglishF1):
@@ -256,22 +229,22 @@ class Cohesion(EnglishF1, DocumentMetric):
         """Statistics (n, 3) of documents, the sentences of each joined by line ends."""
         rows = []
         for group, lines in zip(hypotheses, references, strict=True):
-            own = [*lines]
-            self.count_words(own)
-            targets = [self._repeated(line) for line in own]
+            texts = [*lines]
+            self.count_words(texts)
+            targets = [self._repeated(line) for line in texts]
             for document in map(self._repeated, group):
-                found = (self._counts(document, target) for target in targets)
-                rows.append(max(found, key=lambda row: row[0] / max(1, row[1] + row[2])))
+                counts = (self._counts(document, target) for target in targets)
+                rows.append(max(counts, key=lambda row: row[0] / max(1, row[1] + row[2])))
         return np.array(rows, np.int64).reshape(-1, self.width)
 
     def _repeated(self, document: bytes) -> list[Counter[str]]:
         """The repeated content words of each sentence."""
-        before, found = set[str](), list[Counter[str]]()
+        before, repeated = set[str](), list[Counter[str]]()
         for line in document.split(b"\n"):
             words = self.items(tokens_of(line))
-            found.append(Counter(word for word in words if word in before))
+            repeated.append(Counter(word for word in words if word in before))
             before.update(words)
-        return found
+        return repeated
 
     @staticmethod
     def _counts(ours: Sequence[Counter[str]], others: Sequence[Counter[str]]) -> tuple[int, ...]:
@@ -284,8 +257,8 @@ class Terms(MeanScore, DocumentMetric):
     """How often, in percent, names and terms are rendered as elsewhere in the document.
 
     Of the repeated items of the source whose translations the first reference repeats, in n
-    sentences: the share of these n in which a hypothesis has one translation of its own, whichever
-    that is (`translations_of`). The reference has 100.
+    sentences: the share of these n in which a hypothesis repeats a translation, whichever that is
+    (`translations_of`).
     """
 
     name, width, between, with_source = "terms", 2, b"\n", True
@@ -300,8 +273,8 @@ class Terms(MeanScore, DocumentMetric):
             items = [runs_of(script_tokens(line), SOURCE_RUN) for line in source]
             expected = translations_of(items, reference)
             for document in group:
-                found = translations_of(items, document.decode().split("\n"))
-                alike = sum(min(n, found.get(item, 0)) for item, n in expected.items())
+                rendered = translations_of(items, document.decode().split("\n"))
+                alike = sum(min(n, rendered.get(item, 0)) for item, n in expected.items())
                 rows.append((alike, sum(expected.values())))
         return np.array(rows, np.int64).reshape(-1, self.width)
 

@@ -32,13 +32,14 @@ from rerank.metrics.bleu import (
 from rerank.metrics.discourse import EnglishF1, Terms
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
+    Gain,
     bootstrap,
     bootstrap_p_value,
     percentile_interval,
     sign_flip_p_value,
-    sign_test_p_value,
+    sign_test,
+    verdict,
 )
-from rerank.metrics.verdict import Gain, verdict
 from rerank.metrics.word_classes import (
     WordClass,
     WordF1,
@@ -200,7 +201,7 @@ def evaluate(
     readable = {}
     if plain is not None:
         for name, given in named.items():
-            metric = given.of_tokens("13a") if isinstance(given, Bleu) else given
+            metric = type(given)("13a") if isinstance(given, Bleu) else given
             readable[name] = compare(metric.name, metric, _of_documents(metric, documents, plain))
     for name, files in line_scores.items():
         sums = _sums_of_lines([own for own, _ in files], documents)
@@ -250,7 +251,10 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
     """Notice of systems whose length ratio is far from that of outputs in tuning."""
     for system in systems:
         if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            ratios = {"ratio": f"{system.length_ratio:.3f}", "tuned": f"{tuned:.3f}"}
+            ratios: dict[str, Any] = {
+                "ratio": f"{system.length_ratio:.3f}",
+                "tuned": f"{tuned:.3f}",
+            }
             notices.add("length-ratio", source=system.name, **ratios)
 
 
@@ -410,7 +414,7 @@ def compared(
             if len(rows) >= FEWEST_DOCUMENTS:
                 resampling = bootstrap_p_value(score.score, found[0].score, drawn, draws[0])
             gains = metric.scores(own) - metric.scores(first)
-            signs = sign_test_p_value(int((gains > 0).sum()), int((gains < 0).sum()))
+            signs = sign_test(int((gains > 0).sum()), int((gains < 0).sum()))
             score = replace(
                 score,
                 difference=score.score - found[0].score,

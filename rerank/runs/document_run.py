@@ -361,8 +361,8 @@ class LinearModel:
         for scorer in run.scorers:
             tuned = models.get(scorer.name) if isinstance(models, dict) else None
             if isinstance(tuned, dict) and tuned.get("digest", scorer.digest) != scorer.digest:
-                model = {"name": scorer.name, "folder": tuned.get("folder")}
-                run.notices.add("other-model", source=self.source, **model)
+                name, folder = scorer.name, tuned.get("folder")
+                run.notices.add("other-model", source=self.source, name=name, folder=folder)
 
     def vector(self, space: FeatureSpace, notices: Notices) -> Array:
         """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""

@@ -249,8 +249,8 @@ def _check_documents(
                     line=line + 1,
                 )
     if joined:
-        where = {"source": display(lists.docs or ""), "line": joined[0]}
-        notices.add("joined-documents", **where, count=len(joined), list=lists.name)
+        source, n = display(lists.docs or ""), len(joined)
+        notices.add("joined-documents", source=source, line=joined[0], count=n, list=lists.name)
 
 
 @dataclass(frozen=True, slots=True)

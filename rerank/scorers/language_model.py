@@ -64,7 +64,7 @@ from rerank.scorers.features import (
 )
 from rerank.scorers.histories import ContextualProblem, located
 
-# in nats a sentence: recipes/bench/errors.py; tf32 has three bits more than bfloat16, and rounds
+# in nats a sentence: recipes/bench; tf32 has three bits more than bfloat16, and rounds
 # the operands of small products, too
 ERRORS = {"float32": 1.2e-4, "tf32": 0.125, "bfloat16": 0.5}
 Places: TypeAlias = NDArray[np.int64]

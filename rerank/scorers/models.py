@@ -40,7 +40,7 @@ _DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
 _OF_TRANSFORMERS = {"model_type", "architectures"}  # keys of their configurations
 _CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 # of a model, for each thread after the first: below, threads wait for each other longer than they
-# compute (`recipes/bench/threads.py`)
+# compute (recipes/bench, *Threads*)
 _PARAMETERS_A_THREAD = 200_000
 
 

@@ -260,7 +260,7 @@ def test_a_converted_model_needs_a_tokenizer_and_the_package(
 def test_the_model_of_the_recipe_finds_candidates(
     translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(ROOT / "recipes" / "hf")
+    monkeypatch.syspath_prepend(ROOT / "recipes" / "adapters" / "hf")
     sizes = "--width 16 --layers 1 --vocabulary 300 --seconds 0.1"
     monkeypatch.setattr(sys, "argv", ["", "src", "src", "--out", "own", *sizes.split()])
     recipe: Any = import_module("translate")
