@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
     from rerank.formats.running_text import RunningText
     from rerank.formats.translations import Files
+    from rerank.scorers.text_models import EvaluationText
 
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
@@ -327,6 +328,15 @@ def read_text(
     if empty := int(np.count_nonzero(np.diff(corpus.sentences) == 0)):
         notices.add("blank-sentence", source=text.source, count=empty, asked=True)
     return words, corpus
+
+
+def evaluation_text(path: FilePath, documents: str, notices: Notices) -> EvaluationText:
+    """A text that models are evaluated on, whose documents are parted as `documents` says."""
+    from rerank.formats.running_text import RunningText
+    from rerank.scorers.text_models import EvaluationText
+
+    words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
+    return EvaluationText(display(path), words, corpus)
 
 
 def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) -> Documents:

@@ -25,7 +25,7 @@ from rerank.tuning.objective import Objective, Sums, free_length
 from rerank.tuning.plan import NONE
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch, SearchAlone
-from rerank.tuning.rounds import DecodedWeights, TuningLists, tune_in_rounds
+from rerank.tuning.rounds import MOST_ROUNDS, DecodedWeights, TuningLists, tune_in_rounds
 from rerank.tuning.selection import (
     BLOCKS_OF_LINES,
     DOCUMENTS,
@@ -43,6 +43,7 @@ SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 DECODED_SHARES = (0.2, 0.5, 1.0)  # where a search asks scorers for scores after other histories
 FOLDS, ROUNDS = 5, 2  # units are held out once in each round of folds
 FOLD_PATIENCE = 1  # rounds of tuning in a row without a gain, after which a fold is tuned
+ASKED_ROUNDS = 1  # of a fold, where decoding asks scorers for scores
 FEWEST = 4  # documents; with fewer, blocks of lines are held out
 BLOCKS = 10
 Floats: TypeAlias = NDArray[np.float64]
@@ -158,16 +159,22 @@ def _in_rounds(
 ) -> DecodedWeights:
     """The best weights of rounds that begin at the pools after paths.
 
-    A later round is one climb: a search from many points leads where the first one led.
+    A later round is one climb: a search from many points leads where the first one led. Where
+    decoding asks scorers for scores there is one round, for it takes nearly all of the time.
     """
 
     def optimise(pool: Pool, weights: Floats, history: Sequence[Floats]) -> Optimum:
         return search.climb(pool, weights) if history else search.best(pool, weights)
 
-    settled, value = search.settled(lists.pool), search.goal.value
     rounds = [
         tune_in_rounds(
-            lists, replace(start, path=path), optimise, FOLD_PATIENCE, settled=settled, value=value
+            lists,
+            replace(start, path=path),
+            optimise,
+            FOLD_PATIENCE,
+            settled=search.settled(lists.pool),
+            value=search.goal.value,
+            most=MOST_ROUNDS if lists.at_hand else ASKED_ROUNDS,
         )[0]
         for path in paths
     ]

@@ -295,13 +295,14 @@ def tune_in_rounds(
     *,
     settled: bool,
     value: Value,
+    most: int = MOST_ROUNDS,
     report: Callable[[Round], None] = lambda done: None,
 ) -> tuple[Round, str]:
     """The round with the best value, the first of equal ones, and why the rounds ended.
 
     The first pool is scored after the path of the start, each later one after the path that the
     newest weights decode. All rounds draw the same random points, so that rounds on equal pools end
-    alike. Rounds end after `patience` in a row that do not gain, and after 15.
+    alike. Rounds end after `patience` in a row that do not gain, and after `most`.
 
     settled: whether all-zero weights are a tuning result, because a part of the scores is not tuned
     """
@@ -315,8 +316,8 @@ def tune_in_rounds(
     while True:
         if last.number - best.number >= patience:
             return best, f"{patience} rounds without gain"
-        if last.number == MOST_ROUNDS:
-            return best, f"{MOST_ROUNDS} rounds"
+        if last.number == most:
+            return best, f"{most} rounds"
         if last.number and not len(lists.contextual):
             return best, "the pool is complete"
         if moved < STILL:
