@@ -33,9 +33,16 @@ from rerank.files.encoding import LARGEST, NUMBER
 from rerank.files.lines import SURPLUS, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name
 from rerank.files.signature import short_digest, signature
-from rerank.formats.json_objects import read_object
 from rerank.formats.pearmut import read_annotations
-from rerank.formats.tokens import HEAD, Number, Place, number, numbers_cure, plain_name
+from rerank.formats.tokens import (
+    HEAD,
+    Number,
+    Place,
+    number,
+    numbers_cure,
+    plain_name,
+    read_object,
+)
 from rerank.notices import Notices
 
 Floats = NDArray[np.float64]
