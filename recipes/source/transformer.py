@@ -149,7 +149,7 @@ def transformer(
         clip(model.parameters(), settings.clip)
         now = Position(update, updates, update / updates, 0)
         for group in optimiser.param_groups:
-            group["lr"] = SCHEDULES["annealed"].rate(settings.learning_rate, now)
+            group["lr"] = SCHEDULES["annealed"](settings.learning_rate, now)
         optimiser.step()
     parts = np.array_split(np.arange(texts.valid.n_sentences), 1 + texts.valid.n_sentences // 500)
     with torch.no_grad():

@@ -342,8 +342,8 @@ def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: Documen
     context is dropped unless it is asked for. An objective that needs sampled words has its own
     number of them. UsageError for a value that this model cannot use.
     """
-    from lm.training.objectives import OBJECTIVES
     from lm.training.settings import Settings
+    from lm.training.trainer import OBJECTIVES
 
     noise_words = OBJECTIVES[values["objective"]].samples
     _check_use(options, values, model, noise_words)
@@ -443,8 +443,8 @@ def _trainer(
     from lm.config import Config
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS
+    from lm.training.optimisers import INITIALISATIONS
     from lm.training.trainer import Trainer
-    from lm.training.weights import INITIALISATIONS
     from rerank.scorers.models import use_cores
 
     seed, name, words = values["seed"], options.choice.model, len(texts.vocabulary)
